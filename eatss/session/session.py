@@ -69,6 +69,7 @@ from eatss.session.source import Source
 from eatss.session.steps import (
     CHUNKS_MARGIN,
     CLASS_SIZES,
+    PAIRS_MARGIN,
     Arrays,
     Chunks,
     Classes,
@@ -80,6 +81,7 @@ from eatss.session.steps import (
     expect_ppcg,
     generate_for,
     is_far_from_roofline,
+    pairable,
     recomputable,
     regions_with,
     run_cost,
@@ -249,6 +251,11 @@ class Session:
         if self.cut != "eatss":
             return ()
         return chunkable(self._written.scops, profile, strict_fp=strict_fp)
+
+    @cached_property
+    def pairable(self) -> Chunks:
+        """The sums that code of eatss may add up in the pass of others that they need."""
+        return pairable(self._written.scops) if self.cut == "eatss" else ()
 
     def has(self, chunks: Chunks) -> bool:
         """Tell whether the regions have all of some recurrences."""
@@ -445,24 +452,26 @@ class Session:
                     found = other._selected(profile, chosen, **how, progress=no_progress)
                     best = min(best, found, key=run_cost)
         anew()
-        cuts: tuple[tuple[str, Numbers, Chunks, Frees], ...] = (
-            ("statements cut where they meet what they read", self.splittable, (), frees_pieces),
-            ("recurrences cut into chunks", (), chunks, frees_chunks),
+        sums = () if strict_fp else self.pairable
+        cuts: tuple[tuple[str, Numbers, Chunks, float, Frees], ...] = (
+            ("statements cut where they meet what they read", self.splittable, (), 0, frees_pieces),
+            ("recurrences cut into chunks", (), chunks, CHUNKS_MARGIN, frees_chunks),
+            ("sums of one pass", (), sums, PAIRS_MARGIN, lambda *_: True),
         )
-        for what, split, of_scans, frees in cuts:
+        for what, split, of_scans, margin, frees in cuts:
             if not (split or of_scans) or run_cost(best) == NEVER or not room_for(first_s):
                 continue
             progress(f"with {what}")
             with suppress(EatssError, isl.Error):
                 whole = self.of(best)
-                cut = self._with(best.recomputed, split or best.split, of_scans)
+                cut = self._with(best.recomputed, split or best.split, best.chunks + of_scans)
                 pairs = zip(whole.analysed.scops, cut.analysed.scops, strict=True)
                 regions = zip(whole.symbolic.regions, cut.symbolic.regions, strict=True)
                 if any(frees(one.scheduled, its.scheduled) for one, its in pairs) and all(
                     one.generic <= its.generic for one, its in regions
                 ):
                     found = cut._selected(profile, chosen, **how, progress=no_progress)
-                    if not of_scans or CHUNKS_MARGIN * run_time_s(found) <= run_time_s(best):
+                    if margin * run_time_s(found) <= run_time_s(best):
                         best = min(best, found, key=run_cost)
             anew()
         best = self._fused(

@@ -37,7 +37,8 @@ from eatss.cost.demand import Column
 from eatss.cost.expected import Parts, host_time_s
 from eatss.cost.terms import Predicted
 from eatss.lower.recipe import CodegenOptions, NamedThreads, Recipe
-from eatss.plan.shares import scan_chunks
+from eatss.plan.shares import pair_part, scan_chunks
+from eatss.polyhedral.chunked_pairs import pairs, row_of, with_chunked_pairs
 from eatss.polyhedral.chunked_scans import ends_of, recurrences, shape_of, with_chunked_scans
 from eatss.polyhedral.class_tiles import with_class_tiles
 from eatss.polyhedral.dependences import at_most, source_lines, with_source_line
@@ -157,6 +158,23 @@ def chunkable(numeric: Sequence[Scop], profile: GpuProfile, *, strict_fp: bool) 
     return tuple(found)
 
 
+def pairable(numeric: Sequence[Scop]) -> Chunks:
+    """Return the sums that may be added up in the pass of others, by which parts of rows."""
+    found = []
+    for region in numeric:
+        with suppress(isl.Error), at_most(region.isl_context, _PAIRS):
+            for one in pairs(region):
+                part = pair_part(*row_of(one, tuple(parameter_values(region).items())))
+                if part is not None:
+                    name = one.statement.name
+                    found.append(ChunkedScan(region=region.index, statement=name, length=part))
+    return tuple(found)
+
+
+_PAIRS = 5_000_000
+"""isl operations to find sums of one pass."""
+
+
 def regions_with(
     scops: Sequence[Scop],
     arrays: Arrays,
@@ -166,8 +184,8 @@ def regions_with(
 ) -> tuple[Scop, ...]:
     """Return regions in which the readers of some arrays compute the elements anew.
 
-    And regions whose statements are cut, recurrences of which are in chunks, or whose loops are in
-    blocks of steps.
+    And regions whose statements are cut, recurrences of which are in chunks, sums of which are of
+    one pass, or whose loops are in blocks of steps.
 
     Raises:
         InputError: ``EATSS-P026``, they cannot.
@@ -185,11 +203,16 @@ def regions_with(
         if scop.index in split:
             changed = with_split_sets(changed)
         lengths = {one.statement: one.length for one in chunks if one.region == scop.index}
-        cut = with_chunked_scans(changed, lengths)
+        summed = {one.statement.name for one in pairs(changed)} if lengths else ()
+        of_sums = {name: own for name, own in lengths.items() if name in summed}
+        cut = with_chunked_pairs(changed, of_sums)
+        if cut is not None:
+            of_scans = {name: own for name, own in lengths.items() if name not in summed}
+            cut = with_chunked_scans(cut, of_scans)
         if cut is None:
             raise input_error(
                 "EATSS-P026",
-                f"region {scop.index} has no recurrence {', '.join(lengths)} to cut into chunks",
+                f"region {scop.index} has nothing in {', '.join(lengths)} to cut into chunks",
                 hint="select again: the source is another one",
             )
         size = {one.region: one.size for one in classes}.get(scop.index)
@@ -236,6 +259,10 @@ CHUNKS_MARGIN = 5.0
 """How many times faster chunks have to be expected. What threads do step by step is expected up to
 3.4 times too slow, passes over chunks twice too fast: on an H200 averages of 2048 rows, expected to
 be 3.4 times faster, took 1.4 times longer, sums of 1024 columns, expected 5.8 times, half."""
+
+
+PAIRS_MARGIN = 1.02
+"""How many times faster sums of one pass have to be expected."""
 
 
 def run_time_s(selection: Selection) -> float:
