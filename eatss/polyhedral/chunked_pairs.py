@@ -107,7 +107,8 @@ class Pair:
     share: two factors, or the exponent where ``exponential``. ``scaled`` is what of it is another
     number where the shared value is: all, or the exponential. ``firsts`` are the statements that
     reduce their terms, with operator and term, one for each distance. ``still`` are the loops that
-    rows are along, ``within`` is the one whose elements are neighbours.
+    rows are along, ``within`` is the one that is cut, from one of its ``bounds`` to the other.
+    Its elements are neighbours in memory where it ``is_along_rows``.
     """
 
     statement: Statement
@@ -118,6 +119,7 @@ class Pair:
     firsts: tuple[tuple[Statement, str, Expression], ...]
     still: Names
     within: str
+    is_along_rows: bool
     bounds: tuple[AffineForm, AffineForm]
 
 
@@ -221,9 +223,10 @@ def _pair(
         if first is None:
             return None
         firsts.append(first)
-    within = read.neighbours(distances)
-    bounds = None if within is None else _bounds(statement, within)
-    if within is None or bounds is None:
+    near = read.neighbours(distances)
+    within = near or still[-1]
+    bounds = _bounds(statement, within)
+    if bounds is None:
         return None
     return Pair(
         statement=statement,
@@ -234,6 +237,7 @@ def _pair(
         firsts=tuple(firsts),
         still=still,
         within=within,
+        is_along_rows=near is not None,
         bounds=bounds,
     )
 
@@ -293,21 +297,15 @@ class _Reads:
         return _Distance(node=node, shared=sides[0]) if len(sides) == 1 else None
 
     def neighbours(self, distances: Sequence[_Distance]) -> str | None:
-        """Return the loop of a row along which all that terms read of arrays are neighbours."""
-        found = None
-        for one in distances:
-            for access in (self.statement.accesses[k] for k in reads_in(one.term)):
-                *outer, last = map(affine_form, output_affs(access.relation)) or [None]
-                loops = dict(last.coefficients) if last is not None else {}
-                near = [loop for loop in self.still if abs(loops.get(loop, 0)) == 1]
-                if len(near) != 1 or any(
-                    form is None or near[0] in dict(form.coefficients) for form in outer
-                ):
-                    return None
-                if found not in (None, near[0]):
-                    return None
-                found = near[0]
-        return found
+        """Return the loop of a row along which all that terms read are neighbours, if there is."""
+        found = set[str | None]()
+        for access in (self.statement.accesses[k] for one in distances for k in reads_in(one.term)):
+            *outer, last = map(affine_form, output_affs(access.relation)) or [None]
+            loops = {} if last is None else dict(last.coefficients)
+            near = [one for one in self.still if abs(loops.get(one, 0)) == 1]
+            others = (form is None or near[0] in dict(form.coefficients) for form in outer)
+            found.add(near[0] if len(near) == 1 and not any(others) else None)
+        return found.pop() if len(found) == 1 else None
 
     def _moved_by(self, node: Expression) -> frozenset[str]:
         """Return the loops that move a value."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import product
 
 import islpy as isl
 
@@ -11,6 +12,7 @@ from eatss.base.diagnostics import internal_error
 from eatss.base.forked import ForkEndedError, Limits, run_forked
 from eatss.polyhedral.dependences import at_most, dependent_accesses, tagging, tried
 from eatss.polyhedral.isl_names import (
+    OUT,
     among,
     coalesced,
     maps_of,
@@ -142,7 +144,7 @@ def schedule_constraints(scop: Scop, dependences: Dependences) -> isl.ScheduleCo
         isl.ScheduleConstraints.on_domain(scop.domain)
         .set_context(scop.context)
         .set_conditional_validity(dependences.tagged_flow, dependences.order)
-        .set_validity(dependences.validity)
+        .set_validity(dependences.validity.union(_parts_first(scop)))
         .set_coincidence(coincidence_dependences(scop, dependences))
         .set_proximity(_proximity(scop, dependences))
     )
@@ -163,6 +165,23 @@ def _proximity(scop: Scop, dependences: Dependences) -> isl.UnionMap:
     by_scalar = dependences.order.intersect_domain(scalars).factor_domain()
     by_array = dependences.order.subtract_domain(scalars).factor_domain()
     return flow.union(false.subtract(by_scalar.subtract(by_array)))
+
+
+def _parts_first(scop: Scop) -> isl.UnionMap:
+    """Return what keeps the sums of one pass together: parts of all come before any is put to use.
+
+    Where a value of a part is read, all values of that part are there.
+    """
+    found = scop.no_relation
+    of_passes = [one for one in scop.statements if one.one_pass]
+    for made, user in product(of_passes, of_passes):
+        apart = made.write.array not in made.one_pass and user.write.array in user.one_pass
+        if apart and made.one_pass == user.one_pass:
+            parts = {one.write.array for one in of_passes if one.one_pass == made.one_pass}
+            (read,) = (one for one in user.reads[:1] if one.array in parts)
+            here = read.relation.set_tuple_name(OUT, made.write.array)
+            found = found.union(made.write.relation.apply_range(here.reverse()))
+    return found
 
 
 def _recomputed_flow(scop: Scop) -> isl.UnionMap:
@@ -188,7 +207,7 @@ def fixed_ranges(scop: Scop, dependences: Dependences) -> isl.ScheduleConstraint
     They are stricter than those of ``schedule_constraints``, and far easier for isl.
     """
     everything = dependences.validity.union(dependences.anti).union(dependences.output)
-    everything = coalesced(everything)
+    everything = coalesced(everything.union(_parts_first(scop)))
     return (
         isl.ScheduleConstraints.on_domain(scop.domain)
         .set_context(scop.context)
