@@ -177,9 +177,7 @@ def _parts_first(scop: Scop) -> isl.UnionMap:
     for made, user in product(of_passes, of_passes):
         apart = made.write.array not in made.one_pass and user.write.array in user.one_pass
         if apart and made.one_pass == user.one_pass:
-            parts = {one.write.array for one in of_passes if one.one_pass == made.one_pass}
-            (read,) = (one for one in user.reads[:1] if one.array in parts)
-            here = read.relation.set_tuple_name(OUT, made.write.array)
+            here = user.reads[0].relation.set_tuple_name(OUT, made.write.array)
             found = found.union(made.write.relation.apply_range(here.reverse()))
     return found
 
