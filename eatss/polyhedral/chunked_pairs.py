@@ -447,19 +447,13 @@ class Parts:
         """Return how many elements a part has, in the loops of a new statement, as a number."""
         point = f"{domain.get_tuple_name()}[{', '.join(dim_names(domain))}]"
         (left,) = output_affs(_map(own, f"{point} -> [{self._left(own)}]"))
-        whole = Literal(text=f"{self.length}l", element_type=ElementType.INT64)
-        values = left.gist(domain)
-        number = constant_value(values)
-        least = integer(left.intersect_domain(domain).min_val()) if self.chunk else 0
-        if self.chunk and least >= self.length:
-            found: Expression = whole
-        elif number is not None:
-            found = replace(whole, text=f"{number}l")
-        else:
-            found = AffineValue(value=left, element_type=ElementType.INT64)
-            if self.chunk:
-                less = Binary(operator="<", left=found, right=whole)
-                found = Select(condition=less, if_true=found, if_false=whole)
+        if self.chunk:
+            (whole,) = output_affs(_map(own, f"{point} -> [{self.length}]"))
+            left = left.min(whole)
+        number = constant_value(left.gist(domain).coalesce())
+        found: Expression = AffineValue(value=left, element_type=ElementType.INT64)
+        if number is not None:
+            found = Literal(text=f"{number}l", element_type=ElementType.INT64)
         return Cast(element_type=kind, operand=found)
 
     # -- statements
