@@ -394,7 +394,7 @@ class Parts:
         self.scop, self.found, self.length, self.old = scop, found, length, found.statement
         taken = scop.names.union(*(one.loops for one in scop.statements))
         self.at = self.old.loops.index(found.within)
-        self.chunk = (free_name(f"{found.within}_chunk", taken),) if length else ()
+        self.chunk: Names = (free_name(f"{found.within}_chunk", taken),) if length else ()
         first = [one for one in scop.statements if any(one is own for own, *_ in found.firsts)]
         self.owns = (*first, self.old)
         self.arrays = [free_name(f"{one.write.array}_parts", taken) for one in self.owns]

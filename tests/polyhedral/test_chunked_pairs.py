@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -15,11 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eatss.frontend.parse import parse_source
-from eatss.polyhedral.chunked_pairs import Parts, computes_the_same, pairs, with_chunked_pairs
+from eatss.polyhedral.chunked_pairs import Parts, _New, pairs, with_chunked_pairs
 from eatss.polyhedral.expression import (
     AffineValue,
     Binary,
     Call,
+    ElementType,
     Expression,
     Literal,
     Read,
@@ -28,7 +29,7 @@ from eatss.polyhedral.expression import (
     operands,
 )
 from eatss.polyhedral.isl_names import points_of
-from eatss.polyhedral.scop import Scop
+from eatss.polyhedral.scop import Access, Scop, Statement
 from tests.examples import examples
 from tests.polyhedral.executing import Element, instances
 
@@ -128,10 +129,143 @@ def pair(which: int, bounds: int) -> Scop:
     st.integers(0, len(BOUNDS) - 1),
     st.sampled_from([0, 1, 2, 3, 5, 7, 14, 20]),
 )
-@settings(max_examples=examples(30), deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 def test_one_pass_has_the_values_of_two(which: int, bounds: int, length: int) -> None:
     scop = pair(which, bounds)
     (found,) = pairs(scop)
     after = with_chunked_pairs(scop, {found.statement.name: length})
     assert after is not None
     assert values_of(after) == values_of(scop)
+
+
+def test_the_same_array_in_another_state_is_no_pair() -> None:
+    between = "for (int i = 0; i < 3; i++) X[i][0][3] = 1;"
+    scop = region(_two(between))
+    (found,) = pairs(scop)
+    assert with_chunked_pairs(scop, {found.statement.name: 4}) is None
+
+
+@pytest.mark.parametrize(
+    "term",
+    [
+        "(X[i][0][j] - m[i]) * X[i][0][j]",  # no two distances
+        "(X[i][0][j] - m[i]) * (X[i][1][j] - m[i])",  # of terms of which nothing was summed
+        "(X[i][0][j] - m[i]) * (X[i][0][j] - m[i]) * X[i][0][j]",
+        "sqrtf(X[i][0][j] - m[i])",
+        "expf(X[i][0][j] - m[i])",  # may be too large without a maximum
+    ],
+)
+def test_other_sums_are_no_pairs(term: str) -> None:
+    assert not [*pairs(region(_two("", term)))]
+
+
+def _two(between: str, term: str = "(X[i][0][j] - m[i]) * (X[i][0][j] - m[i])") -> str:
+    """Return a sum of rows of 14, and another one that needs it."""
+    loops = "for (int i = 0; i < 3; i++) for (int j = 0; j < 14; j++)"
+    return f"{loops} m[i] += X[i][0][j];\n{between}\n{loops} v[i] += {term};"
+
+
+def test_a_partial_sum_that_is_read_forbids_parts() -> None:
+    loop = "for (int j = 0; j < 14; j++)"
+    first = f"for (int i = 0; i < 3; i++) {loop} {{ m[i] += X[i][0][j]; Y[i][0][j] = m[i]; }}"
+    term = "(X[i][0][j] - m[i]) * (X[i][0][j] - m[i])"
+    scop = region(f"{first}\nfor (int i = 0; i < 3; i++) {loop} v[i] += {term};")
+    (found,) = pairs(scop)
+    assert with_chunked_pairs(scop, {found.statement.name: 4}) is None
+
+
+def _without_an_element(self: Parts, own: Statement, name: str) -> isl.Map:
+    loop = own.loops[self.at]
+    return self._map(own, name, loop, f"1 <= {loop} < 4 and {self.chunk[0]} >= 0")
+
+
+def _with_elements_twice(self: Parts, own: Statement, name: str) -> isl.Map:
+    loop = own.loops[self.at]
+    return self._map(own, name, loop, f"0 <= {loop} <= 4 and {self.chunk[0]} >= 0")
+
+
+def _begins_late(self: Parts, own: Statement, name: str) -> isl.Map:
+    later = isl.Map.read_from_str(
+        own.domain.get_ctx(), f"{{ {own.name}[i, j] -> {own.name}[i, j + 1] }}"
+    )
+    return begins(self, own, name).apply_range(later)
+
+
+def _of_the_next_part(self: _New, array: str) -> Access:
+    access = element(self, array)
+    after = isl.Map.read_from_str(
+        access.relation.get_ctx(), f"{{ {array}[c, i] -> {array}[c + 1, i] }}"
+    )
+    moves = self.maps.domain().get_tuple_name() == self.own.name
+    return replace(access, relation=access.relation.apply_range(after)) if moves else access
+
+
+def _in_the_other_order(self: Parts, new: _New, place: int) -> isl.Map:
+    return time(self, new, 3 - place)
+
+
+def _behind_their_use(self: Parts, new: _New, place: int) -> isl.Map:
+    return time(self, new, place + 40)
+
+
+begins, element, time = Parts.begins, _New.element, Parts._time
+
+
+@pytest.mark.parametrize(
+    ("what", "wrong"),
+    [
+        ((Parts, "steps"), _without_an_element),
+        ((Parts, "steps"), _with_elements_twice),
+        ((Parts, "begins"), _begins_late),
+        ((_New, "element"), _of_the_next_part),
+        ((Parts, "_time"), _in_the_other_order),
+        ((Parts, "_time"), _behind_their_use),
+    ],
+)
+def test_wrong_parts_are_found(
+    what: tuple[type, str], wrong: Callable[..., object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scop = region(_two(""))
+    (found,) = pairs(scop)
+    assert with_chunked_pairs(scop, {found.statement.name: 4}) is not None
+    monkeypatch.setattr(*what, wrong)
+    assert with_chunked_pairs(scop, {found.statement.name: 4}) is None
+
+
+def _one_more(self: Parts, own: Statement, domain: isl.Set, kind: ElementType) -> Expression:
+    one = Literal(text="1", element_type=kind)
+    return Binary(operator="+", left=count(self, own, domain, kind), right=one)
+
+
+def _without_means(self: Parts, new: _New, part: Expression, wide: ElementType) -> Expression:
+    scaled(self, new, part, wide)
+    return part
+
+
+def _from_the_other_side(self: _New, *, shared: bool) -> dict[int, Expression]:
+    return distances(self, shared=not shared)
+
+
+count, scaled, distances = Parts.count, Parts._scaled, _New.distances
+
+
+@pytest.mark.parametrize(
+    ("what", "wrong", "which"),
+    [
+        ((Parts, "count"), _one_more, 0),
+        ((Parts, "_scaled"), _without_means, 0),
+        ((Parts, "_scaled"), _without_means, 2),
+        ((_New, "distances"), _from_the_other_side, 0),
+    ],
+)
+def test_wrong_weights_have_other_values(
+    what: tuple[type, str],
+    wrong: Callable[..., object],
+    which: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scop = pair(which, 0)
+    (found,) = pairs(scop)
+    monkeypatch.setattr(*what, wrong)
+    after = with_chunked_pairs(scop, {found.statement.name: 4})
+    assert after is None or values_of(after) != values_of(scop)
