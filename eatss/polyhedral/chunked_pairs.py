@@ -32,6 +32,7 @@ from eatss.polyhedral.chunked_scans import (
     local_array,
     moved,
     sources_of,
+    still_loops,
 )
 from eatss.polyhedral.expression import (
     FLOATING,
@@ -60,11 +61,9 @@ from eatss.polyhedral.isl_names import (
     AffineForm,
     affine_form,
     affine_text,
-    at_values,
     constant_value,
     dim_names,
     dims_as_parameters,
-    integer,
     involved_dims,
     output_affs,
     parameter_bound,
@@ -74,7 +73,6 @@ from eatss.polyhedral.isl_names import (
 from eatss.polyhedral.kernels import update_of
 from eatss.polyhedral.recomputed_producers import flow_to_reads
 from eatss.polyhedral.scop import Access, AccessKind, Scop, Statement
-from eatss.program.expression import SizePairs
 
 _PLACES = 8
 """Places among the statements of a body that parts take."""
@@ -96,7 +94,7 @@ class _Distance:
     @property
     def term(self) -> Expression:
         """What differs from element to element."""
-        return _bare(self.node.left if self.shared == "right" else self.node.right)
+        return self.node.left if self.shared == "right" else self.node.right
 
 
 @fixed
@@ -107,8 +105,8 @@ class Pair:
     share: two factors, or the exponent where ``exponential``. ``scaled`` is what of it is another
     number where the shared value is: all, or the exponential. ``firsts`` are the statements that
     reduce their terms, with operator and term, one for each distance. ``still`` are the loops that
-    rows are along, ``within`` is the one that is cut, from one of its ``bounds`` to the other.
-    Its elements are neighbours in memory where it ``is_along_rows``.
+    rows are along, ``within`` is the one along which what terms read are neighbours in memory, with
+    where it begins and ends as ``bounds``.
     """
 
     statement: Statement
@@ -119,7 +117,6 @@ class Pair:
     firsts: tuple[tuple[Statement, str, Expression], ...]
     still: Names
     within: str
-    is_along_rows: bool
     bounds: tuple[AffineForm, AffineForm]
 
 
@@ -131,24 +128,6 @@ def pairs(scop: Scop) -> Iterator[Pair]:
             found = _pair(scop, statement, added, terms[:at])
             if found is not None:
                 yield found
-
-
-def row_of(found: Pair, sizes: SizePairs) -> tuple[int, int]:
-    """Return how many elements the loop within parts has at some sizes, and rows along the others.
-
-    Both are 0 where nothing runs.
-    """
-    domain = at_values(found.statement.domain, sizes)
-    if domain.is_empty() or not domain.is_bounded():
-        return 0, 0
-    extents = {
-        loop: integer(domain.dim_max_val(at)) - integer(domain.dim_min_val(at)) + 1
-        for at, loop in enumerate(found.statement.loops)
-    }
-    rows = 1
-    for loop in found.still:
-        rows *= 1 if loop == found.within else extents[loop]
-    return extents[found.within], rows
 
 
 def _reduced(scop: Scop, statement: Statement) -> tuple[Statement, str, Expression] | None:
@@ -187,9 +166,9 @@ def _own_reads(statement: Statement) -> frozenset[int]:
     )
 
 
-def _bare(node: Expression) -> Expression:
-    """Return what conversions between floating-point types are of."""
-    while isinstance(node, Cast) and node.element_type in FLOATING:
+def _bare(node: Expression, kinds: Sequence[ElementType] = FLOATING) -> Expression:
+    """Return what conversions to some types are of."""
+    while isinstance(node, Cast) and node.element_type in kinds:
         node = node.operand
     return node
 
@@ -200,22 +179,22 @@ def _pair(
     added: Expression,
     before: Sequence[tuple[Statement, str, Expression]],
 ) -> Pair | None:
-    moving = _moving(statement)
-    still = tuple(one for one in statement.loops if one not in moving)
+    still = still_loops(statement)
     read = _Reads(statement, still)
     distances, scaled = read.distances(added)
     if not distances or not any(one is added for one in preorder(statement.value)):
         return None
     exponential = len(distances) == 1
     wanted = "+" if not exponential else "max" if distances[0].shared == "right" else "min"
-    firsts = []
+    firsts, places = [], [*map(statement.loops.index, still)]
     for one in distances:
         alike = (
             own
             for own in before
-            if own[1].removeprefix("f").removesuffix("f") == wanted
+            if scop.types[own[0].write.array] is scop.types[statement.write.array]
+            and own[1].removeprefix("f").removesuffix("f") == wanted
             and len(own[0].loops) == len(statement.loops)
-            and _moving(own[0]) == tuple(own[0].loops[statement.loops.index(m)] for m in moving)
+            and [*map(own[0].loops.index, still_loops(own[0]))] == places
             and own[0].domain.set_tuple_name(statement.name).is_equal(statement.domain)
             and _alike(own[0], own[2], statement, one.term)
         )
@@ -223,10 +202,9 @@ def _pair(
         if first is None:
             return None
         firsts.append(first)
-    near = read.neighbours(distances)
-    within = near or still[-1]
-    bounds = _bounds(statement, within)
-    if bounds is None:
+    within = read.neighbours(distances)
+    bounds = None if within is None else _bounds(statement, within)
+    if within is None or bounds is None:
         return None
     return Pair(
         statement=statement,
@@ -237,16 +215,8 @@ def _pair(
         firsts=tuple(firsts),
         still=still,
         within=within,
-        is_along_rows=near is not None,
         bounds=bounds,
     )
-
-
-def _moving(statement: Statement) -> Names:
-    """Return the loops that move what a statement writes."""
-    forms = map(affine_form, output_affs(statement.write.relation))
-    moves = {name for form in forms if form is not None for name, _ in form.coefficients}
-    return tuple(one for one in statement.loops if one in moves)
 
 
 @fixed
@@ -300,11 +270,10 @@ class _Reads:
         """Return the loop of a row along which all that terms read are neighbours, if there is."""
         found = set[str | None]()
         for access in (self.statement.accesses[k] for one in distances for k in reads_in(one.term)):
-            *outer, last = map(affine_form, output_affs(access.relation)) or [None]
+            *_, last = map(affine_form, output_affs(access.relation)) or [None]
             loops = {} if last is None else dict(last.coefficients)
             near = [one for one in self.still if abs(loops.get(one, 0)) == 1]
-            others = (form is None or near[0] in dict(form.coefficients) for form in outer)
-            found.add(near[0] if len(near) == 1 and not any(others) else None)
+            found.add(near[0] if len(near) == 1 else None)
         return found.pop() if len(found) == 1 else None
 
     def _moved_by(self, node: Expression) -> frozenset[str]:
@@ -321,7 +290,7 @@ class _Reads:
 
 def _alike(one: Statement, value: Expression, other: Statement, its: Expression) -> bool:
     """Tell whether two statements compute the same of what they read, instance by instance."""
-    value, its = _bare(value), _bare(its)
+    value, its = _bare(value, (ElementType.DOUBLE,)), _bare(its, (ElementType.DOUBLE,))
     if isinstance(value, Read) and isinstance(its, Read):
         first, then = one.accesses[value.access], other.accesses[its.access]
         here = first.relation.set_tuple_name(IN, other.name)
@@ -346,15 +315,13 @@ def _bounds(statement: Statement, within: str) -> tuple[AffineForm, AffineForm] 
         return None
     at = statement.loops.index(within)
     others = statement.domain.project_out(SET, at, 1).insert_dims(SET, at, 1)
-    others = others.set_tuple_name(statement.name)
-    row = f"{affine_text(low)} <= {within} <= {affine_text(high)}"
-    whole = _set(statement, f"{statement.name}[{', '.join(statement.loops)}] : {row}")
-    return (low, high) if others.intersect(whole).is_equal(statement.domain) else None
-
-
-def _set(statement: Statement, text: str) -> isl.Set:
-    parameters = ", ".join(parameter_names(statement.domain))
-    return isl.Set.read_from_str(statement.domain.get_ctx(), f"[{parameters}] -> {{ {text} }}")
+    point, row = (
+        ", ".join(statement.loops),
+        f"{affine_text(low)} <= {within} <= {affine_text(high)}",
+    )
+    whole = _map(statement, f"{statement.name}[{point}] -> [] : {row}").domain()
+    whole = whole.intersect(others.set_tuple_name(statement.name))
+    return (low, high) if whole.is_equal(statement.domain) else None
 
 
 # -- parts ------------------------------------------------------------------------------------

@@ -123,12 +123,12 @@ def recurrences(scop: Scop) -> Iterator[Recurrence]:
             yield found
 
 
-def shape_of(found: Recurrence, sizes: SizePairs) -> tuple[int, int]:
-    """Return how many steps a row has at some sizes, and how many rows there are at once.
+def shape_of(statement: Statement, along: str, still: Names, sizes: SizePairs) -> tuple[int, int]:
+    """Return how many steps rows along a loop have at some sizes, and how many rows there are.
 
-    Both are 0 where no instance runs, or where there is no end of them.
+    Rows of ``still`` loops are not counted. Both are 0 where no instance runs, or where there is no
+    end of them.
     """
-    statement, still = found.statement, _still_loops(found.statement)
     domain = at_values(statement.domain, sizes)
     if domain.is_empty() or not domain.is_bounded():
         return 0, 0
@@ -137,7 +137,7 @@ def shape_of(found: Recurrence, sizes: SizePairs) -> tuple[int, int]:
         for at, loop in enumerate(statement.loops)
         if loop not in still
     }
-    return extents[found.loop], prod(extents.values()) // extents[found.loop]
+    return extents[along], prod(extents.values()) // extents[along]
 
 
 def _recurrence(scop: Scop, statement: Statement) -> Recurrence | None:
@@ -247,13 +247,13 @@ def _steps(statement: Statement, at: int, step: int) -> isl.Map:
 def _is_injective(statement: Statement) -> bool:
     """Tell whether each instance writes an element of its own, between loops that move it."""
     relation = statement.write.relation
-    for loop in _still_loops(statement):
+    for loop in still_loops(statement):
         relation = relation.insert_dims(OUT, 0, 1)
         relation = relation.equate(IN, statement.loops.index(loop), OUT, 0)
     return bool(relation.is_injective())
 
 
-def _still_loops(statement: Statement) -> Names:
+def still_loops(statement: Statement) -> Names:
     """Return the loops that do not move what a statement writes."""
     forms = map(affine_form, output_affs(statement.write.relation))
     moves = {name for form in forms if form is not None for name, _ in form.coefficients}
@@ -575,7 +575,7 @@ class _Chunks:
 
     def _moving(self) -> Names:
         """Return the loops that tell chunks apart: those that move what is written."""
-        still = _still_loops(self.old)
+        still = still_loops(self.old)
         return tuple(one for one in self._whole if one not in still)
 
     def _array(self, name: str) -> Array:

@@ -78,7 +78,8 @@ def compute_schedule(
         [(s.domain, f"S_{k}") for k, s in enumerate(scop.statements, start=_FIRST_NUMBER)]
     )
     renamed = isl.UnionMap.from_union_pw_multi_aff(numbered)
-    with scheduler_options(scop.isl_context):
+    apart = any(one.one_pass for one in scop.statements)
+    with scheduler_options(scop.isl_context, max_constant_term=0 if apart else -1):
         schedule = _patiently(scop, dependences, renamed, seconds)
     return None if schedule is None else schedule.pullback_union_pw_multi_aff(numbered)
 
@@ -296,15 +297,16 @@ _AS_PPCG = {
 
 
 @contextmanager
-def scheduler_options(context: isl.Context) -> Iterator[None]:
-    """Set isl's scheduler options as PPCG does for a GPU, and put them back."""
-    before = {name: getattr(context, f"get_schedule_{name}")() for name in _AS_PPCG}
+def scheduler_options(context: isl.Context, **more: int) -> Iterator[None]:
+    """Set isl's scheduler options as PPCG does for a GPU, and ``more``, and put them back."""
+    options = _AS_PPCG | more
+    before = {name: getattr(context, f"get_schedule_{name}")() for name in options}
 
-    def set_all(options: Mapping[str, int]) -> None:
-        for name, value in options.items():
+    def set_all(values: Mapping[str, int]) -> None:
+        for name, value in values.items():
             getattr(context, f"set_schedule_{name}")(value)
 
-    set_all(_AS_PPCG)
+    set_all(options)
     try:
         yield
     finally:

@@ -38,8 +38,14 @@ from eatss.cost.expected import Parts, host_time_s
 from eatss.cost.terms import Predicted
 from eatss.lower.recipe import CodegenOptions, NamedThreads, Recipe
 from eatss.plan.shares import pair_part, scan_chunks
-from eatss.polyhedral.chunked_pairs import pairs, row_of, with_chunked_pairs
-from eatss.polyhedral.chunked_scans import ends_of, recurrences, shape_of, with_chunked_scans
+from eatss.polyhedral.chunked_pairs import pairs, with_chunked_pairs
+from eatss.polyhedral.chunked_scans import (
+    ends_of,
+    recurrences,
+    shape_of,
+    still_loops,
+    with_chunked_scans,
+)
 from eatss.polyhedral.class_tiles import with_class_tiles
 from eatss.polyhedral.dependences import at_most, source_lines, with_source_line
 from eatss.polyhedral.kernel import ScheduledScop
@@ -140,7 +146,9 @@ def chunkable(numeric: Sequence[Scop], profile: GpuProfile, *, strict_fp: bool) 
         with suppress(isl.Error):
             for one in recurrences(region):
                 name = one.statement.name
-                steps, rows = shape_of(one, tuple(parameter_values(region).items()))
+                still = still_loops(one.statement)
+                sizes = tuple(parameter_values(region).items())
+                steps, rows = shape_of(one.statement, one.loop, still, sizes)
                 floating = region.array(one.statement.write.array).element_type.is_floating
                 by_warps = one.is_along_rows and one.operator is not None
                 lengths = scan_chunks(
@@ -164,9 +172,11 @@ def pairable(numeric: Sequence[Scop]) -> Chunks:
     for region in numeric:
         with suppress(isl.Error), at_most(region.isl_context, _PAIRS):
             for one in pairs(region):
-                part = pair_part(*row_of(one, tuple(parameter_values(region).items())))
+                own, sizes = one.statement, tuple(parameter_values(region).items())
+                moving = tuple(loop for loop in own.loops if loop not in one.still)
+                part = pair_part(*shape_of(own, one.within, moving, sizes))
                 if part is not None:
-                    name = one.statement.name
+                    name = own.name
                     found.append(ChunkedScan(region=region.index, statement=name, length=part))
     return tuple(found)
 
