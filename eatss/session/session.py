@@ -31,6 +31,7 @@ from eatss.base.diagnostics import (
 from eatss.base.files import StrPath, folder_named
 from eatss.base.forked import anew, room_for, taken_s
 from eatss.base.frozen import Names, Numbers
+from eatss.base.shown import time_text
 from eatss.base.targets import FUSIONS, TARGETS, Cut, Fusion
 from eatss.cards import GpuProfile, load_profile
 from eatss.cards.this_machine import CardLike
@@ -99,6 +100,8 @@ _MOST_TRIED = 6
 """Arrays that are tried alone: each takes as long as a selection."""
 
 _NO_TIME = "whether arrays are better computed anew is not tried to the end: it takes too long"
+
+_IN_ORDER = "sums keep their order: in one pass, and any order, they are expected to take less"
 
 _SPELL_TYPE = (
     "spell the type by a macro: #ifndef DATA_TYPE, #define DATA_TYPE double, #endif; or give the "
@@ -452,11 +455,10 @@ class Session:
                     found = other._selected(profile, chosen, **how, progress=no_progress)
                     best = min(best, found, key=run_cost)
         anew()
-        sums = () if strict_fp else self.pairable
         cuts: tuple[tuple[str, Numbers, Chunks, float, Frees], ...] = (
             ("statements cut where they meet what they read", self.splittable, (), 0, frees_pieces),
             ("recurrences cut into chunks", (), chunks, CHUNKS_MARGIN, frees_chunks),
-            ("sums of one pass", (), sums, PAIRS_MARGIN, lambda *_: True),
+            ("sums of one pass", (), self.pairable, PAIRS_MARGIN, lambda *_: True),
         )
         for what, split, of_scans, margin, frees in cuts:
             if not (split or of_scans) or run_cost(best) == NEVER or not room_for(first_s):
@@ -470,9 +472,16 @@ class Session:
                 if any(frees(one.scheduled, its.scheduled) for one, its in pairs) and all(
                     one.generic <= its.generic for one, its in regions
                 ):
-                    found = cut._selected(profile, chosen, **how, progress=no_progress)
+                    loose = of_scans and of_scans == self.pairable
+                    own = how | {"strict_fp": strict_fp and not loose}
+                    found = cut._selected(profile, chosen, **own, progress=no_progress)
                     if margin * run_time_s(found) <= run_time_s(best):
-                        best = min(best, found, key=run_cost)
+                        costs = time_text(run_time_s(found))
+                        best = (
+                            _with_note(best, f"{_IN_ORDER}, {costs} a run")
+                            if own != how
+                            else min(best, found, key=run_cost)
+                        )
             anew()
         best = self._fused(
             best,
