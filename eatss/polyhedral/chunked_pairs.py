@@ -85,16 +85,16 @@ _GREATEST = {ElementType.FLOAT: "3.402823466e38f", ElementType.DOUBLE: "1.797693
 class _Distance:
     """How far a term is from a value that all terms of a row share: ``node`` is the difference.
 
-    ``shared`` says which side of it is that value.
+    That value is ``on_right`` of it, or on the left.
     """
 
     node: Binary
-    shared: str
+    on_right: bool
 
     @property
     def term(self) -> Expression:
         """What differs from element to element."""
-        return self.node.left if self.shared == "right" else self.node.right
+        return self.node.left if self.on_right else self.node.right
 
 
 @fixed
@@ -185,7 +185,7 @@ def _pair(
     if not distances or not any(one is added for one in preorder(statement.value)):
         return None
     exponential = len(distances) == 1
-    wanted = "+" if not exponential else "max" if distances[0].shared == "right" else "min"
+    wanted = "+" if not exponential else "max" if distances[0].on_right else "min"
     firsts, places = [], [*map(statement.loops.index, still)]
     for one in distances:
         alike = (
@@ -263,8 +263,8 @@ class _Reads:
     def _distance(self, node: Expression) -> _Distance | None:
         if not isinstance(node, Binary) or node.operator != "-":
             return None
-        sides = [side for side in ("left", "right") if self.is_shared(getattr(node, side))]
-        return _Distance(node=node, shared=sides[0]) if len(sides) == 1 else None
+        left, right = map(self.is_shared, (node.left, node.right))
+        return _Distance(node=node, on_right=right) if left != right else None
 
     def neighbours(self, distances: Sequence[_Distance]) -> str | None:
         """Return the loop of a row along which all that terms read are neighbours, if there is."""
@@ -544,13 +544,16 @@ class _New:
 
     def element(self, array: str) -> Access:
         """Return the access to a part's value."""
-        parts, loops = self.parts, self.parts.loops(self.own, every=False)
-        places = [k + len(parts.chunk) * (k > parts.at) for k in range(len(self.own.loops))]
-        still = [
-            k for k, one in zip(places, parts.old.loops, strict=True) if one in parts.found.still
+        parts, own = self.parts, self.own.loops
+        still = [one in parts.found.still for one in parts.old.loops]
+        names = [parts.chunk if k == parts.at else (one,) for k, one in enumerate(own)]
+        text = [
+            name
+            for first in (True, False)
+            for of_row, loops in zip(still, names, strict=True)
+            for name in loops
+            if of_row is first
         ]
-        along = [loops[k] for k in still if k != parts.at or parts.chunk]
-        text = [*along, *(one for one in loops if one not in along)]
         domain = self.maps.domain()
         name = domain.get_tuple_name()
         relation = _map(self.own, f"{name}[{', '.join(self.loops)}] -> {array}[{', '.join(text)}]")
@@ -583,12 +586,12 @@ class _New:
         for one, (first, how, _) in zip(
             self.parts.found.distances, self.parts.found.firsts, strict=True
         ):
-            side = one.shared if shared else {"left": "right", "right": "left"}[one.shared]
-            other = "left" if side == "right" else "right"
             part = self._own_value(one.node, first, how)
-            kept = self.copied(one.node.left if other == "left" else one.node.right, {})
-            left, right = (part, kept) if side == "left" else (kept, part)
-            found[id(one.node)] = replace(one.node, left=left, right=right)
+            if one.on_right == shared:
+                sides = self.copied(one.node.left, {}), part
+            else:
+                sides = part, self.copied(one.node.right, {})
+            found[id(one.node)] = replace(one.node, left=sides[0], right=sides[1])
         return found
 
     def _own_value(self, node: Binary, first: Statement, how: str) -> Expression:

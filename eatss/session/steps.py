@@ -170,14 +170,18 @@ def pairable(numeric: Sequence[Scop]) -> Chunks:
     """Return the sums that may be added up in the pass of others, by which parts of rows."""
     found = []
     for region in numeric:
+        lengths: dict[str, int] = {}
         with suppress(isl.Error), at_most(region.isl_context, _PAIRS):
             for one in pairs(region):
                 own, sizes = one.statement, tuple(parameter_values(region).items())
                 moving = tuple(loop for loop in own.loops if loop not in one.still)
                 part = pair_part(*shape_of(own, one.within, moving, sizes))
-                if part is not None:
-                    name = own.name
-                    found.append(ChunkedScan(region=region.index, statement=name, length=part))
+                if part is not None and with_chunked_pairs(region, lengths | {own.name: part}):
+                    lengths[own.name] = part
+        found += [
+            ChunkedScan(region=region.index, statement=name, length=length)
+            for name, length in lengths.items()
+        ]
     return tuple(found)
 
 

@@ -93,6 +93,11 @@ EXPONENTIAL = """for (int i = 0; i < 3; i++) {{
   m[i] = X[i][0][0]; v[i] = 0;
   for (int k = 0; k < 2; k++) for (int j = {low}; j < {high}; j++) {first};
   for (int k = 0; k < 2; k++) for (int j = {low}; j < {high}; j++) v[i] += {term}; }}"""
+OTHER_NAMES = """for (int i = 0; i < 3; i++) {{ v[i] = 0; m[i] = 0; }}
+for (int k = 0; k < 2; k++) for (int i = 0; i < 3; i++) for (int j = {low}; j < {high}; j++)
+  m[i] += X[i][k][j] * Y[i][k][j];
+for (int q = 0; q < 2; q++) for (int c = 0; c < 3; c++) for (int r = {low}; r < {high}; r++)
+  v[c] += {term};"""
 COLUMNS = """for (int j = 0; j < 3; j++) {{ v[j] = 0; m[j] = 0; }}
 for (int i = {low}; i < {high}; i++) for (int j = 0; j < 3; j++) m[j] += X[j][0][i];
 for (int i = {low}; i < {high}; i++) for (int j = 0; j < 3; j++) v[j] += {term};"""
@@ -111,6 +116,11 @@ PAIRS = (
         "m[i] = fmaxf(m[i], 2 * X[i][k][j] - Y[0][k][j])",
         "expf(2 * X[i][k][j] - Y[0][k][j] - m[i]) / p[i]",
     ),
+    (
+        OTHER_NAMES,
+        "",
+        "(X[c][q][r] * Y[c][q][r] - m[c] / 28) * (X[c][q][r] * Y[c][q][r] - p[c])",
+    ),
     (COLUMNS, "", "(X[j][0][i] - m[j]) * (X[j][0][i] - m[j])"),
 )
 BOUNDS = (("0", "14"), ("2", "13"), ("i", "14"), ("0", "i + 8"), ("4", "6"))
@@ -119,7 +129,7 @@ BOUNDS = (("0", "14"), ("2", "13"), ("i", "14"), ("0", "i + 8"), ("4", "6"))
 def pair(which: int, bounds: int) -> Scop:
     text, first, term = PAIRS[which]
     low, high = BOUNDS[bounds]
-    if text is COLUMNS and "i" in low + high:
+    if text in (OTHER_NAMES, COLUMNS) and "i" in low + high:
         low, high = low.replace("i", "1"), high.replace("i", "3")
     return region(text.format(low=low, high=high, first=first, term=term))
 
