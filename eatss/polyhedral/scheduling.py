@@ -78,6 +78,7 @@ def compute_schedule(
         [(s.domain, f"S_{k}") for k, s in enumerate(scop.statements, start=_FIRST_NUMBER)]
     )
     renamed = isl.UnionMap.from_union_pw_multi_aff(numbered)
+    # isl would shift a sum of a pass by the length of the one before, and share its loops
     apart = any(one.one_pass for one in scop.statements)
     with scheduler_options(scop.isl_context, max_constant_term=0 if apart else -1):
         schedule = _patiently(scop, dependences, renamed, seconds)
@@ -175,9 +176,9 @@ def _parts_first(scop: Scop) -> isl.UnionMap:
     """
     found = scop.no_relation
     of_passes = [one for one in scop.statements if one.one_pass]
-    for made, user in product(of_passes, of_passes):
-        apart = made.write.array not in made.one_pass and user.write.array in user.one_pass
-        if apart and made.one_pass == user.one_pass:
+    for made, user in product(of_passes, of_passes):  # users read their own part's value first
+        uses = made.write.array not in made.one_pass and user.write.array in user.one_pass
+        if uses and made.one_pass == user.one_pass:
             here = user.reads[0].relation.set_tuple_name(OUT, made.write.array)
             found = found.union(made.write.relation.apply_range(here.reverse()))
     return found
