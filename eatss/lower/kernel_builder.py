@@ -374,7 +374,10 @@ class KernelBuilder:
             elif of:
                 notes[f"{of}{subscripts} is read from the copy {array.name}"] = None
         yield from notes
-        if self._chunk:
+        passes = dict.fromkeys(one.one_pass for one in self._piece.statements if one.one_pass)
+        for sums in passes:
+            yield f"{' and '.join(sums)}: from one pass over their terms, by parts"
+        if self._chunk and not passes:
             yield f"the recurrence runs in chunks of {self._chunk} steps"
         lost = (one.array for each in self._piece.statements for one in each.recomputed)
         for name in dict.fromkeys(lost):

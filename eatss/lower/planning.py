@@ -423,7 +423,7 @@ class UnitPlanner:
         of_chunks = {
             one.name: frozenset(loop.name for loop in piece.loops)
             for one in piece.statements
-            if one.chunk
+            if one.chunk and not one.one_pass
         }
         runs = [] if spread is None else [*serial_runs(piece, sums | of_chunks)]
         if spread is None or not any(loops for _, loops in runs):

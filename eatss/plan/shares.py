@@ -123,6 +123,26 @@ def scan_chunks(steps: int, threads: int, most_threads: int, *, by_warps: bool) 
     return (length,) if by_warps or ends <= _MOST_ENDS else (length, _power(isqrt(ends)))
 
 
+_MOST_PART, _PART_UNIT = 4096, 128
+"""Elements of a part of a row, which threads of a block keep in registers, and steps of them."""
+
+
+def pair_part(elements: int, rows: int) -> int | None:
+    """Return the elements of parts by which sums of one pass are added up.
+
+    Parts of a row are about as long as each other; 0 for rows as they are, ``None`` where a part
+    would be all that is added up.
+
+    Args:
+        elements: of a row, neighbours of each other.
+        rows: that are added up together.
+    """
+    if elements <= _MOST_PART:
+        return 0 if rows > 1 < elements else None
+    parts = -(-elements // _MOST_PART)
+    return -(-elements // (parts * _PART_UNIT)) * _PART_UNIT
+
+
 def _power(least: int) -> int:
     """Return a power of two that is no less."""
     return 1 << (least - 1).bit_length()
