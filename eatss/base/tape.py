@@ -106,22 +106,24 @@ class Tape:
             self._constants[key] = next(self._places)
         return self._constants[key]
 
-    def ended(self, result: Any) -> Replay:
-        """Return what makes a result, without steps that it does not need.
+    def ended(self, results: Sequence[Any]) -> Replay:
+        """Return what makes results, without steps that they do not need.
 
         A place is taken again when what it holds was used for the last time, so that numbers stay
         in the processor's cache.
         """
-        known = isinstance(result, Column)
-        output = result.place if known else self._constant(_constant(result))
-        needed, steps = {output}, []
+        outputs = [
+            one.place if isinstance(one, Column) else self._constant(_constant(one))
+            for one in results
+        ]
+        needed, steps = {*outputs}, []
         for step in reversed(self.steps):
             if step[1] in needed or step[0] is _refuse:
                 needed.update(step[2])
                 steps.append(step)
         steps.reverse()
         last = {own: at for at, step in enumerate(steps) for own in step[2]}
-        last[output] = len(steps)
+        last |= dict.fromkeys(outputs, len(steps))
         made = {place for _, place, _ in steps}
         constants = {place: number for (_, number), place in self._constants.items()}
         first: list[Any] = [*(None for _ in self.inputs), *constants.values()]
@@ -139,7 +141,7 @@ class Tape:
             renamed.append((function, places[place], own))
             if place not in last:  # nothing comes of a refusal
                 free.append(places[place])
-        return Replay(first, renamed, places[output])
+        return Replay(first, renamed, [places[one] for one in outputs])
 
 
 def _constant(one: Any) -> Any:
@@ -153,14 +155,14 @@ def _constant(one: Any) -> Any:
 
 
 class Replay:
-    """What was recorded: a result of columns, batch after batch."""
+    """What was recorded: results of columns, batch after batch."""
 
-    def __init__(self, first: list[Any], steps: list[Step], output: int) -> None:
-        """Take what places hold at first, steps, and where the result is."""
-        self.first, self.steps, self.output = first, steps, output
+    def __init__(self, first: list[Any], steps: list[Step], outputs: list[int]) -> None:
+        """Take what places hold at first, steps, and where the results are."""
+        self.first, self.steps, self.outputs = first, steps, outputs
 
-    def result(self, columns: Any) -> Any:
-        """Return the result of a batch.
+    def results(self, columns: Any) -> list[Any]:
+        """Return the results of a batch.
 
         Raises:
             _UnlikeError: something was left out that concerns it.
@@ -168,21 +170,21 @@ class Replay:
         held = [*columns, *self.first[len(columns) :]]
         for function, place, operands in self.steps:
             held[place] = function(*[held[one] for one in operands])
-        return np.broadcast_to(held[self.output], columns[0].shape)
+        return [np.broadcast_to(held[one], columns[0].shape) for one in self.outputs]
 
 
 class Taped:
     """A function of columns that Python runs through now and then, and a tape for all batches."""
 
     def __init__(self, function: Callable[..., Any], again: float = inf) -> None:
-        """Take a function that returns a column, and times as many rows to record it anew."""
+        """Take a function that returns columns, and times as many rows to record it anew."""
         self.function, self.again = function, again
         self.rows = self.recorded = 0
         self.seen: list[Any] = []
         self.replay: Replay | None = None
 
     def __call__(self, *columns: Any) -> Any:
-        """Return what the function makes of columns of one length."""
+        """Return what the function makes of columns of one length: a column, or several."""
         table = np.stack(columns)
         rows = table.shape[1]
         if not rows:
@@ -196,7 +198,8 @@ class Taped:
                     self.recorded = self.rows
                     self.replay = self._recorded(table[:, :: -(-rows // _RECORDED)])
                 try:
-                    return self.replay.result(table)
+                    found = self.replay.results(table)
+                    return found if len(found) > 1 else found[0]
                 except _UnlikeError as error:
                     flag = np.broadcast_to(error.args[0], rows)
                     self.seen.append(table[:, np.flatnonzero(flag)[:_ADDED]])
@@ -208,7 +211,8 @@ class Taped:
         tape, collects = Tape(np.concatenate(self.seen, axis=1)), gc.isenabled()
         gc.disable()  # nothing of all that is made goes before the end
         try:
-            return tape.ended(self.function(*tape.inputs))
+            found = self.function(*tape.inputs)
+            return tape.ended(found if isinstance(found, tuple) else (found,))
         finally:
             if collects:
                 gc.enable()

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import cached_property
 from math import prod
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -22,16 +22,24 @@ from eatss.analysis.layout import APART, Candidates, Layout, mapped_loops
 from eatss.analysis.variant import KernelVariant
 from eatss.base.diagnostics import Diagnostic, NoSolutionError
 from eatss.cards.profile import GpuProfile
-from eatss.choose.cuda_candidates import MOST_LAYOUTS, Integers, every_candidate
-from eatss.choose.objectives import NEVER, OBJECTIVES, costs, nothing_allowed
+from eatss.choose.cuda_candidates import (
+    MOST_LAYOUTS,
+    Integers,
+    every_candidate,
+    offered_variants,
+)
+from eatss.choose.cuda_space import CudaSpace, shared_limit
+from eatss.choose.objectives import NEVER, OBJECTIVES, nothing_allowed, rounded
 from eatss.choose.options import ModelOptions, ObjectiveName
+from eatss.choose.search import IRREGULAR_MARGIN, Effort, Search, efforts_of, prove
+from eatss.choose.search import Sizes as Points
 from eatss.choose.selection import KernelSelection, ReferenceSelection, Usage
 from eatss.cost.cuda_model import CudaModel, CudaPrediction
 from eatss.cost.expected import Prediction
 from eatss.cost.terms import too_large
 from eatss.plan.contract import ROOM_BESIDE_SUMS
 from eatss.plan.launch import plan
-from eatss.plan.numbers import Flag, Number, largest
+from eatss.plan.numbers import largest
 from eatss.plan.stage import element_words
 from eatss.program.expression import Sizes
 
@@ -165,6 +173,9 @@ def expected_of(
     return prediction, None
 
 
+Cut: TypeAlias = tuple[bool, str | None, str | None, str | None]
+"""What tells variants of a kernel."""
+
 KernelVariants = Mapping[str, tuple[KernelVariant, ...]]
 """The variants of each kernel, by its name."""
 
@@ -179,18 +190,10 @@ FULL_SPEED_AHEAD = 1.05
 products are predicted better: on an H100 layouts between the two took 7 to 35 % more time, and
 saved 2 to 10 % of the energy (five programs, docs/design-findings.md)."""
 
-STREAM_MARGIN = 1.04
-"""So many times what is expected of layouts whose blocks take equal shares of steps is taken to be
-their cost. With 1.03 syrk of 2150 × 1950 doubles was one, which took 4 % more energy on an H100
-than without (``library-streams``)."""
-
 FEWER = (
     "its loops leave more layouts than can be compared: "
     "tiles and threads differ along fewer of them"
 )
-
-AT_ONCE = 1 << 16
-"""Layouts that are predicted at a time: of each there are a hundred numbers meanwhile."""
 
 
 class CudaChoice:
@@ -210,45 +213,60 @@ class CudaChoice:
         self.facts, self.profile, self.options = facts, profile, options
         self.model = CudaModel.of(facts, profile)
         self.every = every_candidate(facts, variants, profile, most)
-        self.can_launch = False
+        self.variants, self.can_launch = variants, False
+
+    @cached_property
+    def spaces(self) -> dict[Cut, CudaSpace]:
+        """What the layouts of each variant are some of."""
+        return {
+            one.cut: CudaSpace(self.facts, one, self.profile, self.options)
+            for one in offered_variants(self.facts, self.variants, self.profile)
+        }
 
     @cached_property
     def costs(self) -> Integers:
         """What all layouts cost, those left out that take much longer than others."""
-        parts = [
-            self._priced(own.map(itemgetter(slice(first, first + AT_ONCE))))
-            for own in self.every
-            for first in range(0, len(own), AT_ONCE)
-        ]
-        if not parts:
+        if not self.every:
             return np.zeros(0, dtype=np.int64)
-        times_s, ahead, value = (np.concatenate(one) for one in zip(*parts, strict=True))
-        times_s = np.where(value < NEVER, times_s, np.inf)
-        fastest_s = float(times_s.min())
-        full = FULL_SPEED_AHEAD if ahead[times_s == fastest_s].any() else FULL_SPEED
-        return np.where(times_s <= full * fastest_s, value, NEVER)
+        spaces = [self.spaces[own.variant.cut] for own in self.every]
+        pairs = zip(spaces, self.every, strict=True)
+        prices = [space.prices(space.points_of(own)) for space, own in pairs]
+        cost, times_s = (np.concatenate(own) for own in zip(*prices, strict=True))
+        self.can_launch = bool(np.isfinite(times_s).any())
+        times_s = np.where(np.isfinite(cost), times_s, np.inf)
+        fastest_s = times_s.min()
+        ahead = any(map(self._is_ahead, np.flatnonzero(times_s == fastest_s).tolist()))
+        slowest_s = (FULL_SPEED_AHEAD if ahead else FULL_SPEED) * fastest_s
+        for space in self.spaces.values():
+            space.slowest_s = slowest_s
+        return rounded(np.where(times_s <= slowest_s, cost, np.inf))
 
-    def _priced(self, own: Candidates) -> tuple[Number, Flag, Integers]:
-        """Return times of layouts, which fill buffers ahead and wait for none, costs."""
-        prediction = self.model.columns(own)
-        fits = prediction.fits & (prediction.shared_bytes <= self.shared_limit(own))
-        fits &= np.isfinite(prediction.total.time_s)
-        self.can_launch |= bool(fits.any())
-        value = np.where(fits, costs(prediction.total, self.options.objective), NEVER)
-        streamed = (own.streams > 0) & (value < NEVER)
-        value[streamed] = np.rint(value[streamed] * STREAM_MARGIN).astype(np.int64)
-        late = largest(demand.late for demand, _ in prediction.launches)
-        return prediction.total.time_s, (own.pipeline_stages > 1) & (late == 0), value
+    def _is_ahead(self, place: int) -> bool:
+        """Tell whether a layout fills boxes ahead, and waits for no loads from them."""
+        own, row = self.at(place)
+        one = own.map(itemgetter(slice(row, row + 1)))
+        late = largest(demand.late for demand, _ in self.model.columns(one).launches)
+        return bool(((one.pipeline_stages > 1) & (late == 0)).all())
 
-    def shared_limit(self, own: Candidates) -> Number:
-        """Return the shared memory that a block may have, in bytes, an entry a layout.
-
-        Tiles that are filled ahead may have all that the card lets a block ask for.
-        """
-        asked = self.options.shared_per_block(self.profile)
-        most = max(asked, self.profile.shared_per_block_optin_bytes)
-        ahead = (own.pipeline_stages > 1) | (own.warps is not None)
-        return np.where(ahead & (self.options.shared_per_block_bytes is None), most, asked)
+    def searches(self, effort: Effort) -> list[Search]:
+        """Return what looks for layouts that cost less than the best of those that are offered."""
+        seeds: dict[Cut, Points] = {}
+        first = 0
+        for own in self.every:
+            here = int(np.argmin(self.costs[first : first + len(own)]))
+            one = self.spaces[own.variant.cut].points_of(own.map(itemgetter(slice(here, here + 1))))
+            seeds[own.variant.cut] = np.concatenate([seeds.get(own.variant.cut, one[:0]), one])
+            first += len(own)
+        effort = replace(
+            effort,
+            most_boxes=effort.most_boxes // len(self.spaces),
+            children=0,
+            enough=float(self.costs.min()) / IRREGULAR_MARGIN,
+        )
+        return [
+            Search(space, seeds.get(cut, space.lows[None]), effort)
+            for cut, space in self.spaces.items()
+        ]
 
     def at(self, place: int) -> tuple[Candidates, int]:
         """Return the candidates among which a layout is, and its row there."""
@@ -283,7 +301,7 @@ class CudaChoice:
             layout=chosen,
             private=held - staged,
             shared=staged,
-            shared_limit_bytes=int(self.shared_limit(own)[0]),
+            shared_limit_bytes=int(shared_limit(own, self.profile, self.options)[0]),
             prediction=prediction,
             **found,
         )
@@ -303,32 +321,24 @@ class CudaChoice:
         return 1 if waits or room < ROOM_BESIDE_SUMS else blocks
 
 
-def select_cuda(
-    facts: KernelFacts,
-    variants: Sequence[KernelVariant],
-    profile: GpuProfile,
-    options: ModelOptions,
-    most: int = MOST_LAYOUTS,
-) -> KernelSelection:
-    """Select cuts, threads, points, tiles and places of one kernel.
-
-    About ``most`` layouts of each cut are compared.
+def select_cuda(choice: CudaChoice) -> KernelSelection:
+    """Select cuts, threads, points, tiles and places of one kernel, and prove nothing yet.
 
     Raises:
         NoSolutionError: ``EATSS-M020``, no layout of it can launch on the card, or
             ``EATSS-M020``, the objective allows none of those that can.
     """
     began = time.perf_counter()
-    choice = CudaChoice(facts, variants, profile, options, most)
-    if not choice.every and mapped_loops(facts) and variants:
+    facts, options = choice.facts, choice.options
+    if not choice.every and mapped_loops(facts) and choice.variants:
         raise _no_solution(facts)
     if not choice.every:  # it runs in one thread
         return predicted_kernel(
             facts,
-            profile,
+            choice.profile,
             options.objective,
             layout=Layout(tile_sizes=(), block=()),
-            shared_limit_bytes=options.shared_per_block(profile),
+            shared_limit_bytes=options.shared_per_block(choice.profile),
         )
     best = int(np.argmin(choice.costs))
     least = int(choice.costs[best])
@@ -339,9 +349,58 @@ def select_cuda(
     return choice.described(
         *choice.at(best),
         objective=least,
+        optimal="best found",
         solve_time_s=time.perf_counter() - began,
         compared=len(choice.costs),
         **extra,
+    )
+
+
+def with_bounds(
+    selections: Sequence[KernelSelection], choices: Mapping[str, CudaChoice], options: ModelOptions
+) -> tuple[KernelSelection, ...]:
+    """Return selections with what nothing else that may be taken costs less than.
+
+    All whole sizes are looked through, of all variants. A layout that is not offered is taken where
+    it is expected to be ``IRREGULAR_MARGIN`` times better than all that are. Kernels that are one
+    with others are left as they are.
+    """
+    joined = {name for one in selections for name in one.joined}
+    alone = [one for one in selections if choices[one.name].every and one.name not in joined]
+    efforts = efforts_of(options, [1.0 * one.objective for one in alone])
+    pairs = zip(alone, efforts, strict=True)
+    searched = {one.name: choices[one.name].searches(effort) for one, effort in pairs}
+    prove([own for every in searched.values() for own in every])
+    return tuple(
+        _bounded(one, choices[one.name], searched[one.name]) if one.name in searched else one
+        for one in selections
+    )
+
+
+def _bounded(
+    selection: KernelSelection, choice: CudaChoice, searched: Sequence[Search]
+) -> KernelSelection:
+    """Return a selection with what was proven, or what was found in its place."""
+    best = min(searched, key=lambda own: own.found.cost)
+    if IRREGULAR_MARGIN * best.found.cost < selection.objective:
+        assert isinstance(best.space, CudaSpace)
+        selection = choice.described(
+            best.space.layouts(best.found.good[:1]),
+            0,
+            objective=round(best.found.cost),
+            solve_time_s=selection.solve_time_s,
+            compared=selection.compared,
+        )
+    least = IRREGULAR_MARGIN * min(own.found.bound for own in searched)
+    bound = int(min(selection.objective, least))
+    gap = searched[0].effort.gap
+    return replace(
+        selection,
+        bound=bound,
+        optimal="proven" if bound >= (1.0 - gap) * selection.objective else "best found",
+        boxes=sum(own.found.boxes for own in searched),
+        compared=selection.compared + sum(own.found.points for own in searched),
+        solve_time_s=selection.solve_time_s + sum(own.found.seconds for own in searched),
     )
 
 
