@@ -23,7 +23,7 @@ Step: TypeAlias = tuple[Callable[..., Any], int, tuple[int, ...]]
 
 _PLAIN = (np.ndarray, np.generic, int, float, type, str, tuple)
 
-_RECORDED = 128
+_RECORDED = 512
 """Rows of a batch that a function runs over when it is recorded, about."""
 
 _ADDED = 8

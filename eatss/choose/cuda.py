@@ -357,7 +357,10 @@ def select_cuda(choice: CudaChoice) -> KernelSelection:
 
 
 def with_bounds(
-    selections: Sequence[KernelSelection], choices: Mapping[str, CudaChoice], options: ModelOptions
+    selections: Sequence[KernelSelection],
+    choices: Mapping[str, CudaChoice],
+    options: ModelOptions,
+    began: float,
 ) -> tuple[KernelSelection, ...]:
     """Return selections with what nothing else that may be taken costs less than.
 
@@ -367,7 +370,7 @@ def with_bounds(
     """
     joined = {name for one in selections for name in one.joined}
     alone = [one for one in selections if choices[one.name].every and one.name not in joined]
-    efforts = efforts_of(options, [1.0 * one.objective for one in alone])
+    efforts = efforts_of(options, [1.0 * one.objective for one in alone], began)
     pairs = zip(alone, efforts, strict=True)
     searched = {one.name: choices[one.name].searches(effort) for one, effort in pairs}
     prove([own for every in searched.values() for own in every])

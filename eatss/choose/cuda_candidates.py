@@ -341,7 +341,6 @@ def _plain(
     serial = [loop for loop in facts.loops if loop.name not in names]
     held = any(launch.held for launch in variant.launches)
     groups, outer = groups_of(facts, variant), reordering_loops(facts)
-    read_often = [_in_loops(facts, group, names) for group in groups]
     of_sums = dict.fromkeys(outer, (1,) if variant.in_order else (PLAIN_TILE,))
     for offer in _OFFERS:
         free, several, single = offer
@@ -354,7 +353,7 @@ def _plain(
         plain_tiles = _serial_tiles(serial, (PLAIN_TILE,), of_sums)
         inner = [
             (*staging, *tiles, stages)
-            for staging in _stagings(read_often, single=single)
+            for staging in stagings(facts, groups, single=single)
             for tiles in (staged_tiles if any(staging) else plain_tiles)
             for stages in (ahead if any(staging) and serial and held else (1,))
             if stages == 1 or any(map(_goes_on, serial, tiles))
@@ -569,15 +568,18 @@ def loops_moving(facts: KernelFacts, group: Group) -> set[str]:
     return {name for _, access in _accesses(facts, group) for name, _ in access.strides}
 
 
-def _stagings(serial: Sequence[bool], *, single: bool) -> list[tuple[int, ...]]:
+def stagings(
+    facts: KernelFacts, groups: Sequence[Group], *, single: bool = True
+) -> list[tuple[int, ...]]:
     """Return which groups may be staged together: any of two, else none, one if ``single``, or all.
 
-    ``serial`` says which of them serial loops read, again and again. Where there are such, all are
-    those alone: others would take the shared memory from them for the whole kernel.
+    Where serial loops read some again and again, all are those alone: others would take the shared
+    memory from them for the whole kernel.
     """
-    count = len(serial)
+    count, mapped = len(groups), [loop.name for loop in mapped_loops(facts)]
     if count <= 2 and single:
         return list(iterproduct((0, 1), repeat=count))
+    serial = [_in_loops(facts, group, mapped) for group in groups]
     alone = [tuple(int(at == one) for at in range(count)) for one in range(count)]
     alone = alone if single else []
     every = tuple(map(int, serial)) if any(serial) else (1,) * count

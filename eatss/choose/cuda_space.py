@@ -54,8 +54,9 @@ _CUT = {"threads": 0.2, "points": 0.5, "tile": 0.1, "steps": 0.1, "chunks": 0.5,
         "blocks": 0.5}  # fmt: skip
 """What a cut along a size is worth until it is known. These are in monomials."""
 
-_KINDS = {"staged": (1, 2), "stages": offers.STAGES, "streamed": (1, 2), "lanes": (*offers.LANES,)}
-"""Sizes that say what is in the text, and all that they may be: each kind is bounded apart."""
+_KINDS = {"stages": offers.STAGES, "streamed": (1, 2), "lanes": (*offers.LANES,)}
+"""Sizes that say what is in the text, and all that they may be. Each kind is bounded apart, and
+what may be staged together."""
 
 _MOST_STEPS = 8
 """Steps of a sum that one of several lanes takes at a time, at most."""
@@ -94,7 +95,9 @@ class CudaSpace:
         self.model, self.trips, self.slowest_s = CudaModel.of(facts, profile), trips_of(facts), inf
         self.mapped = [loop.name for loop in mapped_loops(facts)]
         self.serial = [loop for loop in facts.loops if loop.name not in self.mapped]
-        self.groups = offers.groups_of(facts, variant)
+        own = variant.instruction is None and not variant.spreads
+        self.groups = offers.groups_of(facts, variant) if own else ()
+        self.stagings = [tuple(on + 1 for on in own) for own in offers.stagings(facts, self.groups)]
         self.shares, self.streams = variant.shared_loop, variant.stream_loop
         if variant.spreads or self.shares is not None:
             self.streams = None
@@ -362,7 +365,12 @@ class CudaSpace:
         alone = all_of(own.tiles[name] == size for name, size in self.fixed.items())
         staged = any_of(on > 0 for on in own.staged.values())
         goes_on = any_of(self.trips[loop.name] > own.tiles[loop.name] for loop in self.serial)
-        return [staged | (alone & (own.stages == 1)), goes_on | (own.stages == 1)]
+        together = any_of(
+            all_of(own.staged[group] + 1 == on for group, on in zip(self.groups, each, strict=True))
+            for each in self.stagings
+        )
+        few = own.stages == 1
+        return [together, staged | (alone & few), goes_on | few]
 
     def _keeps_sums(self, own: Candidates) -> list[Flag]:
         spread, (longest, _) = own.spread, offers.sums_of(self.facts, self.variant)
@@ -388,8 +396,10 @@ class CudaSpace:
             [own for own in _KINDS[self.keys[at][0]] if self.lows[at] <= own <= self.highs[at]]
             for at in kinds
         ]
-        lows, highs = (np.tile(own, (prod(map(len, ends)), 1)) for own in (self.lows, self.highs))
-        lows[:, kinds] = highs[:, kinds] = np.array([*iterproduct(*ends)]).reshape(len(lows), -1)
+        every = [(*one, *rest) for one in self.stagings for rest in iterproduct(*ends)]
+        lows, highs = (np.tile(own, (len(every), 1)) for own in (self.lows, self.highs))
+        kinds = [at for at, (what, _) in enumerate(self.keys) if what == "staged"] + kinds
+        lows[:, kinds] = highs[:, kinds] = np.array(every).reshape(len(every), -1)
         return lows, highs
 
     def shrunk(self, lows: Sizes, highs: Sizes) -> tuple[Sizes, Sizes]:

@@ -9,6 +9,7 @@ model errs is not taken.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -722,14 +723,14 @@ def _spaces(
     kernels: Sequence[KernelFacts], profile: GpuProfile, options: ModelOptions
 ) -> list[tuple[PpcgSpace, Effort]]:
     """Return the kernels that have sizes, each with its share of the effort."""
-    most_bytes = options.shared_per_block(profile)
+    began, most_bytes = time.perf_counter(), options.shared_per_block(profile)
     models = ((facts, PpcgModel.of(facts, profile)) for facts in kernels)
     spaces = [
         PpcgSpace(facts, model, profile, most_bytes, options.objective)
         for facts, model in models
         if model.kernel.threads
     ]
-    efforts = efforts_of(options, [space.default_cost for space in spaces])
+    efforts = efforts_of(options, [space.default_cost for space in spaces], began)
     return list(zip(spaces, efforts, strict=True))
 
 

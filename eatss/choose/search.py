@@ -117,20 +117,20 @@ LEAST_EFFORT = 0.05
 """Share of a program's effort that goes to a kernel, at least, about."""
 
 
-def efforts_of(options: ModelOptions, costs: Sequence[float]) -> list[Effort]:
-    """Return the efforts for kernels of a program, shared by their costs, that begin now."""
+def efforts_of(options: ModelOptions, costs: Sequence[float], began: float) -> list[Effort]:
+    """Return the efforts for kernels of a program, shared by their costs, that ``began`` then."""
     total, even = sum(costs), 1.0 / max(1, len(costs))
     shares = [own / total if 0 < total < inf else even for own in costs]
     shares = [max(LEAST_EFFORT, share) for share in shares]
-    return [_effort_of(options, share / sum(shares)) for share in shares]
+    return [_effort_of(options, share / sum(shares), began) for share in shares]
 
 
-def _effort_of(options: ModelOptions, share: float) -> Effort:
+def _effort_of(options: ModelOptions, share: float, began: float) -> Effort:
     asked = options.gap is not None or options.timeout_s is not None
     return Effort(
         gap=GAP if options.gap is None else options.gap,
         most_boxes=1 << 62 if asked else int(share * MOST_BOXES),
-        until=time.perf_counter() + longest_s(options) if asked else inf,
+        until=began + longest_s(options) if asked else inf,
         children=max(_FEWEST_CHILDREN, int(share * MOST_CHILDREN)),
     )
 

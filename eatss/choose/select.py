@@ -104,7 +104,7 @@ def select_program(
     if options.uniform and any(facts.loops for facts in kernels):
         selections, vector = published.select(modelled)
     elif options.model == "prediction" and TARGETS[options.target].own:
-        offered = variants or {}
+        offered, began = variants or {}, time.perf_counter()
         most = layouts_of_each(len(kernels))
         choices = {
             one.name: CudaChoice(one, offered.get(one.name, ()), profile, options, most)
@@ -117,7 +117,7 @@ def select_program(
         selections = with_time_tiles(selections, kernels, time_runs, profile, options)
         selections = with_class_blocks(selections, kernels, class_runs, profile, options)
         selections = with_loop_blocks(selections, kernels, loop_runs, offered, profile, options)
-        selections = with_bounds(selections, choices, options)
+        selections = with_bounds(selections, choices, options, began)
     elif options.model == "prediction":
         selections, ppcg_options = select_ppcg(kernels, profile, options, progress)
     else:
