@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import cached_property
 from math import prod
 from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -22,24 +22,18 @@ from eatss.analysis.layout import APART, Candidates, Layout, mapped_loops
 from eatss.analysis.variant import KernelVariant
 from eatss.base.diagnostics import Diagnostic, NoSolutionError
 from eatss.cards.profile import GpuProfile
-from eatss.choose.cuda_candidates import (
-    MOST_LAYOUTS,
-    Integers,
-    every_candidate,
-    offered_variants,
-)
-from eatss.choose.cuda_space import CudaSpace, shared_limit
-from eatss.choose.objectives import NEVER, OBJECTIVES, nothing_allowed, rounded
+from eatss.choose.cuda_candidates import MOST_LAYOUTS, Integers, every_candidate
+from eatss.choose.cuda_space import STREAM_MARGIN, CudaSpace, shared_limit
+from eatss.choose.objectives import NEVER, OBJECTIVES, costs, nothing_allowed
 from eatss.choose.options import ModelOptions, ObjectiveName
 from eatss.choose.search import IRREGULAR_MARGIN, Effort, Search, efforts_of, prove
-from eatss.choose.search import Sizes as Points
 from eatss.choose.selection import KernelSelection, ReferenceSelection, Usage
 from eatss.cost.cuda_model import CudaModel, CudaPrediction
 from eatss.cost.expected import Prediction
 from eatss.cost.terms import too_large
 from eatss.plan.contract import ROOM_BESIDE_SUMS
 from eatss.plan.launch import plan
-from eatss.plan.numbers import largest
+from eatss.plan.numbers import Flag, Number, largest
 from eatss.plan.stage import element_words
 from eatss.program.expression import Sizes
 
@@ -173,9 +167,6 @@ def expected_of(
     return prediction, None
 
 
-Cut: TypeAlias = tuple[bool, str | None, str | None, str | None]
-"""What tells variants of a kernel."""
-
 KernelVariants = Mapping[str, tuple[KernelVariant, ...]]
 """The variants of each kernel, by its name."""
 
@@ -195,6 +186,9 @@ FEWER = (
     "tiles and threads differ along fewer of them"
 )
 
+AT_ONCE = 1 << 16
+"""Layouts that are predicted at a time: of each there are a hundred numbers meanwhile."""
+
 
 class CudaChoice:
     """A kernel on a card, and all of its layouts, variant by variant.
@@ -213,60 +207,57 @@ class CudaChoice:
         self.facts, self.profile, self.options = facts, profile, options
         self.model = CudaModel.of(facts, profile)
         self.every = every_candidate(facts, variants, profile, most)
-        self.variants, self.can_launch = variants, False
-
-    @cached_property
-    def spaces(self) -> dict[Cut, CudaSpace]:
-        """What the layouts of each variant are some of."""
-        return {
-            one.cut: CudaSpace(self.facts, one, self.profile, self.options)
-            for one in offered_variants(self.facts, self.variants, self.profile)
-        }
+        self.variants, self.can_launch, self.slowest_s = variants, False, np.inf
 
     @cached_property
     def costs(self) -> Integers:
         """What all layouts cost, those left out that take much longer than others."""
-        if not self.every:
+        parts = [
+            self._priced(own.map(itemgetter(slice(first, first + AT_ONCE))))
+            for own in self.every
+            for first in range(0, len(own), AT_ONCE)
+        ]
+        if not parts:
             return np.zeros(0, dtype=np.int64)
-        spaces = [self.spaces[own.variant.cut] for own in self.every]
-        pairs = zip(spaces, self.every, strict=True)
-        prices = [space.prices(space.points_of(own)) for space, own in pairs]
-        cost, times_s = (np.concatenate(own) for own in zip(*prices, strict=True))
-        self.can_launch = bool(np.isfinite(times_s).any())
-        times_s = np.where(np.isfinite(cost), times_s, np.inf)
-        fastest_s = times_s.min()
-        ahead = any(map(self._is_ahead, np.flatnonzero(times_s == fastest_s).tolist()))
-        slowest_s = (FULL_SPEED_AHEAD if ahead else FULL_SPEED) * fastest_s
-        for space in self.spaces.values():
-            space.slowest_s = slowest_s
-        return rounded(np.where(times_s <= slowest_s, cost, np.inf))
+        times_s, ahead, value = (np.concatenate(one) for one in zip(*parts, strict=True))
+        times_s = np.where(value < NEVER, times_s, np.inf)
+        fastest_s = float(times_s.min())
+        full = FULL_SPEED_AHEAD if ahead[times_s == fastest_s].any() else FULL_SPEED
+        self.slowest_s = full * fastest_s
+        return np.where(times_s <= self.slowest_s, value, NEVER)
 
-    def _is_ahead(self, place: int) -> bool:
-        """Tell whether a layout fills boxes ahead, and waits for no loads from them."""
-        own, row = self.at(place)
-        one = own.map(itemgetter(slice(row, row + 1)))
-        late = largest(demand.late for demand, _ in self.model.columns(one).launches)
-        return bool(((one.pipeline_stages > 1) & (late == 0)).all())
+    def _priced(self, own: Candidates) -> tuple[Number, Flag, Integers]:
+        """Return times of layouts, which fill buffers ahead and wait for none, costs."""
+        prediction = self.model.columns(own)
+        limit = shared_limit(own, self.profile, self.options)
+        fits = prediction.fits & (prediction.shared_bytes <= limit)
+        fits &= np.isfinite(prediction.total.time_s)
+        self.can_launch |= bool(fits.any())
+        value = np.where(fits, costs(prediction.total, self.options.objective), NEVER)
+        streamed = (own.streams > 0) & (value < NEVER)
+        value[streamed] = np.rint(value[streamed] * STREAM_MARGIN).astype(np.int64)
+        late = largest(demand.late for demand, _ in prediction.launches)
+        return prediction.total.time_s, (own.pipeline_stages > 1) & (late == 0), value
 
     def searches(self, effort: Effort) -> list[Search]:
-        """Return what looks for layouts that cost less than the best of those that are offered."""
-        seeds: dict[Cut, Points] = {}
-        first = 0
-        for own in self.every:
-            here = int(np.argmin(self.costs[first : first + len(own)]))
-            one = self.spaces[own.variant.cut].points_of(own.map(itemgetter(slice(here, here + 1))))
-            seeds[own.variant.cut] = np.concatenate([seeds.get(own.variant.cut, one[:0]), one])
-            first += len(own)
-        effort = replace(
-            effort,
-            most_boxes=effort.most_boxes // len(self.spaces),
-            children=0,
-            enough=float(self.costs.min()) / IRREGULAR_MARGIN,
-        )
-        return [
-            Search(space, seeds.get(cut, space.lows[None]), effort)
-            for cut, space in self.spaces.items()
-        ]
+        """Return what looks for layouts that cost less than the best of those that are offered.
+
+        All between those are looked through, variant by variant.
+        """
+        enough = float(self.costs.min()) / IRREGULAR_MARGIN
+        ends = np.cumsum([len(own) for own in self.every])[:-1]
+        of_cuts: dict[object, list[tuple[Candidates, Integers]]] = {}
+        for own, costs in zip(self.every, np.split(self.costs, ends), strict=True):
+            of_cuts.setdefault(own.variant.cut, []).append((own, costs))
+        most = effort.most_boxes // len(of_cuts)
+        effort = replace(effort, most_boxes=most, children=0, enough=enough)
+        found = []
+        for several in of_cuts.values():
+            offered = [own for own, _ in several]
+            space = CudaSpace(self.model, offered, self.profile, self.options, self.slowest_s)
+            best = int(np.argmin(np.concatenate([costs for _, costs in several])))
+            found.append(Search(space, space.points[best : best + 1], effort))
+        return found
 
     def at(self, place: int) -> tuple[Candidates, int]:
         """Return the candidates among which a layout is, and its row there."""
@@ -364,10 +355,13 @@ def with_bounds(
 ) -> tuple[KernelSelection, ...]:
     """Return selections with what nothing else that may be taken costs less than.
 
-    All whole sizes are looked through, of all variants. A layout that is not offered is taken where
-    it is expected to be ``IRREGULAR_MARGIN`` times better than all that are. Kernels that are one
-    with others are left as they are.
+    That takes a sixth of a second for each variant at least, so it is looked for where a gap or a
+    time is asked for. A layout that is not offered is taken where it is expected to be
+    ``IRREGULAR_MARGIN`` times better than all that are. Kernels that are one with others are left
+    as they are.
     """
+    if options.gap is None and options.timeout_s is None:
+        return tuple(selections)
     joined = {name for one in selections for name in one.joined}
     alone = [one for one in selections if choices[one.name].every and one.name not in joined]
     efforts = efforts_of(options, [1.0 * one.objective for one in alone], began)

@@ -169,7 +169,6 @@ def every_candidate(
     most: int = MOST_LAYOUTS,
 ) -> list[Candidates]:
     """Return all layouts of a kernel, variant by variant, about ``most`` of each."""
-    variants = offered_variants(facts, variants, profile)
     alone = [one for one in variants if one.shared_loop is None]
     sharing = [one for one in variants if one.shared_loop is not None]
     own = candidates_of(facts, alone, profile, most)
@@ -177,29 +176,6 @@ def every_candidate(
         *own,
         *streaming_candidates(facts, own, profile),
         *sharing_candidates(facts, sharing, profile, most),
-    ]
-
-
-def offered_variants(
-    facts: KernelFacts, variants: Sequence[KernelVariant], profile: GpuProfile
-) -> list[KernelVariant]:
-    """Return the variants of which layouts are offered.
-
-    Sums are spread, and blocks share them, only where the parallel loops leave a card idle: blocks
-    do not where they have ``POINTS_OF_AN_SM`` for each SM, and of several loops they share the
-    outermost, since all that is inside stays together. Of products of warps both factors are
-    staged.
-    """
-    points = _points(facts)
-    few = points < POINTS_OF_AN_SM * profile.sm_count
-    room = points < SPREAD_BELOW * profile.sm_count * profile.max_threads_per_sm
-    outermost = next((one.shared_loop for one in variants if one.shared_loop is not None), None)
-    return [
-        one
-        for one in variants
-        if (room or not one.spreads)
-        and (one.shared_loop is None or (few and one.shared_loop == outermost))
-        and (one.instruction is None or product_groups(facts, one))
     ]
 
 
@@ -213,12 +189,14 @@ def candidates_of(
     found = []
     for variant in variants:
         if variant.spreads:
-            found.append(_spread(facts, variant, profile))
+            if _has_room(facts, profile):
+                found.append(_spread(facts, variant, profile))
         elif variant.instruction is not None:
             found.append(_products(facts, variant, variant.instruction))
         elif facts.loops:
-            ahead = PLAIN_STAGES if fills_ahead(facts, profile) else (1,)
-            found.append(_plain(facts, variant, ahead, most))
+            every = set(range(len(facts.references)))
+            ahead = profile.compute_capability >= CUDA.copies_ahead and _may_run_ahead(facts, every)
+            found.append(_plain(facts, variant, PLAIN_STAGES if ahead else (1,), most))
         else:
             found.append(_made(facts, variant, 1, {}, {}))
     return [own for own in found if len(own)]
@@ -250,7 +228,7 @@ def streaming_candidates(
         once, boxes = np.zeros(len(own)), np.zeros(len(own))
         for group, on in staged.items():
             boxes += on
-            once += 0 if loop in loops_moving(facts, group) else on
+            once += 0 if loop in _moving(facts, group) else on
         rounds = _tiles(facts, own) / profile.sm_count
         wanted = (boxes > 0) & (once == 0) & (1.0 - rounds / np.ceil(rounds) > LEAST_IDLE)
         kept = replace(own, staged=staged).map(itemgetter(np.flatnonzero(wanted)))
@@ -268,16 +246,22 @@ def sharing_candidates(
 ) -> list[Candidates]:
     """Return the layouts of a kernel whose blocks share a sum, variant by variant.
 
-    Those with fewer tiles than SMs: with more, blocks that share nothing keep the card busy.
+    There are some only where the parallel loops do not have ``POINTS_OF_AN_SM`` for each SM, and
+    then those with fewer tiles than SMs: with more, blocks that share nothing keep the card busy.
+
+    Of several loops it is the outermost: all that is inside stays together.
 
     Args:
         facts: the kernel.
-        variants: how it can be cut, all of them with a loop that blocks share.
+        variants: how it can be cut, all of them with a loop that blocks share, outermost first.
         profile: the card.
         most: about so many of each variant.
     """
+    if _points(facts) >= POINTS_OF_AN_SM * profile.sm_count:
+        return []
     found, trips = [], trips_of(facts)
-    for own in candidates_of(facts, variants, profile, most):
+    outermost = [one for one in variants if one.shared_loop == variants[0].shared_loop]
+    for own in candidates_of(facts, outermost, profile, most):
         loop, tiles = own.variant.shared_loop, _tiles(facts, own)
         assert loop is not None
         turns = np.ceil(trips[loop] / own.tiles[loop])
@@ -310,6 +294,12 @@ def layouts_of_each(kernels: int) -> int:
     return min(MOST_LAYOUTS, MOST_OF_PROGRAM // max(1, kernels))
 
 
+def _has_room(facts: KernelFacts, profile: GpuProfile) -> bool:
+    """Tell whether the parallel loops leave threads for spread sums."""
+    most = SPREAD_BELOW * profile.sm_count * profile.max_threads_per_sm
+    return _points(facts) < most
+
+
 def _made(
     facts: KernelFacts,
     variant: KernelVariant,
@@ -340,7 +330,8 @@ def _plain(
     names = [loop.name for loop in mapped]
     serial = [loop for loop in facts.loops if loop.name not in names]
     held = any(launch.held for launch in variant.launches)
-    groups, outer = groups_of(facts, variant), reordering_loops(facts)
+    groups, outer = _groups(facts, variant), reordering_loops(facts)
+    read_often = [_in_loops(facts, group, names) for group in groups]
     of_sums = dict.fromkeys(outer, (1,) if variant.in_order else (PLAIN_TILE,))
     for offer in _OFFERS:
         free, several, single = offer
@@ -353,7 +344,7 @@ def _plain(
         plain_tiles = _serial_tiles(serial, (PLAIN_TILE,), of_sums)
         inner = [
             (*staging, *tiles, stages)
-            for staging in stagings(facts, groups, single=single)
+            for staging in _stagings(read_often, single=single)
             for tiles in (staged_tiles if any(staging) else plain_tiles)
             for stages in (ahead if any(staging) and serial and held else (1,))
             if stages == 1 or any(map(_goes_on, serial, tiles))
@@ -382,8 +373,9 @@ def _spread(facts: KernelFacts, variant: KernelVariant, profile: GpuProfile) -> 
     mapped = mapped_loops(facts)
     names = [loop.name for loop in mapped]
     trips = trips_of(facts)
-    longest, turns = sums_of(facts, variant)
+    longest = max(trips[one.sum_loop] for one in variant.launches if one.sum_loop is not None)
     outer = [one.outer_loop for one in variant.launches if one.outer_loop is not None]
+    turns = max((trips[loop] for loop in outer), default=1)
     most_blocks = MOST_BLOCKS_PER_SM * profile.sm_count
     rows: list[tuple[int, ...]] = []
     scans = any(one.scans for one in variant.launches)  # a warp has a row
@@ -418,49 +410,24 @@ def _spread(facts: KernelFacts, variant: KernelVariant, profile: GpuProfile) -> 
     return _made(facts, variant, len(rows), tiles_of, threads, spread=spread)
 
 
-def sums_of(facts: KernelFacts, variant: KernelVariant) -> tuple[float, float]:
-    """Return the steps of the longest sum that lanes share, and of the longest loop outside."""
-    trips, launches = trips_of(facts), variant.launches
-    longest = max(trips[one.sum_loop] for one in launches if one.sum_loop is not None)
-    outer = (trips[one.outer_loop] for one in launches if one.outer_loop is not None)
-    return longest, max(outer, default=1.0)
-
-
-def product_groups(facts: KernelFacts, variant: KernelVariant) -> tuple[Group, ...]:
-    """Return the groups that are staged for products of warps, none where not all can be."""
-    used = {at for one in variant.products for at in one.references}
-    groups = tuple(group for group in groups_of(facts, variant) if used & {*group})
-    stageable = {at for cut in variant.launches for own in cut.stageable for at in own}
-    return groups if used & stageable <= {at for own in groups for at in own} else ()
-
-
-def product_stages(facts: KernelFacts, variant: KernelVariant) -> list[int]:
-    """Return how many boxes products of warps may have in use at once."""
-    covered = {at for group in product_groups(facts, variant) for at in group}
-    ahead = _may_run_ahead(facts, covered)
-    return sorted({buffers(stages, asynchronous=ahead) for stages in STAGES})
-
-
-def product_steps(instruction: WarpInstruction) -> list[int]:
-    """Return tiles of sums of products of warps.
-
-    Of instructions with more steps than the least tile has, tiles have as many more.
-    """
-    least = PRODUCT_STEPS[0]
-    return [steps * max(least, instruction.steps) // least for steps in PRODUCT_STEPS]
-
-
 def _products(
     facts: KernelFacts, variant: KernelVariant, instruction: WarpInstruction
 ) -> Candidates:
     """Return the layouts whose warps compute products together: both factors are staged."""
     product = variant.products[0]
     trips = {loop.name: loop.trip_count for loop in facts.loops}
-    groups = product_groups(facts, variant)
+    used = {at for one in variant.products for at in one.references}
+    groups = [group for group in _groups(facts, variant) if used & set(group)]
+    covered = {at for group in groups for at in group}
     stageable = [own for launch in variant.launches for own in launch.stageable]
-    stages_of, steps_of = product_stages(facts, variant), product_steps(instruction)
+    ahead = _may_run_ahead(facts, covered)
+    stages_of = sorted({buffers(stages, asynchronous=ahead) for stages in STAGES})
+    # of instructions with more steps than the least tile has, tiles have as many more
+    least = PRODUCT_STEPS[0]
+    steps_of = [steps * max(least, instruction.steps) // least for steps in PRODUCT_STEPS]
     rows: list[tuple[int, ...]] = []
-    if groups and _reaches(trips[product.sum_loop], instruction.steps):
+    every = used & {at for own in stageable for at in own} <= covered
+    if every and _reaches(trips[product.sum_loop], instruction.steps):
         for one, other in iterproduct(
             _along(instruction.rows, instruction.lanes[0], trips[product.rows]),
             _along(instruction.columns, instruction.lanes[1], trips[product.columns]),
@@ -489,12 +456,6 @@ def _products(
         staged={group: ones * int(group in groups) for group in stageable},
         warps=WarpUse(instruction=instruction.name, stages=table[5], resident=ones),
     )
-
-
-def fills_ahead(facts: KernelFacts, profile: GpuProfile) -> bool:
-    """Tell whether threads that compute alone may have tiles filled ahead."""
-    every = set(range(len(facts.references)))
-    return profile.compute_capability >= CUDA.copies_ahead and _may_run_ahead(facts, every)
 
 
 def _may_run_ahead(facts: KernelFacts, references: set[int]) -> bool:
@@ -534,13 +495,13 @@ def _along(size: int, lanes: int, trips: int | None) -> Iterator[tuple[int, int,
                 yield tile, lanes * warps, tile // (lanes * warps)
 
 
-def groups_of(facts: KernelFacts, variant: KernelVariant) -> tuple[Group, ...]:
+def _groups(facts: KernelFacts, variant: KernelVariant) -> tuple[Group, ...]:
     """Return the groups of references that may be staged: those whose copies have a known size."""
     open_loops = set(facts.open_loops)
     groups: dict[Group, None] = {}
     for launch in variant.launches:
         for group in launch.stageable:
-            moving = loops_moving(facts, group)
+            moving = _moving(facts, group)
             if moving and not moving & open_loops:
                 groups[group] = None
     return tuple(groups)
@@ -563,23 +524,20 @@ def _in_loops(facts: KernelFacts, group: Group, mapped: Sequence[str]) -> bool:
     )
 
 
-def loops_moving(facts: KernelFacts, group: Group) -> set[str]:
+def _moving(facts: KernelFacts, group: Group) -> set[str]:
     """Return the loops along which references move."""
     return {name for _, access in _accesses(facts, group) for name, _ in access.strides}
 
 
-def stagings(
-    facts: KernelFacts, groups: Sequence[Group], *, single: bool = True
-) -> list[tuple[int, ...]]:
+def _stagings(serial: Sequence[bool], *, single: bool) -> list[tuple[int, ...]]:
     """Return which groups may be staged together: any of two, else none, one if ``single``, or all.
 
-    Where serial loops read some again and again, all are those alone: others would take the shared
-    memory from them for the whole kernel.
+    ``serial`` says which of them serial loops read, again and again. Where there are such, all are
+    those alone: others would take the shared memory from them for the whole kernel.
     """
-    count, mapped = len(groups), [loop.name for loop in mapped_loops(facts)]
+    count = len(serial)
     if count <= 2 and single:
         return list(iterproduct((0, 1), repeat=count))
-    serial = [_in_loops(facts, group, mapped) for group in groups]
     alone = [tuple(int(at == one) for at in range(count)) for one in range(count)]
     alone = alone if single else []
     every = tuple(map(int, serial)) if any(serial) else (1,) * count
@@ -603,23 +561,6 @@ def _staged_tiles(
             sizes = (1, trips) if short and trips is not None else SUMMED_TILES
             own[loop.name] = (1,) if in_order else sizes
     return _serial_tiles(serial, SERIAL_TILES[1], own, several=several)
-
-
-def serial_range(
-    loop: Loop, serial: Sequence[Loop], outer: Sequence[str], *, in_order: bool
-) -> tuple[int, int, int]:
-    """Return the least and the greatest tile of a serial loop, and that where nothing is staged.
-
-    Those that are offered are among them; ``outer`` loops reorder their sum.
-    """
-    of_sums = dict.fromkeys(outer, (1,) if in_order else (PLAIN_TILE,))
-    staged = (
-        own[serial.index(loop)]
-        for own in _staged_tiles(serial, outer, MAX_DEPTH, in_order=in_order)
-    )
-    ((alone,),) = _serial_tiles([loop], (PLAIN_TILE,), of_sums)
-    every = [*staged]
-    return min(every), max(*every, alone), alone
 
 
 def _serial_tiles(

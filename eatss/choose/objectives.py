@@ -84,11 +84,7 @@ def costs(expected: Predicted, objective: str) -> npt.NDArray[np.int64]:
     Raises:
         InputError: ``EATSS-X005`` there is no such objective, ``EATSS-M022`` its function fails.
     """
-    return rounded(values(expected, objective))
-
-
-def rounded(value: Column) -> npt.NDArray[np.int64]:
-    """Return costs as integers, ``NEVER`` where they are infinite."""
+    value = values(expected, objective)
     allowed = np.isfinite(value)
     whole = np.round(np.minimum(np.where(allowed, value, 0.0), _MOST)).astype(np.int64)
     return np.where(allowed, whole, NEVER)
