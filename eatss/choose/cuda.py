@@ -247,15 +247,15 @@ class CudaChoice:
         enough = float(self.costs.min()) / IRREGULAR_MARGIN
         ends = np.cumsum([len(own) for own in self.every])[:-1]
         of_cuts: dict[object, list[tuple[Candidates, Integers]]] = {}
-        for own, costs in zip(self.every, np.split(self.costs, ends), strict=True):
-            of_cuts.setdefault(own.variant.cut, []).append((own, costs))
+        for own, value in zip(self.every, np.split(self.costs, ends), strict=True):
+            of_cuts.setdefault(own.variant.cut, []).append((own, value))
         most = effort.most_boxes // len(of_cuts)
         effort = replace(effort, most_boxes=most, children=0, enough=enough)
         found = []
         for several in of_cuts.values():
             offered = [own for own, _ in several]
             space = CudaSpace(self.model, offered, self.profile, self.options, self.slowest_s)
-            best = int(np.argmin(np.concatenate([costs for _, costs in several])))
+            best = int(np.argmin(np.concatenate([value for _, value in several])))
             found.append(Search(space, space.points[best : best + 1], effort))
         return found
 
