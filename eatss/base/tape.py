@@ -106,24 +106,22 @@ class Tape:
             self._constants[key] = next(self._places)
         return self._constants[key]
 
-    def ended(self, results: Sequence[Any]) -> Replay:
-        """Return what makes results, without steps that they do not need.
+    def ended(self, result: Any) -> Replay:
+        """Return what makes a result, without steps that it does not need.
 
         A place is taken again when what it holds was used for the last time, so that numbers stay
         in the processor's cache.
         """
-        outputs = [
-            one.place if isinstance(one, Column) else self._constant(_constant(one))
-            for one in results
-        ]
-        needed, steps = {*outputs}, []
+        known = isinstance(result, Column)
+        output = result.place if known else self._constant(_constant(result))
+        needed, steps = {output}, []
         for step in reversed(self.steps):
             if step[1] in needed or step[0] is _refuse:
                 needed.update(step[2])
                 steps.append(step)
         steps.reverse()
         last = {own: at for at, step in enumerate(steps) for own in step[2]}
-        last |= dict.fromkeys(outputs, len(steps))
+        last[output] = len(steps)
         made = {place for _, place, _ in steps}
         constants = {place: number for (_, number), place in self._constants.items()}
         first: list[Any] = [*(None for _ in self.inputs), *constants.values()]
@@ -141,7 +139,7 @@ class Tape:
             renamed.append((function, places[place], own))
             if place not in last:  # nothing comes of a refusal
                 free.append(places[place])
-        return Replay(first, renamed, [places[one] for one in outputs])
+        return Replay(first, renamed, places[output])
 
 
 def _constant(one: Any) -> Any:
@@ -155,14 +153,14 @@ def _constant(one: Any) -> Any:
 
 
 class Replay:
-    """What was recorded: results of columns, batch after batch."""
+    """What was recorded: a result of columns, batch after batch."""
 
-    def __init__(self, first: list[Any], steps: list[Step], outputs: list[int]) -> None:
-        """Take what places hold at first, steps, and where the results are."""
-        self.first, self.steps, self.outputs = first, steps, outputs
+    def __init__(self, first: list[Any], steps: list[Step], output: int) -> None:
+        """Take what places hold at first, steps, and where the result is."""
+        self.first, self.steps, self.output = first, steps, output
 
-    def results(self, columns: Any) -> list[Any]:
-        """Return the results of a batch.
+    def result(self, columns: Any) -> Any:
+        """Return the result of a batch.
 
         Raises:
             _UnlikeError: something was left out that concerns it.
@@ -170,26 +168,34 @@ class Replay:
         held = [*columns, *self.first[len(columns) :]]
         for function, place, operands in self.steps:
             held[place] = function(*[held[one] for one in operands])
-        return [np.broadcast_to(held[one], columns[0].shape) for one in self.outputs]
+        return np.broadcast_to(held[self.output], columns[0].shape)
 
 
 class Taped:
     """A function of columns that Python runs through now and then, and a tape for all batches."""
 
-    def __init__(self, function: Callable[..., Any], again: float = inf) -> None:
-        """Take a function that returns columns, and times as many rows to record it anew."""
-        self.function, self.again = function, again
+    def __init__(
+        self, function: Callable[..., Any], again: float = inf, *, later: bool = False
+    ) -> None:
+        """Take a function that returns a column, and times as many rows to record it anew.
+
+        What is recorded ``later`` is so for the second batch: the first may be the only one.
+        """
+        self.function, self.again, self.later = function, again, later
         self.rows = self.recorded = 0
         self.seen: list[Any] = []
         self.replay: Replay | None = None
 
     def __call__(self, *columns: Any) -> Any:
-        """Return what the function makes of columns of one length: a column, or several."""
+        """Return what the function makes of columns of one length."""
         table = np.stack(columns)
         rows = table.shape[1]
         if not rows:
             return np.empty(0)
         self.rows += rows
+        if self.later and self.rows == rows:
+            with np.errstate(all="ignore"):
+                return np.broadcast_to(self.function(*table), rows)
         if self.replay is not None and self.rows >= self.again * self.recorded:
             self.replay = None
         with np.errstate(all="ignore"):  # what is chosen by rows is computed for all of them
@@ -198,8 +204,7 @@ class Taped:
                     self.recorded = self.rows
                     self.replay = self._recorded(table[:, :: -(-rows // _RECORDED)])
                 try:
-                    found = self.replay.results(table)
-                    return found if len(found) > 1 else found[0]
+                    return self.replay.result(table)
                 except _UnlikeError as error:
                     flag = np.broadcast_to(error.args[0], rows)
                     self.seen.append(table[:, np.flatnonzero(flag)[:_ADDED]])
@@ -211,8 +216,7 @@ class Taped:
         tape, collects = Tape(np.concatenate(self.seen, axis=1)), gc.isenabled()
         gc.disable()  # nothing of all that is made goes before the end
         try:
-            found = self.function(*tape.inputs)
-            return tape.ended(found if isinstance(found, tuple) else (found,))
+            return tape.ended(self.function(*tape.inputs))
         finally:
             if collects:
                 gc.enable()

@@ -21,6 +21,7 @@ from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import APART, Candidates, Layout, mapped_loops
 from eatss.analysis.variant import KernelVariant
 from eatss.base.diagnostics import Diagnostic, NoSolutionError
+from eatss.base.targets import AXES
 from eatss.cards.profile import GpuProfile
 from eatss.choose.cuda_candidates import MOST_LAYOUTS, Integers, every_candidate
 from eatss.choose.cuda_space import STREAM_MARGIN, CudaSpace, shared_limit
@@ -379,7 +380,8 @@ def _bounded(
 ) -> KernelSelection:
     """Return a selection with what was proven, or what was found in its place."""
     best = min(searched, key=lambda own: own.found.cost)
-    if IRREGULAR_MARGIN * best.found.cost < selection.objective:
+    better = IRREGULAR_MARGIN * best.found.cost < selection.objective
+    if better and len(selection.block) <= len(AXES):  # of more loops not all blocks launch
         assert isinstance(best.space, CudaSpace)
         selection = choice.described(
             best.space.layouts(best.found.good[:1]),

@@ -19,14 +19,13 @@ import numpy as np
 
 from eatss.analysis.layout import Candidates, GridSplitK, mapped
 from eatss.base.tape import Taped
-from eatss.base.targets import AXES, CUDA
 from eatss.cards.profile import GpuProfile
 from eatss.choose.objectives import values
 from eatss.choose.options import ModelOptions
 from eatss.choose.search import Costs, Sizes
 from eatss.cost.cuda_model import CudaModel
 from eatss.plan.intervals import Box, Interval, least_of, most_of
-from eatss.plan.numbers import Flag, Number, all_of, chosen, no
+from eatss.plan.numbers import Flag, Number, all_of
 
 STREAM_MARGIN = 1.04
 """So many times what is expected of layouts whose blocks take equal shares of steps is taken to be
@@ -56,52 +55,43 @@ class CudaSpace:
         """Take layouts of a variant, those whose blocks take equal shares last."""
         self.model, self.profile, self.options = model, profile, options
         self.slowest_s, self.offered = slowest_s, _joined(offered)
-        own, columns = self.offered, _numbers(self.offered)
-        place = {id(column): at for at, column in enumerate(columns)}
-        self.threads = [place[id(column)] for _, column in own.block]
-        tiles = dict(own.tile_sizes)
-        of_block = [place[id(tiles[name])] for name, _ in own.block]
-        self.pairs = list(zip(of_block, self.threads, strict=True))
-        kinds = [*own.staged.values(), own.stages, own.resident]
-        blocks: list[int] = []
-        threads = [*self.threads]
-        if own.warps is not None:
-            kinds += [own.warps.stages, own.warps.resident]
-        if own.shared_sum is not None and own.shared_sum.streamed:
-            kinds.append(own.shared_sum.blocks)
-        if own.spread is not None:
-            lanes = place[id(own.spread.lanes)]
-            kinds.append(own.spread.lanes)
-            self.pairs.append((place[id(own.spread.tile)], lanes))
-            blocks = [place[id(own.spread.chunks)], place[id(own.spread.outer)]]
-            threads.append(lanes)
-        self.kinds = sorted(place[id(column)] for column in kinds)
-        self.sizes = [at for at in range(len(columns)) if at not in self.kinds]
+        own, columns = self.offered, list[Any]()
+        own.map(columns.append)
+        loops = [name for name, _ in own.tile_sizes]
+        first = len(loops) + len(own.block)
+        self.threads = threads = [*range(len(loops), first)]
+        points = [loops.index(name) for name, _ in own.block]
+        self.pairs = list(zip(points, threads, strict=True))
+        self.sizes, blocks = [*range(first)], list[int]()
+        if own.spread is not None:  # lanes, tile, chunks, outer
+            self.pairs.append((first + 1, first))
+            threads, blocks = [*threads, first], [first + 2, first + 3]
+            self.sizes += [first + 1, *blocks]
+        elif own.shared_sum is not None and not own.shared_sum.streamed:
+            self.sizes.append(first)
         table = np.stack(columns, axis=1)
         for at, by in self.pairs:
-            table[:, at] //= columns[by]
-        self.units = np.ones(table.shape[1], dtype=np.int64)
+            table[:, at] //= table[:, by]
+        self.units = np.ones(len(columns), dtype=np.int64)
         if own.warps is not None:
-            self.units[self.sizes] = np.gcd.reduce(table[:, self.sizes], axis=0)
+            self.units[self.sizes] = np.gcd.reduce(table[:, self.sizes])
         self.points = table // self.units
-        self.limits = [
-            (some, *_ends(self.points[:, some].prod(axis=1)))
-            for some in (threads, of_block, blocks, *map(list, self.pairs))
-        ]
+        products = [threads, points, blocks, *map(list, self.pairs)]
+        self.limits = [(some, self.points[:, some].prod(axis=1)) for some in products]
         self.several = [
-            (some, int((self.points[:, some] > 1).sum(axis=1).max()))
-            for some in (self.threads, of_block)
+            (some, (self.points[:, some] > 1).sum(axis=1).max()) for some in (self.threads, points)
         ]
-        weights = np.full(len(columns), 0.1)
-        weights[threads], weights[of_block + blocks] = 0.2, 0.5
-        self.weights = weights
-        self._bounds, self._costs = Taped(self._of_boxes, _AGAIN), Taped(self._of_points)
+        self.weights = np.full(len(columns), 0.1)
+        self.weights[threads], self.weights[points + blocks] = 0.2, 0.5
+        self._bounds = Taped(self._of_boxes, _AGAIN, later=True)
+        self._costs = Taped(self._of_points, later=True)
 
     # -- what is searched [eatss.choose.search.Space] ---------------------------------------------
 
     def root(self) -> tuple[Sizes, Sizes]:
         """Return everything, each kind of text apart."""
-        _, which = np.unique(self.points[:, self.kinds], axis=0, return_inverse=True)
+        kinds = np.delete(self.points, self.sizes, axis=1)
+        _, which = np.unique(kinds, axis=0, return_inverse=True)
         every = [self.points[which.reshape(-1) == own] for own in range(which.max() + 1)]
         ends = [(own.min(axis=0), own.max(axis=0)) for own in every]
         lows, highs = (np.array(own) for own in zip(*ends, strict=True))
@@ -110,12 +100,12 @@ class CudaSpace:
     def shrunk(self, lows: Sizes, highs: Sizes) -> tuple[Sizes, Sizes]:
         """Return boxes without sizes that no layout has: products keep their limits."""
         least, most = lows.T.copy(), highs.T.copy()
-        for some, fewest, all_of_them in self.limits * 2:
-            for at in set(some) - set(self.kinds):
+        for some, products in self.limits * 2:
+            for at in {*some} & {*self.sizes}:
                 others = [own for own in some if own != at]
                 low, high = (np.maximum(1, np.prod(ends[others], axis=0)) for ends in (least, most))
-                most[at] = np.minimum(most[at], all_of_them // low)
-                least[at] = np.maximum(least[at], -(-fewest // high))
+                most[at] = np.minimum(most[at], products.max() // low)
+                least[at] = np.maximum(least[at], -(-products.min() // high))
         return least.T, most.T
 
     def bounds(self, lows: Sizes, highs: Sizes) -> Costs:
@@ -182,14 +172,11 @@ class CudaSpace:
     def _keeps(self, numbers: Sequence[Number]) -> Flag:
         """Tell which layouts are between those offered in all that sizes make together."""
         found: list[Flag] = []
-        for some, least, most in self.limits:
+        for some, products in self.limits:
             total = prod((numbers[at] for at in some), start=1.0)
-            found += [total >= least, total <= most]
+            found += [total >= products.min(), total <= products.max()]
         for some, most in self.several:
             found.append(sum((1.0 * (numbers[at] > 1) for at in some), start=0.0) <= most)
-        if len(self.threads) > len(AXES):
-            threads = [numbers[at] for at in self.threads]
-            found.append(_along_z(threads) <= CUDA.most_threads["z"])
         return all_of(found)
 
 
@@ -206,27 +193,6 @@ def _joined(offered: Sequence[Candidates]) -> Candidates:
             for own, none in zip(offered, nothing, strict=True)
         ]
     return mapped(lambda *columns: np.concatenate(columns), *offered)
-
-
-def _numbers(own: Candidates) -> list[Any]:
-    """Return the numbers of layouts in the order of their fields."""
-    found: list[Any] = []
-    own.map(found.append)
-    return found
-
-
-def _ends(numbers: Sizes) -> tuple[int, int]:
-    return int(numbers.min()), int(numbers.max())
-
-
-def _along_z(threads: Sequence[Number]) -> Number:
-    """Return the threads of a block along z [:func:`eatss.analysis.layout.thread_axes`]."""
-    found: Number = 1.0
-    taken: Flag = False
-    for count in reversed(threads[:-1]):
-        is_y = no(taken) & (count > 1)
-        found, taken = found * chosen(is_y, 1.0, count), taken | is_y
-    return found
 
 
 def shared_limit(own: Candidates, profile: GpuProfile, options: ModelOptions) -> Number:
