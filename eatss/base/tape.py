@@ -23,7 +23,7 @@ Step: TypeAlias = tuple[Callable[..., Any], int, tuple[int, ...]]
 
 _PLAIN = (np.ndarray, np.generic, int, float, type, str, tuple)
 
-_RECORDED = 512
+_RECORDED = 128
 """Rows of a batch that a function runs over when it is recorded, about."""
 
 _ADDED = 8
@@ -179,7 +179,8 @@ class Taped:
     ) -> None:
         """Take a function that returns a column, and times as many rows to record it anew.
 
-        What is recorded ``later`` is so for the second batch: the first may be the only one.
+        What is recorded ``later`` is so for the second batch, of which it takes more rows: the
+        first may be the only one.
         """
         self.function, self.again, self.later = function, again, later
         self.rows = self.recorded = 0
@@ -202,7 +203,8 @@ class Taped:
             while True:
                 if self.replay is None:
                     self.recorded = self.rows
-                    self.replay = self._recorded(table[:, :: -(-rows // _RECORDED)])
+                    most = 4 * _RECORDED if self.later else _RECORDED
+                    self.replay = self._recorded(table[:, :: -(-rows // most)])
                 try:
                     return self.replay.result(table)
                 except _UnlikeError as error:

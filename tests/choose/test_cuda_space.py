@@ -79,8 +79,8 @@ def keeps_bounds(space: CudaSpace, dice: np.random.Generator, count: int = 32) -
 
 @pytest.mark.parametrize(
     ("name", "dtype", "gpu"),
-    [("gemm", "double", "h200"), ("mvt", "float", "a100"), ("conv-2d", "float", "v100"),
-     ("trmm", "double", "xavier"), ("gramschmidt", "double", "h200"), ("mttkrp", "float", "h200")],
+    [("syrk", "double", "h200"), ("mvt", "float", "a100"), ("conv-2d", "float", "v100"),
+     ("trmm", "double", "xavier")],
 )  # fmt: skip
 def test_no_layout_of_a_box_costs_less_than_its_bound(name: str, dtype: str, gpu: str) -> None:
     dice = np.random.default_rng(7)
@@ -107,7 +107,7 @@ def every_point(space: CudaSpace) -> Sizes:
     return np.concatenate(found)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_what_is_proven_holds_for_every_layout_of_small_programs(seed: int, tmp_path: Path) -> None:
     dice = np.random.default_rng(seed)
     card = replace(
