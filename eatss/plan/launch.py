@@ -287,7 +287,7 @@ class LaunchPlan(Tiled):
                 shortest = reduce(np.minimum, (self.steps[name] for name in along))
                 own = np.minimum(self.blocks, np.rint(own * (1.0 + 1.0 / shortest)))
             found = np.maximum(found, own)
-        return named("blocks", found)
+        return named(f"blocks of {self.cut.statements[0]}", found)
 
     @cached_property
     def lanes(self) -> list[Number]:
