@@ -184,11 +184,6 @@ def _bound(kernel: KernelSelection) -> str:
     return f"nothing that may be taken, margins counted, is under {least} ({below}{took})"
 
 
-def _proof(kernel: KernelSelection, number: int, what: str) -> str:
-    among = counted(number, what)
-    return f"optimal: {kernel.optimal} ({among}, {1000 * kernel.solve_time_s:.0f} ms)"
-
-
 def _generated_verdict(kernel: KernelSelection) -> str:
     """Return what is expected of generated code; it has no default to beat."""
     one = kernel.predicted
@@ -210,9 +205,12 @@ def _ppcg_verdict(kernel: KernelSelection) -> str:
     if one is None and kernel.keeps_default:
         return "PPCG's default; neither it nor any candidate is predicted to launch"
     if one is None:
+        calls = (
+            f"{counted(kernel.solver_calls, 'solver call')}, {1000 * kernel.solve_time_s:.0f} ms"
+        )
         return (
             f"split {kernel.split_factor:g}, warp fraction {kernel.warp_fraction:g}; objective "
-            f"{kernel.objective}, {_proof(kernel, kernel.solver_calls, 'solver call')}"
+            f"{kernel.objective}, optimal: {kernel.optimal} ({calls})"
         )
     about = f"{_with_power(one)} expected, bound by {one.bound}"
     if kernel.keeps_default:
