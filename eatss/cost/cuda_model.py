@@ -27,6 +27,7 @@ from eatss.analysis.layout import Candidates, FusedRows, mapped
 from eatss.analysis.variant import SWIZZLED_ROWS
 from eatss.base.frozen import frozen
 from eatss.base.quotients import INSTRUCTIONS
+from eatss.base.tape import Column as Recorded
 from eatss.cards.profile import GpuProfile
 from eatss.cost.access import SECTOR_BYTES
 from eatss.cost.card import SCHEDULERS, Card, CodeConstants, CudaConstants, card_of
@@ -286,7 +287,7 @@ class CudaModel:
         Of boxes of layouts it is what none of a box goes under.
         """
         own = layout.map(
-            lambda one: one if isinstance(one, Interval) else np.asarray(one, dtype=np.float64)
+            lambda one: one if isinstance(one, Interval | Recorded) else np.asarray(one, np.float64)
         )
         plans = plan(self.facts, own, self.card)
         demands = map(self.demand, plans)
@@ -302,7 +303,7 @@ class CudaModel:
 def _sum(parts: Sequence[Predicted]) -> Predicted:
     """Return what launches take one after the other."""
     resident = reduce(np.minimum, (part.resident_blocks for part in parts))
-    total = mapped(lambda *columns: np.asarray(sum(columns)), *parts)
+    total = mapped(lambda *columns: sum(columns), *parts)
     return replace(total, resident_blocks=resident)
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from math import prod
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from eatss.analysis.facts import AccessFacts, KernelFacts, StatementFacts
 from eatss.analysis.layout import Candidates
 from eatss.analysis.variant import KernelVariant, LaunchFacts, RegisterTileFacts
 from eatss.base.frozen import Names
+from eatss.base.tape import whole
 from eatss.base.targets import CUDA
 from eatss.plan.contract import (
     MOST_POINTS,
@@ -286,7 +287,7 @@ class LaunchPlan(Tiled):
                 shortest = reduce(np.minimum, (self.steps[name] for name in along))
                 own = np.minimum(self.blocks, np.rint(own * (1.0 + 1.0 / shortest)))
             found = np.maximum(found, own)
-        return found
+        return named(f"blocks of {self.cut.statements[0]}", found)
 
     @cached_property
     def lanes(self) -> list[Number]:
@@ -671,10 +672,14 @@ class LaunchPlan(Tiled):
 
     def _each(self, of: Callable[..., int], columns: Sequence[Number]) -> Number:
         """Return what a function of whole numbers gives for each layout, once for equal ones."""
-        table = np.stack(np.broadcast_arrays(np.zeros(len(self)), *columns)[1:], axis=1)
-        unique, back = np.unique(table.astype(np.int64), axis=0, return_inverse=True)
-        found = [of(*row) for row in unique.tolist()]
-        return np.array(found, dtype=np.float64)[back.reshape(-1)]
+
+        def each(*numbers: Any) -> Any:
+            table = np.stack(np.broadcast_arrays(np.zeros(1), *numbers)[1:], axis=1)
+            unique, back = np.unique(table.astype(np.int64), axis=0, return_inverse=True)
+            found = [of(*row) for row in unique.tolist()]
+            return np.array(found, dtype=np.float64)[back.reshape(-1)]
+
+        return whole(each, *columns)
 
     @property
     def shared_bytes(self) -> Number:

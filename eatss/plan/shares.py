@@ -188,7 +188,7 @@ def stream_of(blocks: Number, tiles: Number, steps: Number) -> Stream:
     """Return what so many blocks have of tiles, of so many steps each."""
     on, count = blocks > 0, np.maximum(1.0, blocks)
     waves = whole_waves(tiles, count)
-    left = shared_steps(tiles, waves, count, steps)
+    left = intervals.at_least(shared_steps(tiles, waves, count, steps), 0.0)
     share = rounded_up(left, count)
     cut = (np.mod(share, steps) > 0) & (left > 0)
     each = intervals.at_least(waves + share / steps, tiles / count)
