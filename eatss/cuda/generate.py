@@ -585,7 +585,7 @@ class RegionBuilder:
         told = instruction_notes(code, self._options.instructions)
         notes = (*made.kernel.notes, *told)
         self._note(
-            kernel, kernel.piece, (block.lanes, block.rows, 1), made.tiles, notes, made.in_order
+            kernel, kernel.piece, block.extents, made.tiles, notes, made.in_order
         )
         return kernel
 

@@ -20,7 +20,7 @@ import islpy as isl
 
 from eatss.analysis.facts import KernelFacts
 from eatss.base.frozen import Names, Numbers, fixed, frozen
-from eatss.base.targets import CUDA
+from eatss.base.targets import CUDA, Axis
 from eatss.lower.arrays import union_of
 from eatss.lower.kernel.nodes import (
     Buffer,
@@ -51,11 +51,8 @@ from eatss.polyhedral.isl_names import (
     without_parameters,
 )
 from eatss.polyhedral.scop import Place, Scop
-from eatss.program import Name, equals
+from eatss.program import IntExpr, Name, equals
 from eatss.program.linear import Coefficients
-
-_FIRST_LANE = equals(Name(f"{CUDA.thread}x"), 0)
-
 
 @frozen
 class LoweredPhase:
@@ -71,7 +68,10 @@ class LoweredPhase:
 
 
 def with_row_values(
-    phases: Sequence[LoweredPhase], values: Sequence[tuple[RowValue, Buffer]], names: NameTable
+    phases: Sequence[LoweredPhase],
+    values: Sequence[tuple[RowValue, Buffer]],
+    axis: Axis,
+    names: NameTable,
 ) -> tuple[tuple[Declare, ...], tuple[LoweredPhase, ...], Names]:
     """Return what is declared, phases that are right for all lanes of a row, and notes.
 
@@ -79,16 +79,17 @@ def with_row_values(
         phases: some without a loop for lanes: what they do the first lane does alone, but for
             what each of them has for itself. A row has several lanes.
         values: what all lanes have in registers, with the array of each.
+        axis: that of the lanes.
         names: gives out the names of the registers.
     """
     homes = {array: _home(array, f"{array.name}_v", (), names) for _, array in values}
     changed = []
     for number, phase in enumerate(phases):
         stored = {array for value, array in values if number in value.stores}
-        nodes = phase.nodes
+        nodes, first = phase.nodes, equals(Name(f"{CUDA.thread}{axis}"), 0)
         if phase.unit.mapping.split is not None and phase.lane_loop is not None:
-            nodes = mapped(nodes, _combined(phase.lane_loop, homes, stored))
-        own = _leaf(homes, stored, alone=phase.lane_loop is None)
+            nodes = mapped(nodes, _combined(phase.lane_loop, homes, stored, first))
+        own = _leaf(homes, stored, first, alone=phase.lane_loop is None)
         changed.append(replace(phase, nodes=mapped(nodes, own)))
     notes = (f"{one.name}: a value of a row in a register of each of its threads" for one in homes)
     return tuple(Declare(buffer=one) for one in homes.values()), tuple(changed), tuple(notes)
@@ -99,14 +100,14 @@ def _home(array: Buffer, name: str, extents: Numbers, names: NameTable) -> Buffe
 
 
 def _combined(
-    loop: MappedLoop, homes: dict[Buffer, Buffer], stored: set[Buffer]
+    loop: MappedLoop, homes: dict[Buffer, Buffer], stored: set[Buffer], first: IntExpr
 ) -> Callable[[Node], Nodes]:
     """Return the change of what the first lane does with what the lanes add up."""
-    first = (equals(Name(loop.thread), 0),)
-    alone = _leaf(homes, stored, alone=True)
+    own = (equals(Name(loop.thread), 0),)
+    alone = _leaf(homes, stored, first, alone=True)
 
     def changed(node: Node) -> Nodes:
-        if isinstance(node, If) and not node.orelse and node.conditions == first:
+        if isinstance(node, If) and not node.orelse and node.conditions == own:
             return mapped(node.body, alone)
         return (node,)
 
@@ -114,11 +115,11 @@ def _combined(
 
 
 def _leaf(
-    homes: dict[Buffer, Buffer], stored: set[Buffer], *, alone: bool
+    homes: dict[Buffer, Buffer], stored: set[Buffer], first: IntExpr, *, alone: bool
 ) -> Callable[[Node], Nodes]:
     """Return the change of nodes to registers of rows, with what is stored of them.
 
-    What is ``alone`` only the first lane is to do, but for its registers.
+    What is ``alone`` only the ``first`` lane is to do, but for its registers.
     """
 
     def home(one: Element) -> Element:
@@ -131,9 +132,9 @@ def _leaf(
         kept = [one for one in written if one.buffer in homes]
         found = with_elements((node,), home)
         if alone and len(kept) < len(written):
-            found = (If(conditions=(_FIRST_LANE,), body=found),)
+            found = (If(conditions=(first,), body=found),)
         stores = tuple(Copy(target=one, source=home(one)) for one in kept if one.buffer in stored)
-        return (*found, If(conditions=(_FIRST_LANE,), body=stores)) if stores else found
+        return (*found, If(conditions=(first,), body=stores)) if stores else found
 
     return changed
 
@@ -161,8 +162,8 @@ def with_rows_kept(
             _Row(row, array, home, number, phase.lane_loop) for number, phase in enumerate(phases)
         ]
         front.append(Declare(buffer=home))
-        if row.load_in is not None:
-            loads = mapped(phases[row.load_in].nodes, rows[row.load_in].loaded)
+        for at in row.loads:
+            loads = mapped(phases[at].nodes, rows[at].loaded)
             front.append(Scope(body=loads, phase=f"load {array.name}"))
         nodes = [mapped(own, one.changed) for own, one in zip(nodes, rows, strict=True)]
     notes = (
@@ -269,8 +270,8 @@ class _Access:
 
 def lane_loop(unit: Unit) -> MappedLoop | None:
     """Return the loop whose points go to the threads of a row."""
-    along_x = [loop for loop in unit.mapping.spread if loop.axis == "x"]
-    return along_x[-1] if along_x else None
+    inside = [loop for loop in unit.mapping.spread if loop.grid is None]
+    return inside[-1] if inside else None
 
 
 def span_of(unit: Unit) -> tuple[int, int] | None:
@@ -413,10 +414,12 @@ def _kept(
     """Return how an array may be kept, ``None`` if it may not, or if that saves nothing."""
     forms = [one.form for one in accesses if one.is_of_a_lane]
     form = max(dict.fromkeys(forms), key=forms.count, default=None)
+    if form is None:
+        return None
     own = [one for one in accesses if one.form == form]
-    begun = min((one.phase for one in accesses if one.writes), default=len(units))
-    others = (one for one in accesses if one.form != form)
-    if form is None or any(one.phase >= begun for one in others):
+    others = _overlapping(accesses, own)
+    begun = min((one.phase for one in (*own, *others) if one.writes), default=len(units))
+    if any(one.phase >= begun for one in others):
         return None  # memory has what others read as long as nothing is written
     phases = sorted({one.phase for one in own})
     read = [one for one in own if not one.writes]
@@ -425,10 +428,7 @@ def _kept(
         return None
     known = [one for one in spans if one is not None]
     begins, ends = zip(*known, strict=True) if len(known) == len(spans) else ((None,), (None,))
-    uncovered = [one.image for one in read if not _is_covered(one.image, own, range(one.phase))]
-    load_in = _loading(union_of(uncovered), read) if uncovered else None
-    if uncovered and load_in is None:
-        return None
+    uncovered = [one for one in read if not _is_covered(one.image, own, range(one.phase))]
     places = tuple(
         frozenset(one.place for one in own if one.phase == at and one.place is not None)
         for at in range(len(units))
@@ -441,7 +441,7 @@ def _kept(
         end=max(ends),
         first=phases[0],
         last=max(one.phase for one in read),
-        load_in=load_in,
+        loads=_loads(uncovered, read),
         stores=_stores(own),
         places=places,
         references=tuple(
@@ -451,16 +451,29 @@ def _kept(
     )
 
 
+def _overlapping(accesses: Sequence[_Access], own: Sequence[_Access]) -> list[_Access]:
+    """Return other accesses that may be of the same elements, or that are transfers."""
+    elements = union_of([one.image for one in own])
+    others = (one for one in accesses if one not in own)
+    return [one for one in others if one.place is None or not one.image.is_disjoint(elements)]
+
+
 def _held(unit: Unit, array: str) -> set[Place]:
     return {place for own in unit.storage.registers if own.array == array for place in own.places}
 
 
-def _loading(needed: isl.Set, read: Sequence[_Access]) -> int | None:
-    """Return the first phase that reads all of some elements."""
-    images: dict[int, list[isl.Set]] = {}
+def _loads(uncovered: Sequence[_Access], read: Sequence[_Access]) -> Numbers:
+    """Return phases that read all that is to be loaded: the first one that does, or several."""
+    images: dict[int, isl.Set] = {}
     for one in read:
-        images.setdefault(one.phase, []).append(one.image)
-    return next((at for at, own in images.items() if needed.is_subset(union_of(own))), None)
+        images[one.phase] = union_of([one.image, *(own for own in [images.get(one.phase)] if own)])
+    left = union_of([one.image for one in uncovered]) if uncovered else None
+    alone = next((at for at, own in images.items() if left and left.is_subset(own)), None)
+    loads = [] if alone is None else [alone]
+    for one in uncovered:
+        if not loads or not one.image.is_subset(union_of([images[at] for at in loads])):
+            loads.append(one.phase)
+    return tuple(loads)
 
 
 def _stores(own: Sequence[_Access]) -> Numbers:

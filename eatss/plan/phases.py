@@ -49,8 +49,8 @@ class KeptRow:
     """An array of which threads may keep their elements of a row from phase to phase.
 
     Its rows are touched from element ``begin`` to element ``end``, ``None`` where only a launch
-    knows them, in phases ``first`` to ``last``. They are loaded as phase ``load_in`` reads them, if
-    they are; memory gets what phases of ``stores`` write. ``places`` are the accesses that
+    knows them, in phases ``first`` to ``last``. They are loaded as phases of ``loads`` read
+    them; memory gets what phases of ``stores`` write. ``places`` are the accesses that
     registers answer in each phase, by statement and number, ``references`` the same by index of
     those of the kernel.
     """
@@ -61,7 +61,7 @@ class KeptRow:
     end: int | None
     first: int
     last: int
-    load_in: int | None
+    loads: tuple[int, ...]
     stores: tuple[int, ...]
     places: tuple[frozenset[tuple[str, int]], ...]
     references: tuple[tuple[int, ...], ...]
@@ -163,7 +163,8 @@ def phase_plans(
         own = _without_kept(facts[phase.kernel], number, kept, values)
         variant = KernelVariant(launches=(cut,), in_order=in_order)
         layout = _phase_layouts(own, phase, block, variant)
-        plans.append(launch_plan(own, cut, layout, card))
+        plan = launch_plan(own, cut, layout, card)
+        plans.append(replace(plan, columns=bool(block.columns)))
     return plans
 
 
@@ -206,7 +207,7 @@ def _without_kept(
         own = next((k for k in kept if k.array == access.array), None)
         if own is None or access.reference not in own.references[number]:
             return access
-        reads = access.reads if number == own.load_in else 0
+        reads = access.reads if number in own.loads else 0
         return replace(access, reads=reads, writes=access.writes and number in own.stores)
 
     work = facts.work

@@ -28,6 +28,7 @@ from eatss.polyhedral.expression import (
     reads_in,
 )
 from eatss.polyhedral.isl_names import (
+    OUT,
     SET,
     AffineForm,
     affine_form,
@@ -68,6 +69,8 @@ class Placed:
     statement: Statement
     schedule: isl.Map
     moving: Names
+    own: isl.Map | None = None
+    """The schedule without counters of host loops that a loop of the kernel is, up to a shift."""
 
 
 @dataclass(slots=True)
@@ -105,13 +108,15 @@ def merge_references(placed: Sequence[Placed], loops: Sequence[str]) -> tuple[Re
     groups: dict[tuple[object, ...], _Group] = {}
     for item in placed:
         back = item.schedule.reverse()
+        named = back if item.own is None else item.own.reverse()
         seen = {}
         accesses = item.statement.accesses
         for number, first in enumerate(first_equal(accesses)):
             access = accesses[number]
             if first not in seen:
                 relation = back.apply_range(access.relation)
-                functions = output_affs(name_inputs(relation, loops))
+                own = relation if named is back else named.apply_range(access.relation)
+                functions = output_affs(name_inputs(own, loops))
                 key = (access.array, *(affine_form(one) or str(one) for one in functions))
                 if key not in groups:
                     groups[key] = _Group(relation, tuple(map(_subscript, functions)), [])
@@ -466,6 +471,7 @@ def _kernel(scop: Scop, dependences: Dependences, tree: KernelTree, index: int) 
             statement=p.statement,
             schedule=bind_leading_outputs(m, names[:n_host]),
             moving=tuple(names[k] for k in range(n_host, len(names)) if p.moving[k]),
+            own=_without_shifted(m, p.functions, names[:n_host]),
         )
         for m, p in zip(full, placements, strict=True)
     )
@@ -487,6 +493,23 @@ def _kernel(scop: Scop, dependences: Dependences, tree: KernelTree, index: int) 
         references=references,
         reductions=find_reductions(scop, dependences, placed, references),
     )
+
+
+def _without_shifted(
+    relation: isl.Map, functions: Sequence[isl.PwAff], host: Names
+) -> isl.Map | None:
+    """Return a placement, without counters of the host that a loop of the kernel is, if any is."""
+    forms = map(affine_form, functions)
+    moved = [None if one is None else (one.coefficients, one.parameters) for one in forms]
+    steps = enumerate(moved[: len(host)])
+    twice = [at for at, one in steps if one and one[0] and one in moved[len(host) :]]
+    if not twice:
+        return None
+    name = relation.get_tuple_name(OUT)
+    for at in reversed(twice):
+        relation = relation.project_out(OUT, at, 1)
+    relation = relation.set_tuple_name(OUT, name)
+    return bind_leading_outputs(relation, [n for at, n in enumerate(host) if at not in twice])
 
 
 def _looping(

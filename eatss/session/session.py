@@ -494,7 +494,12 @@ class Session:
                 if cut in cuts:
                     continue
                 cuts.append(cut)
-                if _most_saved(best, cut) < _LEAST_SAVED * sum(map(_cost_s, best.kernels)):
+                if fusion == "ahead":  # as many kernels, which then share rows
+                    saves = is_far_from_roofline(best)
+                else:
+                    least = _LEAST_SAVED * sum(map(_cost_s, best.kernels))
+                    saves = _most_saved(best, cut) >= least
+                if not saves:
                     continue
                 progress("with nests as one that use what others make")
                 found = select(self._with(best.recomputed, best.split, best.chunks, (), fusion))
