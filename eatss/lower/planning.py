@@ -7,6 +7,8 @@ from collections.abc import Mapping as Dictionary
 from dataclasses import field, replace
 from math import prod
 
+import islpy as isl
+
 from eatss.analysis.analyse import analyse_kernel
 from eatss.analysis.facts import KernelFacts, VolumeKind
 from eatss.analysis.layout import Layout, SplitK

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import compress
 
 import islpy as isl
 
@@ -54,6 +56,7 @@ from eatss.polyhedral.scop import Place, Scop
 from eatss.program import IntExpr, Name, equals
 from eatss.program.linear import Coefficients
 
+
 @frozen
 class LoweredPhase:
     """The nodes of a phase, and the unit that they come from."""
@@ -82,32 +85,49 @@ def with_row_values(
         axis: that of the lanes.
         names: gives out the names of the registers.
     """
-    homes = {array: _home(array, f"{array.name}_v", (), names) for _, array in values}
+    own = [_Value(one, array, _home(array, f"{array.name}_v", (), names)) for one, array in values]
+    first = equals(Name(f"{CUDA.thread}{axis}"), 0)
     changed = []
     for number, phase in enumerate(phases):
-        stored = {array for value, array in values if number in value.stores}
-        nodes, first = phase.nodes, equals(Name(f"{CUDA.thread}{axis}"), 0)
+        leaf = partial(_leaf, own, number, first)
+        nodes = phase.nodes
         if phase.unit.mapping.split is not None and phase.lane_loop is not None:
-            nodes = mapped(nodes, _combined(phase.lane_loop, homes, stored, first))
-        own = _leaf(homes, stored, first, alone=phase.lane_loop is None)
-        changed.append(replace(phase, nodes=mapped(nodes, own)))
-    notes = (f"{one.name}: a value of a row in a register of each of its threads" for one in homes)
-    return tuple(Declare(buffer=one) for one in homes.values()), tuple(changed), tuple(notes)
+            nodes = mapped(nodes, _combined(phase.lane_loop, leaf(alone=True)))
+        nodes = mapped(nodes, leaf(alone=phase.lane_loop is None))
+        changed.append(replace(phase, nodes=nodes))
+    arrays = dict.fromkeys(one.array.name for one in own)
+    notes = (f"{one}: a value of a row in a register of each of its threads" for one in arrays)
+    return tuple(Declare(buffer=one.home) for one in own), tuple(changed), tuple(notes)
+
+
+@fixed
+class _Value:
+    """A value of a row, its array, and the register that lanes have of it."""
+
+    value: RowValue
+    array: Buffer
+    home: Buffer
+
+    def elements(self, node: Node) -> Iterator[Element]:
+        """Yield the elements of a node that it is."""
+        if isinstance(node, Compute):
+            name = node.statement.name
+            here = [(name, at) in self.value.places for at, _ in enumerate(_elements(node))]
+            yield from compress(_elements(node), here)
+        elif self.value.transfers:
+            yield from (one for own in accesses(node) for one in own if one.buffer == self.array)
 
 
 def _home(array: Buffer, name: str, extents: Numbers, names: NameTable) -> Buffer:
     return Buffer.of("register", names.fresh(name), array.element_type, *extents)
 
 
-def _combined(
-    loop: MappedLoop, homes: dict[Buffer, Buffer], stored: set[Buffer], first: IntExpr
-) -> Callable[[Node], Nodes]:
+def _combined(loop: MappedLoop, alone: Callable[[Node], Nodes]) -> Callable[[Node], Nodes]:
     """Return the change of what the first lane does with what the lanes add up."""
-    own = (equals(Name(loop.thread), 0),)
-    alone = _leaf(homes, stored, first, alone=True)
+    first = (equals(Name(loop.thread), 0),)
 
     def changed(node: Node) -> Nodes:
-        if isinstance(node, If) and not node.orelse and node.conditions == own:
+        if isinstance(node, If) and not node.orelse and node.conditions == first:
             return mapped(node.body, alone)
         return (node,)
 
@@ -115,25 +135,27 @@ def _combined(
 
 
 def _leaf(
-    homes: dict[Buffer, Buffer], stored: set[Buffer], first: IntExpr, *, alone: bool
+    values: Sequence[_Value], number: int, first: IntExpr, *, alone: bool
 ) -> Callable[[Node], Nodes]:
-    """Return the change of nodes to registers of rows, with what is stored of them.
+    """Return the change of nodes of a phase to registers of rows, with what is stored of them.
 
     What is ``alone`` only the ``first`` lane is to do, but for its registers.
     """
-
-    def home(one: Element) -> Element:
-        return homes[one.buffer].at() if one.buffer in homes else one
+    homes = {one.home for one in values}
 
     def changed(node: Node) -> Nodes:
         written, read = accesses(node)
-        if not written or any(one.buffer in homes.values() for one in read):
+        if not written or any(one.buffer in homes for one in read):
             return (node,)  # what is stored of registers is there already
-        kept = [one for one in written if one.buffer in homes]
-        found = with_elements((node,), home)
+        own = {one: value for value in values for one in value.elements(node)}
+        there = {one: value.home.at() for one, value in own.items()}
+        kept = [one for one in written if one in own]
+        found = with_elements((node,), lambda one: there.get(one, one))
         if alone and len(kept) < len(written):
             found = (If(conditions=(first,), body=found),)
-        stores = tuple(Copy(target=one, source=home(one)) for one in kept if one.buffer in stored)
+        stores = tuple(
+            Copy(target=one, source=there[one]) for one in kept if number in own[one].value.stores
+        )
         return (*found, If(conditions=(first,), body=stores)) if stores else found
 
     return changed
@@ -324,12 +346,12 @@ def row_storage(
         for array, access in _accesses(number, unit, depth, scop):
             accesses.setdefault(array, []).append(access)
     kernels = {one.name: one for one in facts}
-    kept, values = [], []
+    kept = list[KeptRow]()
+    values = list[RowValue]()
     for array, own in accesses.items():
-        value = _value(array, own)
-        if value is not None:
-            values.append(value)
-        elif (row := _kept(scop, array, own, units, kernels)) is not None:
+        found = [*_values(array, own, units, kernels)]
+        values += found
+        if not found and (row := _kept(scop, array, own, units, kernels)) is not None:
             kept.append(row)
     return RowStorage(kept=tuple(kept), values=tuple(values))
 
@@ -389,19 +411,36 @@ def _form(piece: Piece, place: Place, names: Mapping[str, str]) -> _Form | None:
     )
 
 
-def _value(array: str, own: Sequence[_Access]) -> RowValue | None:
-    """Return an array of which all lanes of a row can have the element of the row.
+def _values(
+    array: str,
+    accesses: Sequence[_Access],
+    units: Sequence[Unit],
+    facts: Mapping[str, KernelFacts],
+) -> Iterator[RowValue]:
+    """Yield elements of an array of which all lanes of a row can have that of the row.
 
-    Each has to be written before it is read, and used in another phase than it is written in.
+    Each has to be written before it is read, used in another phase than it is written in, and none
+    that other accesses touch.
     """
-    if len({one.form for one in own}) > 1 or own[0].form is None or own[0].is_of_a_lane:
-        return None
-    if len({one.phase for one in own}) < 2:
-        return None
-    written = all(one.writes or _is_covered(one.image, own, range(one.phase)) for one in own)
-    if not written or not any(one.writes for one in own):
-        return None
-    return RowValue(array=array, stores=_stores(own))
+    transferred = {one.form for one in accesses if one.place is None}
+    if len(transferred) > 1 or any(one.form is None or one.is_of_a_lane for one in accesses):
+        return
+    for form in dict.fromkeys(one.form for one in accesses):
+        own = [one for one in accesses if one.form == form]
+        written = all(one.writes or _is_covered(one.image, own, range(one.phase)) for one in own)
+        if (
+            len({one.phase for one in own}) > 1
+            and written
+            and any(one.writes for one in own)
+            and all(one.form == form or one.image.is_disjoint(_all(own)) for one in accesses)
+        ):
+            yield RowValue(
+                array=array,
+                stores=_stores(own),
+                transfers=form in transferred,
+                places=frozenset(one.place for one in own if one.place is not None),
+                references=_references(array, own, units, facts),
+            )
 
 
 def _kept(
@@ -444,18 +483,32 @@ def _kept(
         loads=_loads(uncovered, read),
         stores=_stores(own),
         places=places,
-        references=tuple(
-            references_at(facts[unit.kernel or ""], unit.piece, here | _held(unit, array))
-            for unit, here in zip(units, places, strict=True)
-        ),
+        references=_references(array, own, units, facts),
     )
+
+
+def _references(
+    array: str, own: Sequence[_Access], units: Sequence[Unit], facts: Mapping[str, KernelFacts]
+) -> tuple[Numbers, ...]:
+    """Return the accesses of each phase, and those of its registers, as references of kernels."""
+    found = []
+    for number, unit in enumerate(units):
+        here = [one for one in own if one.phase == number]
+        places = {one.place for one in here if one.place is not None}
+        if any(one.place is None for one in here):
+            places |= _held(unit, array)
+        found.append(references_at(facts[unit.kernel or ""], unit.piece, places))
+    return tuple(found)
 
 
 def _overlapping(accesses: Sequence[_Access], own: Sequence[_Access]) -> list[_Access]:
     """Return other accesses that may be of the same elements, or that are transfers."""
-    elements = union_of([one.image for one in own])
     others = (one for one in accesses if one not in own)
-    return [one for one in others if one.place is None or not one.image.is_disjoint(elements)]
+    return [one for one in others if one.place is None or not one.image.is_disjoint(_all(own))]
+
+
+def _all(accesses: Sequence[_Access]) -> isl.Set:
+    return union_of([one.image for one in accesses])
 
 
 def _held(unit: Unit, array: str) -> set[Place]:

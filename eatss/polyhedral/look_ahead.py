@@ -48,7 +48,8 @@ _MOST_WAYS = 16
 def look_ahead(scheduled: ScheduledScop) -> Iterator[isl.Schedule]:
     """Yield schedules of a region in which the begin of a step joins the step before.
 
-    First as little of a step as can. They are the order of the source but for that. Whether one is legal is for the caller to check.
+    First as little of a step as can. They are the order of the source but for that. Whether one is
+    legal is for the caller to check.
     """
     dependences = scheduled.dependences
     own = original_with_marks(scheduled.scop, dependences)
