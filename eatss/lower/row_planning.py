@@ -22,7 +22,7 @@ from eatss.cards import GpuProfile
 from eatss.lower.arrays import TRUE, condition_of, union_of
 from eatss.lower.checks import check_launches
 from eatss.lower.kernel.barriers import passed_on
-from eatss.lower.kernel.nodes import Argument, Buffer, Declare, If, Kernel, Nodes, Scope
+from eatss.lower.kernel.nodes import Argument, Buffer, If, Kernel, Nodes, Scope
 from eatss.lower.kernel.uses import buffers_of, names_of, with_buffers, without_unused
 from eatss.lower.kernel_builder import KernelBuilder, products_of_sizes
 from eatss.lower.mapping import Mapping
@@ -255,10 +255,10 @@ class RowPlanner(UnitPlanner):
         """
         units = [phase.unit for phase in phases]
         storage, names = self.storage(units, block.loops), units[0].names.inner()
-        declared, told = tuple[Declare, ...](), Names()
+        front, told = Nodes(), Names()
         if block.lanes > 1:
             values = [(one, context.arrays[one.array].buffer) for one in storage.values]
-            declared, phases, told = with_row_values(phases, values, block.axes[1], names)
+            front, phases, told = with_row_values(phases, values, block.axes[1], names)
         registers = int(registers_of_a_thread(self._profile, block.threads))
         fits = kept_rows(storage, block, registers)
         kept = [
@@ -281,7 +281,7 @@ class RowPlanner(UnitPlanner):
         if len(always) < len(kept):
             longer, _ = with_kept(always)
             body = (If(conditions=(whole,), body=body, orelse=longer),)
-        return (*declared, *body), (*told, *notes)
+        return (*front, *body), (*told, *notes)
 
 
 def _with_same_rows(units: Sequence[Unit]) -> list[Unit]:

@@ -75,8 +75,8 @@ def with_row_values(
     values: Sequence[tuple[RowValue, Buffer]],
     axis: Axis,
     names: NameTable,
-) -> tuple[tuple[Declare, ...], tuple[LoweredPhase, ...], Names]:
-    """Return what is declared, phases that are right for all lanes of a row, and notes.
+) -> tuple[Nodes, tuple[LoweredPhase, ...], Names]:
+    """Return what is declared and loaded, phases that are right for all lanes of a row, and notes.
 
     Args:
         phases: some without a loop for lanes: what they do the first lane does alone, but for
@@ -97,7 +97,13 @@ def with_row_values(
         changed.append(replace(phase, nodes=nodes))
     arrays = dict.fromkeys(one.array.name for one in own)
     notes = (f"{one}: a value of a row in a register of each of its threads" for one in arrays)
-    return tuple(Declare(buffer=one.home) for one in own), tuple(changed), tuple(notes)
+    loads = [
+        Scope(body=mapped(phases[at].nodes, one.loaded), phase=f"load {one.array.name}")
+        for one in own
+        for at in one.value.loads
+    ]
+    declared = (Declare(buffer=one.home) for one in own)
+    return (*declared, *loads), tuple(changed), tuple(notes)
 
 
 @fixed
@@ -111,11 +117,20 @@ class _Value:
     def elements(self, node: Node) -> Iterator[Element]:
         """Yield the elements of a node that it is."""
         if isinstance(node, Compute):
-            name = node.statement.name
-            here = [(name, at) in self.value.places for at, _ in enumerate(_elements(node))]
-            yield from compress(_elements(node), here)
+            yield from compress(_elements(node), self._here(node))
         elif self.value.transfers:
             yield from (one for own in accesses(node) for one in own if one.buffer == self.array)
+
+    def loaded(self, node: Node) -> Nodes:
+        """Return the load in the place of a node that reads the value."""
+        if not isinstance(node, Compute):
+            return _around_loads(node)
+        read = [*compress(_elements(node)[1:], self._here(node)[1:])]
+        return tuple(Copy(target=self.home.at(), source=one) for one in read[:1])
+
+    def _here(self, node: Compute) -> list[bool]:
+        name = node.statement.name
+        return [(name, at) in self.value.places for at, _ in enumerate(_elements(node))]
 
 
 def _home(array: Buffer, name: str, extents: Numbers, names: NameTable) -> Buffer:
@@ -214,13 +229,7 @@ class _Row:
                 load = node if isinstance(node, Copy) else load
                 read = [one for one, there in own if there][:1]
                 return tuple(replace(load, target=self._register(), source=one) for one in read)
-            case For() | If() if all(isinstance(one, Let) for body in inside(node) for one in body):
-                return ()
-            case For():
-                return (replace(node, unroll="whole"),)
-            case If() | Let() | Scope():
-                return (node,)
-        return ()
+        return _around_loads(node)
 
     def changed(self, node: Node) -> Nodes:
         """Return a node with registers, and what is stored of them."""
@@ -254,6 +263,18 @@ class _Row:
     def _register(self) -> Element:
         assert self.loop is not None
         return self.home.at(*map(Name, (self.loop.point,) * len(self.home.layout.extents)))
+
+
+def _around_loads(node: Node) -> Nodes:
+    """Return what is around loads: loops and tests in which there are some, names of values."""
+    match node:
+        case For() | If() if all(isinstance(one, Let) for body in inside(node) for one in body):
+            return ()
+        case For():
+            return (replace(node, unroll="whole"),)
+        case If() | Let() | Scope():
+            return (node,)
+    return ()
 
 
 def _elements(node: Compute | Copy) -> tuple[Element, ...]:
@@ -349,9 +370,10 @@ def row_storage(
     kept = list[KeptRow]()
     values = list[RowValue]()
     for array, own in accesses.items():
-        found = [*_values(array, own, units, kernels)]
-        values += found
-        if not found and (row := _kept(scop, array, own, units, kernels)) is not None:
+        row = _kept(scop, array, own, units, kernels)
+        if row is None:
+            values += _values(array, own, units, kernels)
+        else:
             kept.append(row)
     return RowStorage(kept=tuple(kept), values=tuple(values))
 
@@ -419,23 +441,27 @@ def _values(
 ) -> Iterator[RowValue]:
     """Yield elements of an array of which all lanes of a row can have that of the row.
 
-    Each has to be written before it is read, used in another phase than it is written in, and none
-    that other accesses touch.
+    Each has to be used in another phase than it is written in, and none that other accesses touch.
+    What is not written before it is read is loaded where statements read it, outside loops.
     """
     transferred = {one.form for one in accesses if one.place is None}
-    if len(transferred) > 1 or any(one.form is None or one.is_of_a_lane for one in accesses):
+    if len(transferred) > 1:
         return
-    for form in dict.fromkeys(one.form for one in accesses):
+    for form in dict.fromkeys(o.form for o in accesses if o.form and not o.is_of_a_lane):
         own = [one for one in accesses if one.form == form]
-        written = all(one.writes or _is_covered(one.image, own, range(one.phase)) for one in own)
+        read = [one for one in own if not one.writes]
+        before = [one for one in read if not _is_covered(one.image, own, range(one.phase))]
+        loads = _loads(before, read)
         if (
             len({one.phase for one in own}) > 1
-            and written
-            and any(one.writes for one in own)
+            and len(read) < len(own)
+            and all(one.place is not None for one in own if one.phase in loads)
+            and all(lane_loop(units[at]) is None for at in loads)
             and all(one.form == form or one.image.is_disjoint(_all(own)) for one in accesses)
         ):
             yield RowValue(
                 array=array,
+                loads=loads,
                 stores=_stores(own),
                 transfers=form in transferred,
                 places=frozenset(one.place for one in own if one.place is not None),

@@ -71,11 +71,13 @@ class KeptRow:
 class RowValue:
     """An array of which all lanes of a row have its element; memory gets it from some phases.
 
-    ``places`` are the accesses that are of it, by statement and number, ``references`` the same in
-    each phase by index of those of the kernel; ``transfers`` says that those of registers are.
+    It is loaded as phases of ``loads`` read it. ``places`` are the accesses that are of it, by
+    statement and number, ``references`` the same in each phase by index of those of the kernel;
+    ``transfers`` says that those of registers are.
     """
 
     array: str
+    loads: tuple[int, ...]
     stores: tuple[int, ...]
     transfers: bool
     places: frozenset[tuple[str, int]]
@@ -214,7 +216,7 @@ def _without_kept(
         own = next((one for one in here if one.array == access.array), None)
         if own is None:
             return access
-        reads = access.reads if isinstance(own, KeptRow) and number in own.loads else 0
+        reads = access.reads if number in own.loads else 0
         return replace(access, reads=reads, writes=access.writes and number in own.stores)
 
     work = facts.work
