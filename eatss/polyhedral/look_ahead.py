@@ -62,8 +62,8 @@ def look_ahead(scheduled: ScheduledScop) -> Iterator[isl.Schedule]:
         for first in range(1, len(nests)):
             ways = product(*(one.with_row() for one in nests[first:]))
             for then in islice(ways, _MOST_WAYS):
-                found = _shifted(loop, nests[:first], then)
-                if _stays_in_rows(needed, found):
+                found = _shifted(loop, nests[:first], then, needed)
+                if found is not None and _stays_in_rows(needed, found):
                     yield found.get_schedule()
                     break
 
@@ -99,9 +99,13 @@ class _Nest:
             loops = tuple(self.loops[one] for one in order)
             yield _Nest(self.domain, loops, tuple(self.marks[one] for one in order))
 
+    def own(self) -> list[isl.UnionPwAff]:
+        """Return its loops, for its instances alone."""
+        return [one.intersect_domain(self.domain) for one in self.loops]
+
     def at_leaf(self, leaf: isl.ScheduleNode) -> isl.ScheduleNode:
         """Put it at a leaf."""
-        together = map(alone, (one.intersect_domain(self.domain) for one in self.loops))
+        together = map(alone, self.own())
         partial = reduce(isl.MultiUnionPwAff.flat_range_product, together)
         return marked(leaf.insert_partial_schedule(partial), permutable=True, parallel=self.marks)
 
@@ -114,18 +118,27 @@ def _nests(node: isl.ScheduleNode) -> list[_Nest]:
 
 
 def _shifted(
-    loop: isl.ScheduleNode, begin: Sequence[_Nest], then: Sequence[_Nest]
-) -> isl.ScheduleNode:
+    loop: isl.ScheduleNode, begin: Sequence[_Nest], then: Sequence[_Nest], needed: isl.UnionMap
+) -> isl.ScheduleNode | None:
     """Return a loop whose ``begin`` runs an iteration earlier, behind all else.
 
-    In the row of the same number as the step that it is of.
+    In the row from which it needs something, as far from the number of its step each time.
     """
     (steps,) = functions(loop)
     domain = reduce(isl.UnionSet.union, (one.domain for one in begin))
     own = steps.intersect_domain(domain)
-    one = isl.UnionPwAff.val_on_domain(own.domain(), isl.Val.one(loop.get_ctx()))
-    shifted = steps.subtract_domain(domain).union_add(own.sub(one))
-    ahead = [_Nest(n.domain, (own, *n.loops), (True, *n.marks)) for n in begin]
+    shifted = steps.subtract_domain(domain).union_add(_less(own, isl.Val.one(loop.get_ctx())))
+    rows = reduce(isl.UnionPwAff.union_add, (one.own()[0] for one in then))
+    here = needed.intersect_range(domain).eq_at_multi_union_pw_aff(alone(shifted))
+    made = here.apply_domain(isl.UnionMap.from_union_pw_aff(rows))
+    apart = made.apply_range(isl.UnionMap.from_union_pw_aff(own)).deltas()
+    if apart.is_empty():
+        return None
+    far = isl.Set.from_union_set(apart)
+    if not far.is_singleton():
+        return None
+    row = _less(own, far.dim_max_val(0))
+    ahead = [_Nest(n.domain, (row, *n.loops), (True, *n.marks)) for n in begin]
     nests = [*then, *ahead]
     band = loop.cut().insert_partial_schedule(alone(shifted))
     band = marked(band, permutable=True, parallel=[False])
@@ -133,6 +146,10 @@ def _shifted(
     return with_parts(
         band.get_child(0), filters, lambda at, leaf: nests[at].at_leaf(leaf), in_order=True
     ).parent()
+
+
+def _less(function: isl.UnionPwAff, value: isl.Val) -> isl.UnionPwAff:
+    return function.sub(isl.UnionPwAff.val_on_domain(function.domain(), value))
 
 
 def _stays_in_rows(needed: isl.UnionMap, loop: isl.ScheduleNode) -> bool:
