@@ -23,7 +23,7 @@ from itertools import islice, product
 import islpy as isl
 
 from eatss.base.frozen import fixed
-from eatss.polyhedral.isl_names import node_kind
+from eatss.polyhedral.isl_names import among, node_kind
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.scheduling import (
     local_dependences,
@@ -38,6 +38,7 @@ from eatss.polyhedral.tree import (
     coincident,
     functions,
     marked,
+    runs_forward,
     with_parts,
 )
 
@@ -63,7 +64,7 @@ def look_ahead(scheduled: ScheduledScop) -> Iterator[isl.Schedule]:
             ways = product(*(one.with_row() for one in nests[first:]))
             for then in islice(ways, _MOST_WAYS):
                 found = _shifted(loop, nests[:first], then, needed)
-                if found is not None and _stays_in_rows(needed, found):
+                if found is not None and _has_rows(needed, found):
                     yield found.get_schedule()
                     break
 
@@ -152,9 +153,15 @@ def _less(function: isl.UnionPwAff, value: isl.Val) -> isl.UnionPwAff:
     return function.sub(isl.UnionPwAff.val_on_domain(function.domain(), value))
 
 
-def _stays_in_rows(needed: isl.UnionMap, loop: isl.ScheduleNode) -> bool:
-    """Tell whether all that an iteration of a loop needs of itself stays in a row."""
-    below = loop.get_child(0)
-    here = local_dependences(needed, below)
-    rows = reduce(isl.UnionPwAff.union_add, (functions(one)[0] for one in branches(below)))
-    return bool(here.is_subset(here.eq_at_multi_union_pw_aff(alone(rows))))
+def _has_rows(needed: isl.UnionMap, loop: isl.ScheduleNode) -> bool:
+    """Tell whether all that an iteration of a loop needs of itself stays in a row.
+
+    And whether its nests may be tiled.
+    """
+    nests = branches(loop.get_child(0))
+    here = local_dependences(needed, loop.get_child(0))
+    rows = reduce(isl.UnionPwAff.union_add, (functions(one)[0] for one in nests))
+    inside = here.eq_at_multi_union_pw_aff(alone(rows))
+    return here.is_subset(inside) and all(
+        runs_forward(among(here, nest.get_domain()), nest) for nest in nests
+    )

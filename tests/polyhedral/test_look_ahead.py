@@ -69,6 +69,6 @@ def test_steps_too_far_ahead_are_refused(shift: int, monkeypatch: pytest.MonkeyP
         return less(function, value.mul(isl.Val(shift, value.get_ctx())))
 
     monkeypatch.setattr(look_ahead, "_less", shifted)
-    monkeypatch.setattr(look_ahead, "_stays_in_rows", lambda *_: True)
+    monkeypatch.setattr(look_ahead, "_has_rows", lambda *_: True)
     scheduled = schedule_scop(region(steps("k + 1"), ARRAYS))
     assert with_fused_nests(scheduled, "ahead") is scheduled
