@@ -49,8 +49,8 @@ _MOST_WAYS = 16
 def look_ahead(scheduled: ScheduledScop) -> Iterator[isl.Schedule]:
     """Yield schedules of a region in which the begin of a step joins the step before.
 
-    First as little of a step as can. They are the order of the source but for that. Whether one is
-    legal is for the caller to check.
+    First as little of a step as can, or nothing. They are the order of the source but for that.
+    Whether one is legal is for the caller to check.
     """
     dependences = scheduled.dependences
     own = original_with_marks(scheduled.scop, dependences)
@@ -60,7 +60,7 @@ def look_ahead(scheduled: ScheduledScop) -> Iterator[isl.Schedule]:
         if loop.band_n_member() > 1 or coincident(loop)[0]:
             continue
         nests = _nests(loop.get_child(0))
-        for first in range(1, len(nests)):
+        for first in range(len(nests) if len(nests) > 1 else 0):
             ways = product(*(one.with_row() for one in nests[first:]))
             for then in islice(ways, _MOST_WAYS):
                 found = _shifted(loop, nests[:first], then, needed)
@@ -126,22 +126,20 @@ def _shifted(
     In the row from which it needs something, as far from the number of its step each time.
     """
     (steps,) = functions(loop)
-    domain = reduce(isl.UnionSet.union, (one.domain for one in begin))
-    own = steps.intersect_domain(domain)
-    shifted = steps.subtract_domain(domain).union_add(_less(own, isl.Val.one(loop.get_ctx())))
-    rows = reduce(isl.UnionPwAff.union_add, (one.own()[0] for one in then))
-    here = needed.intersect_range(domain).eq_at_multi_union_pw_aff(alone(shifted))
-    made = here.apply_domain(isl.UnionMap.from_union_pw_aff(rows))
-    apart = made.apply_range(isl.UnionMap.from_union_pw_aff(own)).deltas()
-    if apart.is_empty():
-        return None
-    far = isl.Set.from_union_set(apart)
-    if not far.is_singleton():
-        return None
-    row = _less(own, far.dim_max_val(0))
-    ahead = [_Nest(n.domain, (row, *n.loops), (True, *n.marks)) for n in begin]
-    nests = [*then, *ahead]
-    band = loop.cut().insert_partial_schedule(alone(shifted))
+    nests = [*then]
+    if begin:
+        domain = reduce(isl.UnionSet.union, (one.domain for one in begin))
+        own = steps.intersect_domain(domain)
+        steps = steps.subtract_domain(domain).union_add(_less(own, isl.Val.one(loop.get_ctx())))
+        rows = reduce(isl.UnionPwAff.union_add, (one.own()[0] for one in then))
+        here = needed.intersect_range(domain).eq_at_multi_union_pw_aff(alone(steps))
+        made = here.apply_domain(isl.UnionMap.from_union_pw_aff(rows))
+        apart = made.apply_range(isl.UnionMap.from_union_pw_aff(own)).deltas()
+        if apart.is_empty() or not (far := isl.Set.from_union_set(apart)).is_singleton():
+            return None
+        row = _less(own, far.dim_max_val(0))
+        nests += (_Nest(one.domain, (row, *one.loops), (True, *one.marks)) for one in begin)
+    band = loop.cut().insert_partial_schedule(alone(steps))
     band = marked(band, permutable=True, parallel=[False])
     filters = [nest.domain for nest in nests]
     return with_parts(
