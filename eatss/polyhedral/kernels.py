@@ -62,15 +62,13 @@ from eatss.polyhedral.tree import KernelTree, Member
 class Placed:
     """A statement in a kernel.
 
-    ``schedule`` maps its instances to kernel points, counters of host loops being
-    parameters; ``moving`` are the kernel's loops its instances move along.
+    ``schedule`` maps its instances to kernel points, counters of host loops that none of its loops
+    is being parameters; ``moving`` are the kernel's loops its instances move along.
     """
 
     statement: Statement
     schedule: isl.Map
     moving: Names
-    own: isl.Map | None = None
-    """The schedule without counters of host loops that a loop of the kernel is, up to a shift."""
 
 
 @dataclass(slots=True)
@@ -108,15 +106,13 @@ def merge_references(placed: Sequence[Placed], loops: Sequence[str]) -> tuple[Re
     groups: dict[tuple[object, ...], _Group] = {}
     for item in placed:
         back = item.schedule.reverse()
-        named = back if item.own is None else item.own.reverse()
         seen = {}
         accesses = item.statement.accesses
         for number, first in enumerate(first_equal(accesses)):
             access = accesses[number]
             if first not in seen:
                 relation = back.apply_range(access.relation)
-                own = relation if named is back else named.apply_range(access.relation)
-                functions = output_affs(name_inputs(own, loops))
+                functions = output_affs(name_inputs(relation, loops))
                 key = (access.array, *(affine_form(one) or str(one) for one in functions))
                 if key not in groups:
                     groups[key] = _Group(relation, tuple(map(_subscript, functions)), [])
@@ -469,9 +465,8 @@ def _kernel(scop: Scop, dependences: Dependences, tree: KernelTree, index: int) 
     placed = tuple(
         Placed(
             statement=p.statement,
-            schedule=bind_leading_outputs(m, names[:n_host]),
+            schedule=_bound(m, p.functions, names[:n_host]),
             moving=tuple(names[k] for k in range(n_host, len(names)) if p.moving[k]),
-            own=_without_shifted(m, p.functions, names[:n_host]),
         )
         for m, p in zip(full, placements, strict=True)
     )
@@ -495,21 +490,19 @@ def _kernel(scop: Scop, dependences: Dependences, tree: KernelTree, index: int) 
     )
 
 
-def _without_shifted(
-    relation: isl.Map, functions: Sequence[isl.PwAff], host: Names
-) -> isl.Map | None:
-    """Return a placement, without counters of the host that a loop of the kernel is, if any is."""
-    forms = map(affine_form, functions)
-    moved = [None if one is None else (one.coefficients, one.parameters) for one in forms]
-    steps = enumerate(moved[: len(host)])
-    twice = [at for at, one in steps if one and one[0] and one in moved[len(host) :]]
-    if not twice:
-        return None
-    name = relation.get_tuple_name(OUT)
-    for at in reversed(twice):
-        relation = relation.project_out(OUT, at, 1)
-    relation = relation.set_tuple_name(OUT, name)
-    return bind_leading_outputs(relation, [n for at, n in enumerate(host) if at not in twice])
+def _bound(relation: isl.Map, functions: Sequence[isl.PwAff], host: Names) -> isl.Map:
+    """Return a placement with counters of the host as parameters.
+
+    Without those that a loop of the kernel is, up to a shift: subscripts are to be by that.
+    """
+    forms = [form and form[:2] for form in map(affine_form, functions)]
+    names, kernel = list[str](), relation.get_tuple_name(OUT)
+    for name, form in zip(host, forms, strict=False):
+        if form and form[0] and form in forms[len(host) :]:
+            relation = relation.project_out(OUT, len(names), 1)
+        else:
+            names.append(name)
+    return bind_leading_outputs(relation.set_tuple_name(OUT, kernel), names)
 
 
 def _looping(
