@@ -52,7 +52,7 @@ def threads_beside_lanes(
 
 def lanes_of_warp(lanes: Number, beside: Number) -> Number:
     """Return how many lanes of a sum are in a warp in which so many sums lie side by side."""
-    return least(lanes, CUDA.lanes // beside)
+    return least(lanes, most(1, CUDA.lanes // beside))
 
 
 def chunks_of(wanted: Number, trips: Number, tile: Number) -> Number:

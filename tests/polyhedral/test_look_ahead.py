@@ -72,3 +72,16 @@ def test_steps_too_far_ahead_are_refused(shift: int, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(look_ahead, "_has_rows", lambda *_: True)
     scheduled = schedule_scop(region(steps("k + 1"), ARRAYS))
     assert with_fused_nests(scheduled, "ahead") is scheduled
+
+
+def test_a_step_that_is_rows_as_it_is_keeps_the_order_of_the_source() -> None:
+    loops = """for (int l = 1; l < 6; l++) for (int i = 0; i < 6 - l; i++) {
+        A[i][i + l] = 9;
+        for (int k = i; k < i + l; k++)
+            A[i][i + l] = A[i][i + l] < A[i][k] + A[k + 1][i + l] ? A[i][i + l]
+                                                                  : A[i][k] + A[k + 1][i + l];
+    }"""
+    apart, scheduled = schedule_scop(region(loops, ARRAYS)), ahead(loops)
+    assert executed(as_scheduled(scheduled)) == executed(region(loops, ARRAYS))
+    assert [one.host_loops for one in apart.kernels] == [(), ("l",)]
+    assert [one.host_loops for one in scheduled.kernels] == [("l",), ("l",)]
