@@ -166,7 +166,8 @@ def _leaf(
         there = {one: value.home.at() for one, value in own.items()}
         kept = [one for one in written if one in own]
         found = with_elements((node,), lambda one: there.get(one, one))
-        if alone and len(kept) < len(written):
+        others = [one for one in written if one not in own and one.buffer.space != "register"]
+        if alone and others:
             found = (If(conditions=(first,), body=found),)
         stores = tuple(
             Copy(target=one, source=there[one]) for one in kept if number in own[one].value.stores
@@ -375,7 +376,28 @@ def row_storage(
             values += _values(array, own, units, kernels)
         else:
             kept.append(row)
-    return RowStorage(kept=tuple(kept), values=tuple(values))
+    alone = [at for at, unit in enumerate(units) if lane_loop(unit) is None]
+    here = [(a, one) for a, own in accesses.items() for one in own if one.phase in alone]
+    return RowStorage(kept=tuple(kept), values=tuple(_for_all_lanes(values, here)))
+
+
+def _for_all_lanes(
+    values: Sequence[RowValue], alone: Sequence[tuple[str, _Access]]
+) -> Sequence[RowValue]:
+    """Return values without those that are made of what the first lane leaves in memory.
+
+    ``alone`` is what phases do whose other values the first lane has: the others do not wait.
+    """
+    held = {place for value in values for place in value.places}
+    left = [(array, one) for array, one in alone if one.place not in held]
+    written = {(array, one.phase) for array, one in left if one.writes}
+    late = {
+        (one.place[0], 0)
+        for array, one in left
+        if one.place and not one.writes and (array, one.phase) in written
+    }
+    kept = [one for one in values if late.isdisjoint(one.places)]
+    return kept if len(kept) == len(values) else _for_all_lanes(kept, alone)
 
 
 def _accesses(number: int, unit: Unit, depth: int, scop: Scop) -> Iterator[tuple[str, _Access]]:
@@ -482,7 +504,11 @@ def _kept(
     if form is None:
         return None
     own = [one for one in accesses if one.form == form]
-    others = _overlapping(accesses, own)
+    others = [
+        one
+        for one in accesses
+        if one.form != form and (one.place is None or not one.image.is_disjoint(_all(own)))
+    ]  # or transfers
     begun = min((one.phase for one in (*own, *others) if one.writes), default=len(units))
     if any(one.phase >= begun for one in others):
         return None  # memory has what others read as long as nothing is written
@@ -525,12 +551,6 @@ def _references(
             places |= _held(unit, array)
         found.append(references_at(facts[unit.kernel or ""], unit.piece, places))
     return tuple(found)
-
-
-def _overlapping(accesses: Sequence[_Access], own: Sequence[_Access]) -> list[_Access]:
-    """Return other accesses that may be of the same elements, or that are transfers."""
-    others = (one for one in accesses if one not in own)
-    return [one for one in others if one.place is None or not one.image.is_disjoint(_all(own))]
 
 
 def _all(accesses: Sequence[_Access]) -> isl.Set:

@@ -236,6 +236,27 @@ def test_a_recipe_keeps_rows_and_is_refused_where_they_are_none() -> None:
         assert caught.value.diagnostics[0].code == "EATSS-K011"
 
 
+@pytest.mark.parametrize(("own", "values"), [("1", "vs"), ("i % 3", "s")])
+def test_values_that_one_lane_makes_reach_all_lanes(own: str, values: str, tmp_path: Path) -> None:
+    text = ROWS % (
+        "double x[NI][NJ], double y[NI][NJ], double a[NI], double t[NI][4], double v[NI], "
+        "double s[NI]",
+        f"""
+        t[i][1] = a[i] * 2;
+        v[i] = t[i][{own}] + t[i][1];
+        s[i] = v[i];
+        for (int j = 0; j < NJ; j++)
+            s[i] += x[i][j] * v[i];
+        for (int j = 0; j < NJ; j++)
+            y[i][j] = x[i][j] * s[i];""",
+    )
+    folder = tmp_path / "made"
+    program = in_one(text, 1, 128, 128, folder)
+    told = {note[0] for note in program.kernels[0].notes if "a value of a row" in note}
+    assert (len(program.kernels), told) == (1, {*values})
+    right(checked(folder, *SIZES))
+
+
 def test_columns_lie_beside_each_other_in_a_warp(tmp_path: Path) -> None:
     folder = tmp_path / "made"
     program = in_one(COLUMNS, 4, 64, 128, folder, whole=1, columns=1)
