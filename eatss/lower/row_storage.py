@@ -13,7 +13,7 @@ that is written all accesses are of that element. The model reads the same
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import compress
@@ -166,8 +166,7 @@ def _leaf(
         there = {one: value.home.at() for one, value in own.items()}
         kept = [one for one in written if one in own]
         found = with_elements((node,), lambda one: there.get(one, one))
-        others = [one for one in written if one not in own and one.buffer.space != "register"]
-        if alone and others:
+        if alone and len(kept) < len(written):
             found = (If(conditions=(first,), body=found),)
         stores = tuple(
             Copy(target=one, source=there[one]) for one in kept if number in own[one].value.stores
@@ -378,26 +377,30 @@ def row_storage(
             kept.append(row)
     alone = [at for at, unit in enumerate(units) if lane_loop(unit) is None]
     here = [(a, one) for a, own in accesses.items() for one in own if one.phase in alone]
-    return RowStorage(kept=tuple(kept), values=tuple(_for_all_lanes(values, here)))
+    homes = {place for at in alone for place in _homes(units[at])}
+    return RowStorage(kept=tuple(kept), values=tuple(_for_all_lanes(values, here, homes)))
 
 
 def _for_all_lanes(
-    values: Sequence[RowValue], alone: Sequence[tuple[str, _Access]]
+    values: Sequence[RowValue], alone: Sequence[tuple[str, _Access]], homes: Collection[Place]
 ) -> Sequence[RowValue]:
-    """Return values without those that are made of what the first lane leaves in memory.
+    """Return values without those that are made of what the first lane alone has.
 
-    ``alone`` is what phases do whose other values the first lane has: the others do not wait.
+    It does what phases do in ``alone``, and has registers in the place of ``homes``. The others do
+    not wait for it.
     """
     held = {place for value in values for place in value.places}
     left = [(array, one) for array, one in alone if one.place not in held]
     written = {(array, one.phase) for array, one in left if one.writes}
-    late = {
-        (one.place[0], 0)
-        for array, one in left
-        if one.place and not one.writes and (array, one.phase) in written
-    }
-    kept = [one for one in values if late.isdisjoint(one.places)]
-    return kept if len(kept) == len(values) else _for_all_lanes(kept, alone)
+    late = {one.place for array, one in left if (array, one.phase) in written and not one.writes}
+    made = {(place[0], 0) for place in (*late, *homes) if place is not None}
+    kept = [one for one in values if made.isdisjoint(one.places)]
+    return kept if len(kept) == len(values) else _for_all_lanes(kept, alone, homes)
+
+
+def _homes(unit: Unit) -> frozenset[Place]:
+    """Return the accesses that registers of a thread answer."""
+    return unit.storage.held.union(*(own.places for own in unit.storage.scalars))
 
 
 def _accesses(number: int, unit: Unit, depth: int, scop: Scop) -> Iterator[tuple[str, _Access]]:
@@ -412,7 +415,7 @@ def _accesses(number: int, unit: Unit, depth: int, scop: Scop) -> Iterator[tuple
     for scalar in storage.scalars:
         for _, instances in scalar.escaping:
             yield scalar.array, _Access(number, None, writes=True, image=instances)
-    homes = storage.held.union(*(own.places for own in storage.scalars))
+    homes = _homes(unit)
     for statement in piece.statements:
         instances = piece.unbound(piece.domain_of(statement.name))
         for at, access in enumerate(statement.accesses):
