@@ -379,7 +379,7 @@ def _joined(
         blocks=blocks,
         threads=block.threads,
         registers=np.minimum(registers, float(card.registers_per_thread)),
-        shared_bytes=np.where(warps > 1, block.rows * warps * words, 0.0),
+        shared_bytes=np.where(warps > 1, block.rows * (warps + block.columns) * words, 0.0),
         shared_limit_bytes=first.shared_limit_bytes,
         lanes=ones,
         late=0.0 * ones,

@@ -145,30 +145,50 @@ def passed_to_all(
 
     Returns:
         Tiles, what first lanes leave of their warps' parts there, and how all threads add them up.
+        Where sums are side by side, warps have few lanes of each: one lane adds them up for all.
     """
     _, is_first, warp = of_lanes(Name(loop.thread), loop.threads, mapping.beside)
     warps = loop.threads // lanes_of_warp(loop.threads, mapping.beside)
     several = [m for m in mapping.mapped if m.threads > 1]
     points = [m for m in mapping.mapped if m.points > 1]
     own = [*(Name(m.thread) for m in several), *(Name(m.point) for m in points)]
-    extents = [*(m.threads for m in several), *(m.points for m in points), warps]
+    extents = [*(m.threads for m in several), *(m.points for m in points)]
+    # sums side by side in a warp are in banks side by side
+    turned = mapping.beside > 1
+
+    def part(tile: Buffer, at: IntExpr) -> Element:
+        return tile.at(at, *own) if turned else tile.at(*own, at)
+
     tiles = []
     put: list[Node] = []
     taken: list[Node] = []
     for register, combiner in parts:
         name, kind = names.fresh(f"{register.buffer.name}_warps"), register.buffer.element_type
-        tile = Buffer.of("shared", name, kind, *extents)
+        tile = Buffer.of(
+            "shared", name, kind, *([warps, *extents] if turned else [*extents, warps])
+        )
         tiles.append(tile)
-        put.append(Copy(target=tile.at(*own, warp), source=register))
-        first, *others = (tile.at(*own, Constant(at)) for at in range(warps))
+        put.append(Copy(target=part(tile, warp), source=register))
+        first, *others = (part(tile, Constant(at)) for at in range(warps))
         taken.append(Copy(target=register, source=first))
         taken += (
             Intrinsic(
                 instruction=COMBINES[combiner.name],
-                operands=(("target", (register,)), ("value", (part,))),
+                operands=(("target", (register,)), ("value", (other,))),
             )
-            for part in others
+            for other in others
         )
+    if turned:
+        names_of = [names.fresh(f"{register.buffer.name}_all") for register, _ in parts]
+        sums = [
+            Buffer.of("shared", name, register.buffer.element_type, *extents)
+            for name, (register, _) in zip(names_of, parts, strict=True)
+        ]
+        whole = [(one.at(*own), register) for one, (register, _) in zip(sums, parts, strict=True)]
+        left = (Copy(target=one, source=register) for one, register in whole)
+        alone = If(conditions=(Name(loop.thread) < 1,), body=(*taken, *left))
+        taken = [alone, *(Copy(target=register, source=one) for one, register in whole)]
+        tiles += sums
     return tiles, If(conditions=(is_first,), body=tuple(put)), tuple(taken)
 
 

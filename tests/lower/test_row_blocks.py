@@ -200,12 +200,10 @@ def test_what_others_read_of_a_row_before_it_is_written_keeps_no_row_from_regist
     assert not any("in: 2 elements of a row" in note for note in program.kernels[0].notes)
 
 
-@pytest.mark.parametrize(("text", "fixed"), [(SOFTMAX, {"NI": 5, "NJ": 200})])
-def test_every_barrier_between_phases_is_missed(
-    text: str, fixed: dict[str, int], tmp_path: Path
-) -> None:
-    folder = tmp_path / "made"
-    program = in_one(text, 2, 64, 256, folder, **fixed)
+@pytest.mark.parametrize(("text", "columns"), [(SOFTMAX, 0), (COLUMNS, 1)])
+def test_every_barrier_between_phases_is_missed(text: str, columns: int, tmp_path: Path) -> None:
+    folder, fixed = tmp_path / "made", {"NI": 5, "NJ": 200}
+    program = in_one(text, 2, 64, 256, folder, columns=columns, **fixed)
     sizes = [] if fixed else [{"NI": 5, "NJ": 200}]
     assert checked(folder, *sizes).ok
     pieces = program.text.split("__syncthreads();")
@@ -266,7 +264,7 @@ def test_columns_lie_beside_each_other_in_a_warp(tmp_path: Path) -> None:
         ("16", "32"), ("8", "32"), ("4", "32"),
     }  # fmt: skip
     right(checked(folder, *SIZES, {"NI": 5, "NJ": 129}))
-    for one, other in (("_down(sum_r, 16,", "_down(sum_r, 2,"), ("[ti][1]", "[ti][2]")):
+    for one, other in (("_down(sum_r, 16,", "_down(sum_r, 2,"), ("_warps[1][", "_warps[2][")):
         (folder / program.file).write_text(program.text.replace(one, other), encoding="utf-8")
         assert not checked(folder, {"NI": 6, "NJ": 131}).ok
 
