@@ -52,6 +52,7 @@ from eatss.plan.shares import (
     blocks_of_sum,
     chunks_of,
     free_axes,
+    lanes_of_warp,
     outer_tile,
     stream_of,
     threads_beside_lanes,
@@ -236,6 +237,7 @@ class LaunchPlan(Tiled):
     run on the card, ``launches`` how often the host launches it. ``steps`` along a loop at whose
     tiles blocks take turns are those of one block. ``sum_lanes`` threads and ``chunks`` blocks
     share a sum, 1 where none is spread here; ``turns_of`` blocks take turns at another loop of it.
+    With ``columns`` axes are the other way round: the lanes of a sum are not along ``x``.
     """
 
     facts: KernelFacts
@@ -247,6 +249,7 @@ class LaunchPlan(Tiled):
     sum_lanes: Number
     chunks: Number
     turns_of: Number
+    columns: bool = False
 
     def __len__(self) -> int:
         """Return the number of layouts."""
@@ -263,7 +266,14 @@ class LaunchPlan(Tiled):
     def axes(self) -> list[tuple[str, Number]]:
         """Threads along ``x``, ``y`` and so on, with the loop each belongs to."""
         axes, loop = super().axes, self.cut.sum_loop
-        return axes if loop is None else [(loop, self.sum_lanes), *axes]
+        axes = axes if loop is None else [(loop, self.sum_lanes), *axes]
+        return axes[::-1] if self.columns else axes
+
+    @property
+    def lanes_of_sum(self) -> Number:
+        """Lanes of a warp that share a sum."""
+        beside = prod(self.threads.values(), start=1.0) if self.columns else 1.0
+        return lanes_of_warp(self.sum_lanes, beside)
 
     @cached_property
     def blocks(self) -> Number:

@@ -50,6 +50,11 @@ def threads_beside_lanes(
     return found
 
 
+def lanes_of_warp(lanes: Number, beside: Number) -> Number:
+    """Return how many lanes of a sum are in a warp in which so many sums lie side by side."""
+    return least(lanes, most(1, CUDA.lanes // beside))
+
+
 def chunks_of(wanted: Number, trips: Number, tile: Number) -> Number:
     """Return how many blocks share a sum: as many as wanted, if each has a tile."""
     return most(1, least(wanted, -(-trips // tile)))

@@ -397,6 +397,7 @@ def _variant_lines(kernel: KernelExpectation | KernelSelection) -> Iterator[str]
         others = f" with {', '.join(block.kernels[1:])}" if len(block.kernels) > 1 else ""
         yield (
             f"one fused kernel{others}: {counted(block.rows, 'row')} a block, "
+            f"{'side by side in a warp, ' * block.columns}"
             f"{block.lanes} threads a row, {block.tile} elements at a time"
         )
         return

@@ -479,12 +479,16 @@ class Session:
         for fusion in fusions:
             if not room_for(first_s):
                 break
+            steps = fusion == "ahead"  # as many kernels, which then share rows
+            if steps and not is_far_from_roofline(best):
+                continue
             with suppress(EatssError, isl.Error):
                 cut = _kernels(with_fused_nests(one.scheduled, fusion) for one in plain.scops)
                 if cut in cuts:
                     continue
                 cuts.append(cut)
-                if _most_saved(best, cut) < _LEAST_SAVED * sum(map(_cost_s, best.kernels)):
+                least_s = _LEAST_SAVED * sum(map(_cost_s, best.kernels))
+                if not steps and _most_saved(best, cut) < least_s:
                     continue
                 progress("with nests as one that use what others make")
                 found = select(self._with(Rewrites(**best.rewriting() | {"fused": fusion})))

@@ -298,8 +298,8 @@ def test_what_registers_keep_of_a_row_is_what_code_keeps() -> None:
     _, run = of_run(softmax(NI=20000, NJ=2000))
     kept = {one.array: one for one in run.registers.kept}
     assert set(kept) == {"in", "out"}
-    assert kept["in"].load_in == 2  # the maximum begins behind the first element
+    assert kept["in"].loads == (2,)  # the maximum begins behind the first element
     assert not kept["in"].stores
-    assert kept["out"].load_in is None
+    assert kept["out"].loads == ()
     assert kept["out"].stores == (len(run.phases) - 1,)
     assert {one.array for one in run.registers.values} == {"most", "sum"}
