@@ -186,7 +186,8 @@ class UnitPlanner:
         Raises:
             NeedsOneThreadError: threads cannot share the work; the text says why.
         """
-        storage, continued = self._plans.of(piece, mapping.mapped), dict[str, str]()
+        storage = self._plans.of(piece, mapping.mapped).with_rows(parts)
+        continued = dict[str, str]()
         if not self._options.strict_fp:
             continued = reused_accumulators(self._scop, piece, mapping, storage, parts)
         storage, dropped = within_registers(storage, mapping, self._scop, self._profile, continued)

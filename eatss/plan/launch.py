@@ -500,9 +500,10 @@ class LaunchPlan(Tiled):
             any(one.spans) for one in members
         )
         extents = next(one.extents for one in self.facts.work.arrays if one.name == access.array)
+        written = any(one.references == self.cut.stageable[group] for one in self.cut.private)
         return StagedReads(
             along=tuple(
-                terms[0][0] if single and [c for _, c in terms] == [1] else None
+                terms[0][0] if single and not written and [c for _, c in terms] == [1] else None
                 for terms in access.terms
             ),
             moving={*access.moving},
@@ -579,7 +580,7 @@ class LaunchPlan(Tiled):
         return tuple(
             replace(
                 one,
-                buffers=np.where(is_ahead(one.depth, innermost), wanted, 1.0),
+                buffers=np.where(is_ahead(one.depth, innermost) & no(one.private), wanted, 1.0),
                 in_front=bool(one.depth) & (one.depth == innermost - 1) & several,
             )
             for one in found
@@ -603,28 +604,52 @@ class LaunchPlan(Tiled):
         if self.variant.instruction is not None:
             return self.layout.pipeline_stages
         ahead = any_of(
-            one.on & is_ahead(one.depth, self._innermost) & one.asynchronous for one in self._copies
+            one.on & is_ahead(one.depth, self._innermost) & one.asynchronous
+            for one in self._copies
+            if not one.private
         )
         return chosen(ahead, self.layout.pipeline_stages, 1.0)
 
     def _stage(self, group: int) -> Stage:
         reads, members = self.staging[group], self.readers(group)
         uneven = any(any(one.spans) or _is_diagonal(one) for one in members)
-        extents = _union([self.box(one, declared=True) for one in members])
+        own = next((o for o in self.cut.private if o.references == self.cut.stageable[group]), None)
+        extents = self._tile_box(members, declared=True)
         serial = enumerate(self.serial_band, start=1)
         return Stage(
             extents=extents,
-            touched=_union([self.box(one) for one in members]),
+            touched=self._tile_box(members),
             declared=self._padded(group, extents),
             rows=row_dimensions(self.tiling, reads),
             element_bytes=reads.element_bytes,
             threads=self.block_threads,
-            copied=1 if uneven else reads.copied,
+            copied=1 if uneven or own is not None else reads.copied,
             on=reads.on,
             depth=max((at for at, name in serial if name in reads.moving), default=0),
             parts=self.cut.copied_in[group],
             narrow=self.variant.instruction is not None and not reads.asynchronous,
+            private=own is not None,
+            filled=own is None or own.filled,
+            stored_in=() if own is None else own.stored_in,
         )
+
+    def _tile_box(self, members: Sequence[UniformSet], *, declared: bool = False) -> list[Number]:
+        """Return the extents of a tile that holds what uniform sets touch.
+
+        Those that differ by constants alone lie beside each other.
+        """
+        alike: dict[object, list[UniformSet]] = {}
+        for one in members:
+            alike.setdefault(one.access.terms, []).append(one)
+        boxes = []
+        for own in alike.values():
+            sizes = self.box(own[0], declared=declared)
+            ends = [zip(one.first, one.spans, strict=True) for one in own]
+            for at, along in enumerate(zip(*ends, strict=True)):
+                least, most = min(low for low, _ in along), max(low + span for low, span in along)
+                sizes[at] = sizes[at] + (most - least - own[0].spans[at])
+            boxes.append(sizes)
+        return _union(boxes)
 
     def _padded(self, group: int, sizes: list[Number]) -> list[Number]:
         """Return the extents of a buffer as declared."""

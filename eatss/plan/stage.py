@@ -386,6 +386,10 @@ class Stage:
     ``parts`` of the launch and has so many ``buffers`` in turn. ``in_front`` tells where it stands
     right in front of a loop that copies ahead, ``narrow`` that elements come one by one, through
     registers: rows of the array begin anywhere, and warps multiply.
+
+    One that is ``private`` has what threads write, each its own rows. It is ``filled`` where
+    something of it is read that the same iteration has not written, and copied back in the parts in
+    ``stored_in``. Both wait for each other, so it has one buffer.
     """
 
     extents: Sequence[Number]
@@ -401,6 +405,9 @@ class Stage:
     buffers: Number = 1
     in_front: Flag = False
     narrow: bool = False
+    private: bool = False
+    filled: bool = True
+    stored_in: tuple[int, ...] = ()
 
     @property
     def transposed(self) -> Flag:

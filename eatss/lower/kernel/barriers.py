@@ -383,7 +383,7 @@ class Follower:
             found = [(one, False) for one in read] + [(one, True) for one in written]
             self._uses[id(node)] = tuple(
                 Use(
-                    name=one.buffer.name,
+                    name=one.buffer.name + " in memory" * (one.buffer.space == "global"),
                     stage=stage_of(one, self._cycles, self._numbered),
                     phase="" if shared else self._phase,
                     writes=writes,
@@ -420,8 +420,8 @@ class Follower:
         same = one.name == other.name
         if one.apart and one.apart == other.apart:
             return False
-        if one.phase or other.phase:
-            return same and "" != one.phase != other.phase != ""
+        if same and (one.phase or other.phase):
+            return "" != one.phase != other.phase != ""
         groups = self._groups.get(one.name), self._groups.get(other.name)
         if not same:
             return None not in groups and groups[0] != groups[1]
