@@ -217,8 +217,9 @@ class _Counting:
             if use.reads:
                 self._add_reads(use)
             if use.writes:
-                requests = instances * max(1, use.count)
-                of.add_stores(requests, *of.request(use.access), of.torn(use.access))
+                requests, on = instances * max(1, use.count), self.plan.staged(use.group)
+                of.add_stores(requests * (1.0 - on), *of.request(use.access), of.torn(use.access))
+                of.add_shared(requests * on, of.banks(use))
                 converts = float(use.access.converts)
                 of.add_instructions(requests * (code.load_instructions + converts))
         self._add_wait()

@@ -21,17 +21,17 @@ from eatss.plan.stage import FEWEST_AHEAD, PIECE_BYTES, element_words, vector
 
 
 def add_stages(of: CudaCode) -> None:
-    """Add the copies to shared memory and the barriers around them."""
+    """Add the copies to shared memory, those back from there, and the barriers around them."""
     plan, code, card, tile = of.plan, of.code, of.card, _tile_cycles(of)
     barriers: Number = 0.0
     turns: Number = 0.0
     bytes_a_turn: Number = 0.0
     for at, stage in enumerate(plan.stages):
-        on = plan.staged(at) * len(stage.parts)
-        if nowhere(on):
+        used = plan.staged(at) * len(stage.parts)
+        if nowhere(used):
             continue
-        filled = _filled(plan, at)
-        times = prod((plan.steps[name] for name in plan.serial_band[: stage.depth]), start=filled)
+        on, filled = used * stage.filled, _filled(plan, at)
+        times = _fills(plan, at)
         loads = np.ceil(prod(stage.touched) / plan.block_threads)
         columns, width = stage.touched[-1], stage.element_bytes
         row_sectors = of.row_sectors(plan.readers(at)[0].access, columns)
@@ -50,14 +50,22 @@ def add_stages(of: CudaCode) -> None:
         of.l2_bytes += fetched
         of.copied_bytes += fetched
         even = stage.unrolled | (together > 1)
+        if stage.stored_in:
+            back = plan.staged(at) * len(stage.stored_in) * times * loads
+            of.add_stores(back, wave, row_sectors / np.maximum(1.0, columns / card.warp), 0.0)
+            of.add_shared(back, wave)
+            of.add_instructions(back * code.copy_instructions)
+            of.chain_cycles += back * wave
         ahead = (stage.buffers > 1) & (even | (not stage.narrow))
         each = np.where(even, code.copy_instructions, code.ragged_instructions)
-        each = np.where(ahead & (not stage.narrow) & even, code.ahead_instructions, each)
+        sent = (ahead | plan.copies_together) & (not stage.narrow) & even
+        each = np.where(sent, code.ahead_instructions, each)
         each = np.where(plan.transposed_in_registers, each / in_vectors + 1.0, each)
         of.add_instructions(requests / together * each)
         waits = np.ceil(loads / together / np.where(even, code.batch, code.ragged_batch))
         waits = waits + loads * wave * code.line_wait / of.far_cycles
         alone = of.far_cycles * waits * (1.0 - 1.0 * stage.in_front)
+        alone = np.where(plan.copies_together, loads * wave, alone)  # and once for all of a turn
         turns = np.maximum(turns, on * ahead * times)
         bytes_a_turn = bytes_a_turn + on * ahead * tile_bytes
         # what is sent ahead is waited for as far as the tiles before it do not take as long
@@ -67,7 +75,9 @@ def add_stages(of: CudaCode) -> None:
         last = plan.serial_band[stage.depth - 1] if stage.depth else None
         again = (filled if last is None else times / plan.steps[last]) - filled
         of.chain_cycles += on * ahead * again * of.far_cycles
-        barriers = np.maximum(barriers, on * times * np.where(ahead, 1.0, 2.0))
+        each_turn = np.where(ahead, 1.0, 2.0 + bool(stage.stored_in))
+        barriers = np.maximum(barriers, used * times * each_turn)
+    of.chain_cycles += plan.copies_together * _turns_sent(plan) * of.far_cycles
     of.chain_cycles += barriers * code.barrier_wait * card.barrier_cycles
     of.add_instructions(barriers * 2)
     of.edge_cycles += turns * _behind_cycles(of, bytes_a_turn, tile)
@@ -115,6 +125,23 @@ def _behind_cycles(of: CudaCode, bytes_a_turn: Number, tile: Number) -> Number:
         of.far_cycles + card.dram_cycles + bytes_a_turn / parts * of.present / of.l2_bytes_cycle
     )
     return parts * np.maximum(0.0, arrive - ((plan.pipeline_stages - 1.0) * turn - late))
+
+
+def _fills(plan: LaunchPlan, group: int) -> Number:
+    """Return how often a block copies a tile, in one part of the launch."""
+    around = plan.serial_band[: plan.stages[group].depth]
+    return prod((plan.steps[name] for name in around), start=_filled(plan, group))
+
+
+def _turns_sent(plan: LaunchPlan) -> Number:
+    """Return the turns in which tiles are filled, in all parts of the launch."""
+    return sum(
+        largest(
+            plan.staged(at) * stage.filled * (part in stage.parts) * _fills(plan, at)
+            for at, stage in enumerate(plan.stages)
+        )
+        for part in range(len(plan.cut.parts))
+    )
 
 
 def _filled(plan: LaunchPlan, group: int) -> float:

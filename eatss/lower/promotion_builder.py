@@ -21,6 +21,7 @@ from eatss.lower.kernel.copies import planned_kind
 from eatss.lower.kernel.nodes import (
     Aligned,
     Buffer,
+    Commit,
     Copy,
     Declare,
     Element,
@@ -31,9 +32,11 @@ from eatss.lower.kernel.nodes import (
     Nodes,
     Scope,
     Staging,
+    Wait,
     Way,
     counted,
 )
+from eatss.lower.kernel.uses import sent
 from eatss.lower.mapping import SerialTile
 from eatss.lower.pieces import NameTable
 from eatss.lower.promotion import (
@@ -276,6 +279,8 @@ class PromotionBuilder:
                 own = tile.piece(tile.stored)
                 stored = () if own is None else (self.copy(own, known, back=True),)
                 stores += [Scope(body=stored, phase=f"store {tile.name}")] if stored else []
+        if self._own.context.copies_together and any(isinstance(one, Scope) for one in fills):
+            return (*sent(fills), Commit(), Wait(pending=0)), tuple(stores)
         return tuple(fills), tuple(stores)
 
     def copy(self, tile: SharedTile, known: isl.Set, *, back: bool = False) -> Staging:

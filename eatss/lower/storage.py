@@ -92,19 +92,25 @@ class StoragePlan:
         return frozenset(place for own in self.registers for place in own.places)
 
     def with_rows(self, parts: Sequence[Part]) -> StoragePlan:
-        """Return the plan with private candidates of which no part touches elements otherwise.
+        """Return the plan with private candidates, of references that serial loops run around.
 
-        Serial loops run around all that does.
+        No part touches their elements through others.
         """
 
-        def fits(one: Candidate) -> bool:
-            users = [{name for name, _ in own} for own in (one.places, one.beside)]
-            return not any(
-                users[0] & {*part.statements} and (users[1] & {*part.statements} or not part.serial)
-                for part in parts
-            )
+        def within(one: Candidate) -> Candidate | None:
+            own: set[Place] = set()
+            for part in parts:
+                users = [
+                    {place for place in places if place[0] in part.statements}
+                    for places in (one.places, one.beside)
+                ]
+                if part.serial and all(users):
+                    return None
+                own |= users[0] if part.serial else set()
+            return replace(one, places=frozenset(own)) if own else None
 
-        return replace(self, candidates=(*self.candidates, *filter(fits, self.rows)), rows=())
+        found = filter(None, map(within, self.rows))
+        return replace(self, candidates=(*self.candidates, *found), rows=())
 
 
 class NeedsOneThreadError(Exception):

@@ -12,7 +12,7 @@ instruction of warps computes it. Sums that lanes and blocks share, and stores, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from math import prod
@@ -495,12 +495,14 @@ class LaunchPlan(Tiled):
             return StagedReads(
                 along=(None,), moving=(), across=(), element_bytes=4, copied=1, on=on
             )
+        written = any(one.references == self.cut.stageable[group] for one in self.cut.private)
         access = members[0].access
+        if written:  # of one element beside rows it is the row
+            access = max((one.access for one in members), key=lambda one: len(one.moving))
         single = len({one.access.subscripts for one in members}) == 1 and not any(
             any(one.spans) for one in members
         )
         extents = next(one.extents for one in self.facts.work.arrays if one.name == access.array)
-        written = any(one.references == self.cut.stageable[group] for one in self.cut.private)
         return StagedReads(
             along=tuple(
                 terms[0][0] if single and not written and [c for _, c in terms] == [1] else None
@@ -513,9 +515,11 @@ class LaunchPlan(Tiled):
             on=on,
         )
 
-    def readers(self, group: int) -> list[UniformSet]:
-        """Return the uniform sets of a stageable group."""
-        return [use for use in self.uses if use.group == group]
+    def readers(self, group: int, part: int | None = None) -> list[UniformSet]:
+        """Return the uniform sets of a stageable group, those of one part or all."""
+        own = self.cut.statements if part is None else self.cut.parts[part].statements
+        users = (one for one in self.computes if one.facts.name in own)
+        return [use for one in users for use in one.uses if use.group == group]
 
     def staged(self, group: int | None) -> Number:
         """Return 1 where a stageable group is staged in shared memory, else 0."""
@@ -608,10 +612,20 @@ class LaunchPlan(Tiled):
             for one in self._copies
             if not one.private
         )
-        return chosen(ahead, self.layout.pipeline_stages, 1.0)
+        return chosen(ahead & no(self.copies_together), self.layout.pipeline_stages, 1.0)
 
-    def _stage(self, group: int) -> Stage:
-        reads, members = self.staging[group], self.readers(group)
+    @cached_property
+    def copies_together(self) -> Flag:
+        """Where the tiles of a turn are sent at once, without registers, and then waited for.
+
+        Private ones cannot be filled ahead where what the turn before stores is in them.
+        """
+        filled = any_of(one.on & one.filled for one in self._copies if one.private)
+        return (self.layout.pipeline_stages > 1) & filled
+
+    def _stage(self, group: int, part: int | None = None) -> Stage:
+        """Return the copy of a group, or what one part of the launch needs of it."""
+        reads, members = self.staging[group], self.readers(group, part)
         uneven = any(any(one.spans) or _is_diagonal(one) for one in members)
         own = next((o for o in self.cut.private if o.references == self.cut.stageable[group]), None)
         extents = self._tile_box(members, declared=True)
@@ -631,6 +645,7 @@ class LaunchPlan(Tiled):
             private=own is not None,
             filled=own is None or own.filled,
             stored_in=() if own is None else own.stored_in,
+            stored=() if own is None else self._tile_box([one for one in members if one.writes]),
         )
 
     def _tile_box(self, members: Sequence[UniformSet], *, declared: bool = False) -> list[Number]:
@@ -704,10 +719,15 @@ class LaunchPlan(Tiled):
     @property
     def shared_bytes(self) -> Number:
         """Shared memory of a block, in bytes: what the part needs that needs most."""
-        each = [(one, one.on * in_shared(one.shared_bytes * one.buffers)) for one in self.stages]
         parts = range(len(self.cut.parts))
-        boxes = largest(sum(size * one.parts.count(part) for one, size in each) for part in parts)
-        return boxes + self.handed_bytes
+        return largest(sum(self._boxes_bytes(part)) for part in parts) + self.handed_bytes
+
+    def _boxes_bytes(self, part: int) -> Iterator[Number]:
+        """Yield the bytes of the tiles of a part; private ones are as large as it needs."""
+        for at, one in enumerate(self.stages):
+            own = self._stage(at, part) if one.private and self.readers(at, part) else one
+            size = in_shared(own.shared_bytes * one.buffers)
+            yield one.on * size * one.parts.count(part)
 
     @property
     def handed_bytes(self) -> Number:

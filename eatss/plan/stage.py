@@ -389,7 +389,8 @@ class Stage:
 
     One that is ``private`` has what threads write, each its own rows. It is ``filled`` where
     something of it is read that the same iteration has not written, and copied back in the parts in
-    ``stored_in``. Both wait for each other, so it has one buffer.
+    ``stored_in``. Both wait for each other, so it has one buffer. What is ``stored``, of such
+    extents, is copied by itself.
     """
 
     extents: Sequence[Number]
@@ -408,6 +409,7 @@ class Stage:
     private: bool = False
     filled: bool = True
     stored_in: tuple[int, ...] = ()
+    stored: Sequence[Number] = ()
 
     @property
     def transposed(self) -> Flag:
@@ -457,4 +459,4 @@ class Stage:
     @property
     def unrolled(self) -> Flag:
         """Where copies element by element are unrolled, and each thread copies as much."""
-        return self.in_pieces | copied_in_rows(self.extents, self.threads)
+        return self.in_pieces | copied_in_rows(self.stored or self.extents, self.threads)
