@@ -30,8 +30,7 @@ def add_stages(of: CudaCode) -> None:
         used = plan.staged(at) * len(stage.parts)
         if nowhere(used):
             continue
-        on, filled = used * stage.filled, _filled(plan, at)
-        times = _fills(plan, at)
+        on, filled, times = used * stage.filled, _filled(plan, at), _fills(plan, at)
         loads = np.ceil(prod(stage.touched) / plan.block_threads)
         columns, width = stage.touched[-1], stage.element_bytes
         row_sectors = of.row_sectors(plan.readers(at)[0].access, columns)
@@ -50,12 +49,7 @@ def add_stages(of: CudaCode) -> None:
         of.l2_bytes += fetched
         of.copied_bytes += fetched
         even = stage.unrolled | (together > 1)
-        if stage.stored_in:
-            back = plan.staged(at) * len(stage.stored_in) * times * loads
-            of.add_stores(back, wave, row_sectors / np.maximum(1.0, columns / card.warp), 0.0)
-            of.add_shared(back, wave)
-            of.add_instructions(back * code.copy_instructions)
-            of.chain_cycles += back * wave
+        _add_stored(of, at, loads * times, wave)
         ahead = (stage.buffers > 1) & (even | (not stage.narrow))
         each = np.where(even, code.copy_instructions, code.ragged_instructions)
         sent = (ahead | plan.copies_together) & (not stage.narrow) & even
@@ -125,6 +119,23 @@ def _behind_cycles(of: CudaCode, bytes_a_turn: Number, tile: Number) -> Number:
         of.far_cycles + card.dram_cycles + bytes_a_turn / parts * of.present / of.l2_bytes_cycle
     )
     return parts * np.maximum(0.0, arrive - ((plan.pipeline_stages - 1.0) * turn - late))
+
+
+def _add_stored(of: CudaCode, group: int, copies: Number, wave: Number) -> None:
+    """Add what threads copy back of a tile: so many elements each, in each part that writes it.
+
+    A request takes ``wave`` cycles of shared memory.
+    """
+    stage, plan = of.plan.stages[group], of.plan
+    requests = plan.staged(group) * len(stage.stored_in) * copies
+    if nowhere(requests):
+        return
+    columns = stage.touched[-1]
+    sectors = of.row_sectors(plan.readers(group)[0].access, columns)
+    of.add_stores(requests, wave, sectors / np.maximum(1.0, columns / of.card.warp), 0.0)
+    of.add_shared(requests, wave)
+    of.add_instructions(requests * of.code.copy_instructions)
+    of.chain_cycles += requests * wave
 
 
 def _fills(plan: LaunchPlan, group: int) -> Number:

@@ -38,7 +38,6 @@ from eatss.lower.kernel.nodes import (
     Let,
     Node,
     Nodes,
-    Scope,
     Share,
     WarpAxis,
     counted,
@@ -148,6 +147,7 @@ class KernelBuilder:
             self._references,
             staged or {},
             tiling,
+            kernel=name,
             clears=bool(unit.mapping.warps) or self._products(staged or {}),
         )
         self._thread = ThreadBuilder(own, self._references)
@@ -640,9 +640,7 @@ class KernelBuilder:
         )
         looped = any(other.serial for other in self._parts) and self._mapping.split is None
         nodes = self._phase(phase, known, separate=bool(serial) or not looped)
-        if not nodes or not self._staging.has_private:
-            return nodes
-        return (Scope(body=nodes, phase=f"compute {self._parts.index(part)}"),)
+        return self._staging.computed(nodes, self._parts.index(part))
 
     def _phase(self, phase: Phase, known: isl.Set, *, separate: bool) -> Nodes:
         """Return the code of a thread; where ``separate``, whole tiles apart from partial ones."""

@@ -106,12 +106,14 @@ class PromotionBuilder:
         staged: Mapping[Candidate, StagedReads],
         tiling: Tiling | None,
         *,
+        kernel: str,
         clears: bool,
     ) -> None:
         self._own, self._references, self._staged, self._tiling = own, references, staged, tiling
         self._piece, self._mapping, self._names = own.piece, own.mapping, own.names
         self._index, self._arrays = own.index, own.context.arrays
         self.clears = clears
+        self._kernel = kernel
         self._ahead = own.context.copies_ahead
         self._aligned: dict[tuple[str, int], Aligned] = {}
         self._members = NameTable()
@@ -261,6 +263,13 @@ class PromotionBuilder:
         """Whether threads store something of the tiles for each other."""
         return any(candidate.private for candidate in self._staged)
 
+    def computed(self, nodes: Nodes, part: int) -> Nodes:
+        """Return what threads compute in a part, by its number: a phase where others copy it."""
+        return (self._phase(nodes, f"compute {part}"),) if nodes and self.has_private else nodes
+
+    def _phase(self, nodes: Nodes, what: str) -> Scope:
+        return Scope(body=nodes, phase=f"{self._kernel}: {what}")
+
     def copies(
         self, tiles: Sequence[SharedTile], known: isl.Set, *, ahead: bool
     ) -> tuple[Nodes, Nodes]:
@@ -275,10 +284,10 @@ class PromotionBuilder:
             if tile.stage.private:
                 at = tuple(self._names.inner().fresh(f"x{k}") for k in range(len(tile.sizes)))
                 loads = tuple(self.copy(one, known) for one in tile.loads(at))
-                fills += [Scope(body=loads, phase=f"load {tile.name}")] if loads else []
+                fills += [self._phase(loads, f"load {tile.name}")] if loads else []
                 own = tile.piece(tile.stored)
                 stored = () if own is None else (self.copy(own, known, back=True),)
-                stores += [Scope(body=stored, phase=f"store {tile.name}")] if stored else []
+                stores += [self._phase(stored, f"store {tile.name}")] if stored else []
         if self._own.context.copies_together and any(isinstance(one, Scope) for one in fills):
             return (*sent(fills), Commit(), Wait(pending=0)), tuple(stores)
         return tuple(fills), tuple(stores)

@@ -98,7 +98,7 @@ class StoragePlan:
         """
 
         def within(one: Candidate) -> Candidate | None:
-            own: set[Place] = set()
+            own, filled = set[Place](), one.filled
             for part in parts:
                 users = [
                     {place for place in places if place[0] in part.statements}
@@ -106,8 +106,10 @@ class StoragePlan:
                 ]
                 if part.serial and all(users):
                     return None
-                own |= users[0] if part.serial else set()
-            return replace(one, places=frozenset(own)) if own else None
+                if part.serial and users[0]:
+                    filled = filled or bool(own)  # each part has tiles of its own
+                    own |= users[0]
+            return replace(one, places=frozenset(own), filled=filled) if own else None
 
         found = filter(None, map(within, self.rows))
         return replace(self, candidates=(*self.candidates, *found), rows=())
