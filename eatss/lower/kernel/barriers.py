@@ -164,7 +164,8 @@ class Use(NamedTuple):
     ``stage`` says which buffer of a pipeline it was. An array in global memory has the ``phase``
     that touches it, a tile the scope that is ``apart``. What a copy writes goes ``through`` places,
     which have a number; ``None`` is for what no other write is like. A copy that a thread has sent,
-    and may not have waited for, has the ``groups`` that were closed since, at least.
+    and may not have waited for, has the ``groups`` that were closed since, at least. An array that
+    is ``in_global`` memory may be called as a tile is.
     """
 
     name: str
@@ -174,6 +175,7 @@ class Use(NamedTuple):
     apart: str = ""
     through: int | None = None
     groups: int | None = None
+    in_global: bool = False
 
 
 Pending: TypeAlias = frozenset[Use]
@@ -383,13 +385,14 @@ class Follower:
             found = [(one, False) for one in read] + [(one, True) for one in written]
             self._uses[id(node)] = tuple(
                 Use(
-                    name=one.buffer.name + " in memory" * (one.buffer.space == "global"),
+                    name=one.buffer.name,
                     stage=stage_of(one, self._cycles, self._numbered),
                     phase="" if shared else self._phase,
                     writes=writes,
                     apart=self._apart_in if shared else "",
                     through=self._places(one.subscripts) if shared and writes and copies else None,
                     groups=0 if sent and writes else None,
+                    in_global=one.buffer.space == "global",
                 )
                 for one, writes in found
                 for shared in (one.buffer.space == "shared" and not one.buffer.of_phases,)
@@ -418,6 +421,8 @@ class Follower:
         They are of the same stage of a tile, or of tiles that are overlaid.
         """
         same = one.name == other.name
+        if one.in_global != other.in_global or (one.in_global and not same):
+            return False
         if one.apart and one.apart == other.apart:
             return False
         if same and (one.phase or other.phase):
