@@ -229,6 +229,13 @@ def _distinct(sets: Iterable[isl.Set]) -> list[isl.Set]:
     return found
 
 
+def _is_plain(reference: Reference) -> bool:
+    """Tell whether subscripts have a loop each, by themselves."""
+    loops = [name for one in reference.subscripts for name in one.loops]
+    one_each = all(one.affine and len(one.loops) <= 1 for one in reference.subscripts)
+    return one_each and len(loops) == len({*loops})
+
+
 class _Planner:
     def __init__(self, scop: Scop, piece: Piece, mapped: Names, dependences: Dependences) -> None:
         self._scop = scop
@@ -273,7 +280,13 @@ class _Planner:
         )
 
     def _rows(self, array: str, group: Sequence[Place]) -> Iterator[Candidate]:
-        """Yield accesses to elements that belong to one point of the mapped loops each."""
+        """Yield accesses to elements that belong to one point of the mapped loops each.
+
+        Each loop moves one of their subscripts, so that boxes are as planned.
+        """
+        known = self._piece.kernel.references
+        if any(one.places & set(group) and not _is_plain(one) for one in known):
+            return
         images = _distinct(self._image(place, self._tied) for place in group)
         relation = union_of(parameters_as_inputs(one, self._mapped, "point") for one in images)
         if not relation.is_injective():
