@@ -30,7 +30,8 @@ def add_stages(of: CudaCode) -> None:
         used = plan.staged(at) * len(stage.parts)
         if nowhere(used):
             continue
-        on, filled, times = used * stage.filled, _filled(plan, at), _fills(plan, at)
+        on, filled = used * stage.filled, _filled(plan, at)
+        times = prod((plan.steps[name] for name in plan.serial_band[: stage.depth]), start=filled)
         loads = np.ceil(prod(stage.touched) / plan.block_threads)
         columns, width = stage.touched[-1], stage.element_bytes
         row_sectors = of.row_sectors(plan.readers(at)[0].access, columns)
@@ -69,9 +70,10 @@ def add_stages(of: CudaCode) -> None:
         last = plan.serial_band[stage.depth - 1] if stage.depth else None
         again = (filled if last is None else times / plan.steps[last]) - filled
         of.chain_cycles += on * ahead * again * of.far_cycles
-        each_turn = np.where(ahead, 1.0, 2.0 + bool(stage.stored_in))
-        barriers = np.maximum(barriers, used * times * each_turn)
-    of.chain_cycles += plan.copies_together * _turns_sent(plan) * of.far_cycles
+        barriers = np.maximum(
+            barriers, used * times * np.where(ahead, 1.0, 2.0 + bool(stage.stored_in))
+        )
+    of.chain_cycles += plan.copies_together * _tiles(plan) * of.far_cycles
     of.chain_cycles += barriers * code.barrier_wait * card.barrier_cycles
     of.add_instructions(barriers * 2)
     of.edge_cycles += turns * _behind_cycles(of, bytes_a_turn, tile)
@@ -138,21 +140,9 @@ def _add_stored(of: CudaCode, group: int, copies: Number, wave: Number) -> None:
     of.chain_cycles += requests * wave
 
 
-def _fills(plan: LaunchPlan, group: int) -> Number:
-    """Return how often a block copies a tile, in one part of the launch."""
-    around = plan.serial_band[: plan.stages[group].depth]
-    return prod((plan.steps[name] for name in around), start=_filled(plan, group))
-
-
-def _turns_sent(plan: LaunchPlan) -> Number:
-    """Return the turns in which tiles are filled, in all parts of the launch."""
-    return sum(
-        largest(
-            plan.staged(at) * stage.filled * (part in stage.parts) * _fills(plan, at)
-            for at, stage in enumerate(plan.stages)
-        )
-        for part in range(len(plan.cut.parts))
-    )
+def _tiles(plan: LaunchPlan) -> Number:
+    """Return the tiles of serial loops that a block has, in all parts of the launch."""
+    return sum(prod(plan.steps[name] for name in part.serial) for part in plan.cut.parts)
 
 
 def _filled(plan: LaunchPlan, group: int) -> float:

@@ -199,7 +199,7 @@ class SharedTile:
     ``depth`` is how many serial loops stand around the copy. ``footprint`` are the elements that
     are read, over the parameters of that level. A private one has those that are ``loaded`` first
     and those that are ``stored`` again; pieces of it, which are copied by themselves, lie in the
-    ``whole`` one.
+    ``whole`` one, and go ``back`` to the array if they are to.
     """
 
     name: str
@@ -212,6 +212,7 @@ class SharedTile:
     loaded: isl.Set | None = None
     stored: isl.Set | None = None
     whole: SharedTile | None = None
+    back: bool = False
 
     @property
     def sizes(self) -> Numbers:

@@ -286,17 +286,14 @@ class PromotionBuilder:
                 loads = tuple(self.copy(one, known) for one in tile.loads(at))
                 fills += [self._phase(loads, f"load {tile.name}")] if loads else []
                 own = tile.piece(tile.stored)
-                stored = () if own is None else (self.copy(own, known, back=True),)
+                stored = () if own is None else (self.copy(replace(own, back=True), known),)
                 stores += [self._phase(stored, f"store {tile.name}")] if stored else []
         if self._own.context.copies_together and any(isinstance(one, Scope) for one in fills):
             return (*sent(fills), Commit(), Wait(pending=0)), tuple(stores)
         return tuple(fills), tuple(stores)
 
-    def copy(self, tile: SharedTile, known: isl.Set, *, back: bool = False) -> Staging:
-        """Return the cooperative copy of a tile, in several ways where part of it is not read.
-
-        Or ``back`` to its array.
-        """
+    def copy(self, tile: SharedTile, known: isl.Set) -> Staging:
+        """Return the cooperative copy of a tile, in several ways where part of it is not read."""
         at = tuple(self._names.fresh(f"x{k}") for k in range(len(tile.sizes)))
         footprint = dims_as_parameters(tile.footprint, at)
         box = known.intersect(tile.within(at))
@@ -311,11 +308,11 @@ class PromotionBuilder:
             full = full_of(footprint)
         condition = condition_of(full, known)
         if condition == TRUE:
-            return Staging(ways=(self._way(tile, at, known, wide=True, back=back),))
-        edge = self._way(tile, at, known, condition_of(footprint, box), back=back)
+            return Staging(ways=(self._way(tile, at, known, wide=True),))
+        edge = self._way(tile, at, known, condition_of(footprint, box))
         if condition == FALSE:
             return Staging(ways=(edge,))
-        ways = [self._way(tile, at, known, where=condition, wide=True, back=back)]
+        ways = [self._way(tile, at, known, where=condition, wide=True)]
         runs_ahead = self._ahead and not tile.stage.private
         steps = self._whole_steps(tile, at, footprint, box, known) if runs_ahead else None
         if steps is not None:
@@ -409,13 +406,12 @@ class PromotionBuilder:
         *,
         where: IntExpr = TRUE,
         wide: bool = False,
-        back: bool = False,
     ) -> Way:
         """Return the copy of the elements of a tile for which a condition holds.
 
         It is taken ``where`` something holds. If it may be ``wide``, several elements are copied at
         a time where rows allow it, of transposed tiles through registers: vectors of rows of the
-        array, then their elements [:mod:`eatss.lower.transform.copy_ways`]. It may go ``back``.
+        array, then their elements [:mod:`eatss.lower.transform.copy_ways`].
         """
         array = self._arrays[tile.candidate.array]
         source = array.element([Name(name) for name in at])
@@ -429,7 +425,7 @@ class PromotionBuilder:
                 places.append(Let(name=name, value=start_plus(first, place)))
             if condition != TRUE:
                 # registers would be as they were
-                clears = not back and (self.clears or copy.target.buffer.space == "register")
+                clears = not tile.back and (self.clears or copy.target.buffer.space == "register")
                 test = self._index(strict(condition))
                 copy = replace(copy, condition=test, clears=clears)
             return walk.around((*places, copy))
@@ -441,7 +437,7 @@ class PromotionBuilder:
                 begins = (value_of(own.sub(of_all), known) for own, of_all in first)
                 places = tuple(start_plus(one, p) for one, p in zip(begins, places, strict=True))
             target = Element(buffer=tile.buffer, subscripts=tile.in_tile(places))
-            if back:
+            if tile.back:
                 return around(walk, Copy(target=source, source=target))
             kind = planned_kind(tile.stage, walk.width)
             return around(walk, Copy(target=target, source=source, width=walk.width, kind=kind))

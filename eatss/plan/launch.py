@@ -23,7 +23,12 @@ import numpy as np
 from eatss.analysis import variant as banks
 from eatss.analysis.facts import AccessFacts, KernelFacts, StatementFacts
 from eatss.analysis.layout import Candidates
-from eatss.analysis.variant import KernelVariant, LaunchFacts, RegisterTileFacts
+from eatss.analysis.variant import (
+    KernelVariant,
+    LaunchFacts,
+    PrivateTileFacts,
+    RegisterTileFacts,
+)
 from eatss.base.frozen import Names
 from eatss.base.targets import CUDA
 from eatss.plan.contract import (
@@ -495,7 +500,7 @@ class LaunchPlan(Tiled):
             return StagedReads(
                 along=(None,), moving=(), across=(), element_bytes=4, copied=1, on=on
             )
-        written = any(one.references == self.cut.stageable[group] for one in self.cut.private)
+        written = self._private(group) is not None
         access = members[0].access
         if written:  # of one element beside rows it is the row
             access = max((one.access for one in members), key=lambda one: len(one.moving))
@@ -514,6 +519,11 @@ class LaunchPlan(Tiled):
             copied=copied_together(extents, access.element_bytes),
             on=on,
         )
+
+    def _private(self, group: int) -> PrivateTileFacts | None:
+        """Return what is known of a group that threads write."""
+        references = self.cut.stageable[group]
+        return next((one for one in self.cut.private if one.references == references), None)
 
     def readers(self, group: int, part: int | None = None) -> list[UniformSet]:
         """Return the uniform sets of a stageable group, those of one part or all."""
@@ -627,7 +637,7 @@ class LaunchPlan(Tiled):
         """Return the copy of a group, or what one part of the launch needs of it."""
         reads, members = self.staging[group], self.readers(group, part)
         uneven = any(any(one.spans) or _is_diagonal(one) for one in members)
-        own = next((o for o in self.cut.private if o.references == self.cut.stageable[group]), None)
+        own = self._private(group)
         extents = self._tile_box(members, declared=True)
         serial = enumerate(self.serial_band, start=1)
         return Stage(
