@@ -301,7 +301,7 @@ class _Counting:
     def _together(self) -> Number:
         """The steps whose loads are under way together: registers have room for them.
 
-        None is where tiles are written: compilers load nothing in front of a store that it may meet.
+        None is where tiles are written: no load moves in front of a store that may meet it.
         """
         of, plan, serial = self.of, self.plan, self.one.serial
         if not serial:
