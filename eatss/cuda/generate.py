@@ -84,6 +84,7 @@ from eatss.lower.transform.point_groups import InterleavedPoints
 from eatss.lower.transform.stream_k import Stream
 from eatss.lower.variants import stream_loop
 from eatss.lower.wavefronts import no_block, pieces_in_tiles, scheduled_in_tiles, tile_launches
+from eatss.plan.numbers import nowhere
 from eatss.polyhedral.dependences import (
     bounded_work,
     compute_dependences,
@@ -611,7 +612,9 @@ class RegionBuilder:
             unit = replace(unit, mapping=with_vectors(unit.mapping, plan))
             reads = planned_reads(plan, staged, unit, facts)
             neighbours = neighbours_of(unit.mapping, reads, self._scop, plan)
-        context = replace(context, copies_ahead=stages > 1)
+        together = plan is not None and not nowhere(plan.copies_together)
+        stages = 1 if together else stages
+        context = replace(context, copies_ahead=stages > 1, copies_together=together)
         tiling = None if plan is None else plan.tiling
         kernel = KernelBuilder(name, unit, context, reads, tiling).build()
         selected = () if warps is None else (warps.instruction,)

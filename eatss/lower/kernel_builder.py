@@ -26,6 +26,7 @@ from eatss.lower.arrays import (
 from eatss.lower.assumptions import within
 from eatss.lower.checks import check_coverage_of, check_ranges
 from eatss.lower.index_range import Indices, factors_of
+from eatss.lower.kernel.barriers import passed_on
 from eatss.lower.kernel.nodes import (
     AllFinite,
     Argument,
@@ -147,6 +148,7 @@ class KernelBuilder:
             self._references,
             staged or {},
             tiling,
+            kernel=name,
             clears=bool(unit.mapping.warps) or self._products(staged or {}),
         )
         self._thread = ThreadBuilder(own, self._references)
@@ -223,13 +225,20 @@ class KernelBuilder:
 
     def _arguments(self, body: Sequence[Node]) -> tuple[Argument, ...]:
         """Return what a body uses of the region's data: sizes, counters of the host, arrays."""
-        names, buffers = names_of(body), buffers_of(body)
+        names, buffers, met = names_of(body), buffers_of(body), passed_on(body)
         integers = (*self._context.parameters, *self._piece.host_names)
         passed = [Argument(name=name) for name in integers if name in names]
         for key, array in self._context.arrays.items():
             if array.buffer in buffers:
                 read_only = key in self._storage.read_only
-                passed.append(Argument(name=array.name, buffer=array.buffer, read_only=read_only))
+                passed.append(
+                    Argument(
+                        name=array.name,
+                        buffer=array.buffer,
+                        read_only=read_only,
+                        passed_on=array.buffer in met,
+                    )
+                )
         return tuple(passed)
 
     # What is known at each level ---------------------------------------------------------
@@ -537,8 +546,8 @@ class KernelBuilder:
             ]
             for part in self._parts:
                 nodes += self._part(part, inside)
-            steps, passed_on = scan_steps(values, carried, combiner, loop.threads)
-            rows = (self._at_points(own, (loop,)) for own in (steps, passed_on))
+            steps, handed_on = scan_steps(values, carried, combiner, loop.threads)
+            rows = (self._at_points(own, (loop,)) for own in (steps, handed_on))
             nodes += self._at_points(tuple(node for own in rows for node in own))
             return (*nodes, *self._transfers("store", inside))
 
@@ -601,11 +610,9 @@ class KernelBuilder:
     ) -> Nodes:
         """Return what stands inside ``depth`` serial loops of a part."""
         ahead = bool(is_ahead(depth, max((tile.depth for tile in staged), default=0)))
-        found: list[Node] = [
-            replace(self._staging.copy(tile, known), ahead=ahead)
-            for tile in staged
-            if tile.depth == depth
-        ]
+        here = [tile for tile in staged if tile.depth == depth]
+        fills, stores = self._staging.copies(here, known, ahead=ahead)
+        found: list[Node] = [*fills]
         if depth == len(serial):
             found += self._compute(part, serial, known)
         else:
@@ -630,7 +637,7 @@ class KernelBuilder:
                     body=self._level(part, serial, depth + 1, inside, staged, tiles.known),
                 )
             )
-        return tuple(found)
+        return (*found, *stores)
 
     def _compute(self, part: Part, serial: tuple[SerialTile, ...], known: isl.Set) -> Nodes:
         phase = Phase(
@@ -641,7 +648,8 @@ class KernelBuilder:
             below=subtree_of(self._piece, self._mapping),
         )
         looped = any(other.serial for other in self._parts) and self._mapping.split is None
-        return self._phase(phase, known, separate=bool(serial) or not looped)
+        nodes = self._phase(phase, known, separate=bool(serial) or not looped)
+        return self._staging.computed(nodes, self._parts.index(part))
 
     def _phase(self, phase: Phase, known: isl.Set, *, separate: bool) -> Nodes:
         """Return the code of a thread; where ``separate``, whole tiles apart from partial ones."""

@@ -15,6 +15,7 @@ from eatss.analysis.layout import Layout, SplitK
 from eatss.base.frozen import Names, frozen, their_names
 from eatss.base.targets import CUDA
 from eatss.cards import GpuProfile
+from eatss.lower.arrays import union_of
 from eatss.lower.checks import check_launches, check_order, crosses_threads
 from eatss.lower.instructions import of_warps
 from eatss.lower.mapping import Mapping, in_warps, layout, widened, with_shared_sum
@@ -23,6 +24,7 @@ from eatss.lower.products import described, reused_accumulators
 from eatss.lower.recipe import CodegenOptions
 from eatss.lower.scans import scan_of
 from eatss.lower.storage import (
+    Candidate,
     NeedsOneThreadError,
     StoragePlan,
     StoragePlans,
@@ -46,6 +48,7 @@ from eatss.lower.units import (
     sums_of,
     trips,
 )
+from eatss.polyhedral.isl_names import coalesced
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.scop import Place
 
@@ -161,7 +164,8 @@ class UnitPlanner:
         for name in (*self._options.instructions, *selected):
             if not mapping.warps:
                 mapping = in_warps(mapping, described(of_warps(name)), own)
-        parts = self._parts(piece, mapping)
+        rows = self._plans.of(piece, mapping.mapped).rows
+        parts = rows_together(piece, self._parts(piece, mapping), rows)
         return self._unit(piece, mapping, parts, facts.name, own)
 
     def _parts(self, piece: Piece, mapping: Mapping) -> tuple[Part, ...]:
@@ -191,7 +195,8 @@ class UnitPlanner:
         Raises:
             NeedsOneThreadError: threads cannot share the work; the text says why.
         """
-        storage, continued = self._plans.of(piece, mapping.mapped), dict[str, str]()
+        storage = self._plans.of(piece, mapping.mapped).with_rows(parts)
+        continued = dict[str, str]()
         if not self._options.strict_fp:
             continued = reused_accumulators(self._scop, piece, mapping, storage, parts)
         storage, dropped = within_registers(storage, mapping, self._scop, self._profile, continued)
@@ -475,6 +480,35 @@ class UnitPlanner:
 
 def _noted(units: Sequence[Unit], *notes: str) -> list[Unit]:
     return [replace(unit, notes=(*unit.notes, *notes)) for unit in units]
+
+
+def rows_together(
+    piece: Piece, parts: Sequence[Part], rows: Sequence[Candidate]
+) -> tuple[Part, ...]:
+    """Return parts of which neighbours are one where both write rows, over the same iterations.
+
+    A tile comes once for both, and what one waits for the other does not.
+    """
+    arrays = {one.array for one in rows}
+
+    def iterations(part: Part) -> isl.Set | None:
+        own = [piece.statement(name) for name in part.statements]
+        if not part.serial or not all(one.write.array in arrays for one in own):
+            return None
+        return coalesced(union_of([one.params() for one in piece.domains_of(part)]))
+
+    found: list[Part] = []
+    for part in parts:
+        last = found[-1] if found else None
+        if last is not None and last.serial == part.serial:
+            both = iterations(last), iterations(part)
+            if both[0] is not None and both[1] is not None and both[0].is_equal(both[1]):
+                names = {*last.statements, *part.statements}
+                in_order = tuple(one.name for one in piece.statements if one.name in names)
+                found[-1] = Part(statements=in_order, serial=part.serial)
+                continue
+        found.append(part)
+    return tuple(found)
 
 
 def share_scalars(units: Sequence[Unit], storage: StoragePlan) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import gcd, prod
 from typing import TypeVar
 
 import islpy as isl
 
-from eatss.base.frozen import Numbers, frozen
+from eatss.base.frozen import Names, Numbers, frozen
 from eatss.lower.kernel.nodes import Buffer, Extents, For, Nodes
 from eatss.lower.pieces import NameTable
 from eatss.lower.storage import Candidate
@@ -16,8 +17,11 @@ from eatss.plan.stage import Stage, copied_in_rows
 from eatss.polyhedral.expression import ElementType
 from eatss.polyhedral.isl_names import (
     big_value,
+    coalesced,
+    fixed_box,
     parameter_at_least,
     parameter_at_most,
+    parameters_as_dims,
 )
 from eatss.program import (
     Apply,
@@ -193,7 +197,9 @@ class SharedTile:
 
     ``offsets`` are functions of the parameters, one a dimension; ``stage`` is its copy as planned.
     ``depth`` is how many serial loops stand around the copy. ``footprint`` are the elements that
-    are read, over the parameters of that level.
+    are read, over the parameters of that level. A private one has those that are ``loaded`` first
+    and those that are ``stored`` again; pieces of it, which are copied by themselves, lie in the
+    ``whole`` one, and go ``back`` to the array if they are to.
     """
 
     name: str
@@ -203,6 +209,10 @@ class SharedTile:
     stage: Stage
     depth: int
     footprint: isl.Set
+    loaded: isl.Set | None = None
+    stored: isl.Set | None = None
+    whole: SharedTile | None = None
+    back: bool = False
 
     @property
     def sizes(self) -> Numbers:
@@ -217,6 +227,8 @@ class SharedTile:
     @property
     def buffer(self) -> Buffer:
         """The array in shared memory."""
+        if self.whole is not None:
+            return self.whole.buffer
         return Buffer(
             name=self.name,
             space="shared",
@@ -225,6 +237,7 @@ class SharedTile:
                 tuple(map(Constant, self.in_tile(self.sizes))),
                 padding=self.stage.declared[self.row_at] - self.sizes[self.row_at],
             ),
+            of_phases=self.stage.private,
         )
 
     @property
@@ -236,6 +249,37 @@ class SharedTile:
         """Return what belongs to the dimensions of the array in the order of those of the box."""
         others = (*of_array[: self.row_at], *of_array[self.row_at + 1 :])
         return (*others, of_array[self.row_at])
+
+    def piece(self, elements: isl.Set | None) -> SharedTile | None:
+        """Return the piece of the tile that holds some elements, ``None`` where there are none."""
+        if elements is None or elements.is_empty():
+            return None
+        whole = tuple(zip(self.offsets, self.sizes, strict=True))
+        box = fixed_box(elements) or whole
+        sizes = tuple(size for _, size in box)
+        return replace(
+            self,
+            offsets=tuple(offset for offset, _ in box),
+            stage=replace(self.stage, extents=sizes, declared=sizes),
+            footprint=elements,
+            whole=self,
+        )
+
+    def loads(self, at: Names) -> Iterator[SharedTile]:
+        """Yield what is copied into a private tile: what is stored again in one piece.
+
+        Args:
+            at: names of the places in the array.
+        """
+        left, own = self.loaded, self.piece(self.stored)
+        if left is not None and own is not None:
+            box = parameters_as_dims(own.within(at), at, left.get_tuple_name())
+            again = coalesced(left.intersect(box))
+            if not again.is_empty():
+                yield replace(own, footprint=again)
+            left = coalesced(left.subtract(box))
+        if (beside := self.piece(left)) is not None:
+            yield beside
 
     def within(self, at: Sequence[str]) -> isl.Set:
         """Return the places in the array that the tile has, a parameter for each dimension."""

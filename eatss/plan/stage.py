@@ -386,6 +386,11 @@ class Stage:
     ``parts`` of the launch and has so many ``buffers`` in turn. ``in_front`` tells where it stands
     right in front of a loop that copies ahead, ``narrow`` that elements come one by one, through
     registers: rows of the array begin anywhere, and warps multiply.
+
+    One that is ``private`` has what threads write, each its own rows. It is ``filled`` where
+    something of it is read that the same iteration has not written, and copied back in the parts in
+    ``stored_in``. Both wait for each other, so it has one buffer. What is ``stored``, of such
+    extents, is copied by itself.
     """
 
     extents: Sequence[Number]
@@ -401,6 +406,10 @@ class Stage:
     buffers: Number = 1
     in_front: Flag = False
     narrow: bool = False
+    private: bool = False
+    filled: bool = True
+    stored_in: tuple[int, ...] = ()
+    stored: Sequence[Number] = ()
 
     @property
     def transposed(self) -> Flag:
@@ -450,4 +459,4 @@ class Stage:
     @property
     def unrolled(self) -> Flag:
         """Where copies element by element are unrolled, and each thread copies as much."""
-        return self.in_pieces | copied_in_rows(self.extents, self.threads)
+        return self.in_pieces | copied_in_rows(self.stored or self.extents, self.threads)
