@@ -70,6 +70,7 @@ from eatss.plan.stage import (
     interleaved,
     is_ahead,
     padded_rows,
+    record_of,
     row_dimensions,
     step_vector,
     vector,
@@ -500,16 +501,24 @@ class LaunchPlan(Tiled):
             any(one.spans) for one in members
         )
         extents = next(one.extents for one in self.facts.work.arrays if one.name == access.array)
+        record = record_of(extents, access.element_bytes)
+        parts = {at for one in members for at in (one.origin[-1], one.origin[-1] + one.spans[-1])}
+        whole = max(parts) - min(parts) == record - 1
+        if not whole or any(one.access.terms[-1] for one in members) or self.variant.instruction:
+            record = 1
         return StagedReads(
             along=tuple(
                 terms[0][0] if single and [c for _, c in terms] == [1] else None
                 for terms in access.terms
             ),
             moving={*access.moving},
-            across={name for terms in access.terms[:-1] for name, _ in terms},
+            across={
+                name for terms in access.terms[: -1 if record == 1 else -2] for name, _ in terms
+            },
             element_bytes=access.element_bytes,
-            copied=copied_together(extents, access.element_bytes),
+            copied=copied_together(extents, access.element_bytes, record),
             on=on,
+            record=record,
         )
 
     def readers(self, group: int) -> list[UniformSet]:
@@ -609,12 +618,13 @@ class LaunchPlan(Tiled):
 
     def _stage(self, group: int) -> Stage:
         reads, members = self.staging[group], self.readers(group)
-        uneven = any(any(one.spans) or _is_diagonal(one) for one in members)
-        extents = _union([self.box(one, declared=True) for one in members])
+        whole = slice(None) if reads.record == 1 else slice(-1)
+        uneven = any(any(one.spans[whole]) or _is_diagonal(one) for one in members)
+        extents = _union(members, [self.box(one, declared=True) for one in members])
         serial = enumerate(self.serial_band, start=1)
         return Stage(
             extents=extents,
-            touched=_union([self.box(one) for one in members]),
+            touched=_union(members, [self.box(one) for one in members]),
             declared=self._padded(group, extents),
             rows=row_dimensions(self.tiling, reads),
             element_bytes=reads.element_bytes,
@@ -624,6 +634,7 @@ class LaunchPlan(Tiled):
             depth=max((at for at, name in serial if name in reads.moving), default=0),
             parts=self.cut.copied_in[group],
             narrow=self.variant.instruction is not None and not reads.asynchronous,
+            record=reads.record,
         )
 
     def _padded(self, group: int, sizes: list[Number]) -> list[Number]:
@@ -755,10 +766,16 @@ def _is_diagonal(one: UniformSet) -> bool:
     return len(names) > len({*names})
 
 
-def _union(boxes: Sequence[list[Number]]) -> list[Number]:
+def _union(members: Sequence[UniformSet], boxes: Sequence[list[Number]]) -> list[Number]:
     """Return the extents of a box that holds boxes of the same references."""
     if not boxes:
         return [1.0]
+    if len({one.access.terms for one in members}) == 1:  # the same but for constants
+        least = [min(own) for own in zip(*(one.origin for one in members), strict=True)]
+        boxes = [
+            [size + at - first for size, at, first in zip(box, one.origin, least, strict=True)]
+            for one, box in zip(members, boxes, strict=True)
+        ]
     return [reduce(np.maximum, extents) for extents in zip(*boxes, strict=True)]
 
 

@@ -185,13 +185,15 @@ def stream_of(blocks: Number, tiles: Number, steps: Number) -> Stream:
 class UniformSet:
     """The accesses of one statement that are uniformly generated [Wolf and Lam, PLDI 1991].
 
-    ``spans`` are, for each dimension, the differences of their constants; ``count`` is how many
+    ``origin`` has, for each dimension, the least of their constants, ``spans`` how far the greatest
+    is from it; ``count`` is how many
     elements one point touches through them, ``rows`` in how many rows of the array. ``held`` says
     that registers have them; ``group`` is the position of the stageable group they belong to.
     ``touched`` are the boxes of the accesses.
     """
 
     access: AccessFacts
+    origin: tuple[int, ...]
     spans: tuple[int, ...]
     count: int
     rows: int
@@ -218,6 +220,7 @@ def uniform_sets(statement: StatementFacts, launch: LaunchFacts) -> tuple[Unifor
         uniform_sets.append(
             UniformSet(
                 access=first,
+                origin=tuple(map(min, offsets)),
                 spans=tuple(max(along) - min(along) for along in offsets),
                 count=len(accesses),
                 rows=len({tuple(c for _, c in a.subscripts)[:-1] for a in accesses}),
