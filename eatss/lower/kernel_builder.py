@@ -746,7 +746,7 @@ class KernelBuilder:
             return Share(count=1, element=self._references.element(place, {}))
         return Share(
             count=prod(tile.sizes),
-            element=tile.buffer.at(*unravelled(counter, tile.in_tile(tile.sizes))),
+            element=tile.buffer.at(*unravelled(counter, tile.extents)),
         )
 
     def _checked_code(self, phase: Phase, known: isl.Set) -> Tree | None:

@@ -181,20 +181,22 @@ class PromotionBuilder:
             if box is None:
                 continue
             sizes = tuple(size for _, size in box)
-            wanted = np.ravel(padded_rows(tiling, reads, sizes)[row_at])
-            paddings = [int(wanted[0]) - sizes[row_at], 0]
+            padded_at = row_at if reads.record == 1 else row_at - 1
+            wanted = np.ravel(padded_rows(tiling, reads, sizes)[padded_at])
+            paddings = [int(wanted[0]) - sizes[padded_at], 0]
             if self._mapping.warps:  # rows are whole vectors
                 rest = -sizes[row_at] % width
                 paddings = [rest + width, rest]
             for padding in paddings:
                 stage = Stage(
                     extents=sizes,
-                    declared=[size + padding * on for size, on in zip(sizes, rows, strict=True)],
+                    declared=[size + padding * (at == padded_at) for at, size in enumerate(sizes)],
                     rows=rows,
                     element_bytes=array.array.element_type.size_bytes,
                     threads=self._mapping.threads,
-                    copied=1 if private else array.copied_together,
+                    copied=1 if private else array.copied_together(reads.record),
                     private=private,
+                    record=reads.record,
                 )
                 if stage.shared_bytes <= most_bytes:
                     return SharedTile(
@@ -358,11 +360,14 @@ class PromotionBuilder:
         if where.is_empty():
             return None
         condition = condition_of(edge, without_parameters(box, moving).intersect(where))
-        walk = self._wide_walk(tile)
+        walk, record = self._wide_walk(tile), tile.stage.record
         if (
             walk is not None
-            and at[-1] in names_in(condition)
-            and not self._in_vectors(tile, walk.width, at[-1], footprint, box.intersect(where))
+            and at[-1 if record == 1 else -2] in names_in(condition)
+            and (
+                record > 1
+                or not self._in_vectors(tile, walk.width, at[-1], footprint, box.intersect(where))
+            )
         ):
             return None
         return self._way(tile, at, outer, condition, where=condition_of(where, known), wide=True)
@@ -453,7 +458,9 @@ class PromotionBuilder:
             name = self._names.fresh(f"wide_{array.name}")
             aligned = Aligned(name=name, buffer=array.buffer, width=width)
             self._aligned[array.name, width] = aligned
-        begins = self._index(equals(value_of(tile.offsets[-1], known) % width, 0))
+        record = tile.stage.record
+        begin = value_of(tile.offsets[-1 if record == 1 else -2], known)
+        begins = self._index(equals(begin % (width // record), 0))
         vectors: Nodes
         if tile.transposed:
             line = Buffer(
@@ -484,7 +491,8 @@ class PromotionBuilder:
         """Return how threads copy a whole box, several elements at a time; ``None`` if not."""
         width, threads = int(tile.stage.width), self._mapping.threads
         if width > 1:
-            return copy_loop(tile.sizes, threads, self.thread, self._names.inner(), width)
+            record = tile.stage.record
+            return copy_loop(tile.sizes, threads, self.thread, self._names.inner(), width, record)
         lines = self._ahead and tile.element_type.is_floating and tile.stage.through_registers
         return self._transposed_walk(tile, tile.stage.copied) if lines else None
 
@@ -497,7 +505,8 @@ class PromotionBuilder:
         """Return how threads copy a box by elements."""
         if tile.stage.in_pieces:
             return self._transposed_walk(tile, 1)
-        return copy_loop(tile.sizes, self._mapping.threads, self.thread, self._names.inner())
+        names, record = self._names.inner(), tile.stage.record
+        return copy_loop(tile.sizes, self._mapping.threads, self.thread, names, record=record)
 
     def _transposed_walk(self, tile: SharedTile, width: int) -> CopyLoop:
         threads, names = self._mapping.threads, self._names.inner()

@@ -197,7 +197,7 @@ class References:
         """Let references live in a shared tile."""
         for place in places:
             self._at[place] = tile
-        sizes = " x ".join(map(str, tile.in_tile(tile.sizes)))
+        sizes = " x ".join(map(str, tile.extents))
         how = ", transposed" if tile.transposed else ""
         self.notes.append(f"{tile.candidate.text}: shared memory, {sizes} elements{how}")
 

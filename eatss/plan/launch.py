@@ -77,6 +77,7 @@ from eatss.plan.stage import (
     interleaved,
     is_ahead,
     padded_rows,
+    record_of,
     row_dimensions,
     step_vector,
     vector,
@@ -519,16 +520,24 @@ class LaunchPlan(Tiled):
             any(one.spans) for one in members
         )
         extents = next(one.extents for one in self.facts.work.arrays if one.name == access.array)
+        record = record_of(extents, access.element_bytes)
+        parts = {at for one in members for at in (one.first[-1], one.first[-1] + one.spans[-1])}
+        whole = max(parts) - min(parts) == record - 1 and not written
+        if not whole or any(one.access.terms[-1] for one in members) or self.variant.instruction:
+            record = 1
         return StagedReads(
             along=tuple(
                 terms[0][0] if single and not written and [c for _, c in terms] == [1] else None
                 for terms in access.terms
             ),
             moving={*access.moving},
-            across={name for terms in access.terms[:-1] for name, _ in terms},
+            across={
+                name for terms in access.terms[: -1 if record == 1 else -2] for name, _ in terms
+            },
             element_bytes=access.element_bytes,
-            copied=copied_together(extents, access.element_bytes),
+            copied=copied_together(extents, access.element_bytes, record),
             on=on,
+            record=record,
         )
 
     def _private(self, group: int) -> PrivateTileFacts | None:
@@ -647,7 +656,8 @@ class LaunchPlan(Tiled):
     def _stage(self, group: int, part: int | None = None) -> Stage:
         """Return the copy of a group, or what one part of the launch needs of it."""
         reads, members = self.staging[group], self.readers(group, part)
-        uneven = any(any(one.spans) or _is_diagonal(one) for one in members)
+        whole = slice(None) if reads.record == 1 else slice(-1)
+        uneven = any(any(one.spans[whole]) or _is_diagonal(one) for one in members)
         own = self._private(group)
         extents = self._tile_box(members, declared=True)
         serial = enumerate(self.serial_band, start=1)
@@ -667,6 +677,7 @@ class LaunchPlan(Tiled):
             filled=own is None or own.filled,
             stored_in=() if own is None else own.stored_in,
             stored=() if own is None else self._tile_box([one for one in members if one.writes]),
+            record=reads.record,
         )
 
     def _tile_box(self, members: Sequence[UniformSet], *, declared: bool = False) -> list[Number]:
