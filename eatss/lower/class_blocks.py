@@ -1,23 +1,27 @@
 """Kernels of a class of tiles as one launch a block of steps: all steps are in it.
 
-    __shared__ A[64][65], A_1[64][33];  // the diagonal, and a part of the panel
-    A = …; A_1 = …;
-    for (k = 0; k < 64; ++k) {
-        for (j = …; …) A_1[k][j] /= A[k][k];                                __syncthreads();
-        for (i = k + 1 + ty; …; i += 8) for (j = tx; …; j += 32) A_1[i][j] -= A[i][k] * A_1[k][j];
-    }                                                                       __syncthreads();
+    __shared__ A[32][33], A_1[32][33];  // the diagonal, and a part of the panel
+    A = …; A_1 = …;                                                         __syncthreads();
+    double r[32];                       // a column of the panel
+    r = A_1;
+    for (k = 0; k < 32; ++k) {          // unrolled
+        r[k] /= A[k][k];
+        for (i = k + 1; i < 32; ++i) r[i] -= A[i][k] * r[k];
+    }
+    A_1 = r;                                                                __syncthreads();
     … = A_1;
 
-All elements that steps use are in shared memory. That no other block writes them, and that no two
-tiles have an element in common that is written, is proven here.
+All elements that steps use are on the chip. That no other block writes them, and that no two tiles
+have an element in common that is written, is proven here; and that what a thread needs of others'
+registers is the same for all of a warp.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
-from itertools import combinations, groupby
+from functools import partial, reduce
+from itertools import combinations, groupby, product
 from math import prod
 
 import islpy as isl
@@ -26,11 +30,12 @@ from eatss.analysis.analyse import AnalysedProgram
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import ClassBlock
 from eatss.base.diagnostics import input_error
-from eatss.base.frozen import fixed, their_names
+from eatss.base.frozen import Names, Numbers, fixed, their_names
 from eatss.base.targets import CUDA
 from eatss.base.text import counted as amount
 from eatss.lower.arrays import TRUE, affine_text, condition_of, union_of, value_of
 from eatss.lower.index_range import Indices
+from eatss.lower.instructions import FROM_LANE
 from eatss.lower.kernel.barriers import barrier_faults
 from eatss.lower.kernel.checks import fault_in, kernel_faults
 from eatss.lower.kernel.copies import BY_CP_ASYNC
@@ -45,6 +50,7 @@ from eatss.lower.kernel.nodes import (
     Extents,
     For,
     If,
+    Intrinsic,
     Kernel,
     Let,
     Node,
@@ -53,12 +59,11 @@ from eatss.lower.kernel.nodes import (
     Source,
     Wait,
     counted,
+    over_places,
 )
 from eatss.lower.kernel.uses import (
     affine_values,
     buffers_of,
-    every,
-    mapped_of,
     names_of,
     without_unused,
 )
@@ -71,11 +76,8 @@ from eatss.plan.class_blocks import (
     ClassPhase,
     ClassRun,
     ClassTile,
-    in_turns,
-    nest,
     padding,
     sizes,
-    threads_along,
 )
 from eatss.plan.stage import is_asynchronous
 from eatss.polyhedral.class_tiles import counter
@@ -93,6 +95,7 @@ from eatss.polyhedral.isl_names import (
     parameter_at_least,
     parameter_at_most,
     parameter_bound,
+    parameter_names,
     parameters_set,
     renamed_parameter,
     without_parameters,
@@ -234,10 +237,10 @@ def _class(
                 return None
             at[statement.name, number] = place
     written = {at[one.name, 0] for one in statements}
-    if not _are_apart(tiles, written, scop.isl_context) or (
-        wide[0] is not None
-        and any(all(one.length for one in tiles[place].sides) for place in written)
-    ):
+    if not _are_apart(tiles, written, scop.isl_context):
+        return None
+    kept = _kept(statements, tiles, at, shared=wide[0] is not None)
+    if kept is None:
         return None
     loop_names = [one.loops[loop] for one, loop in zip(statements, wide, strict=True) if loop]
     run = ClassRun(
@@ -249,7 +252,7 @@ def _class(
                 array=tile.array,
                 extents=tuple(one.length for one in tile.sides),
                 element_bytes=scop.array(tile.array).element_type.size_bytes,
-                stored=place in written,
+                along=kept.along.get(place),
             )
             for place, tile in enumerate(tiles)
         ),
@@ -257,14 +260,84 @@ def _class(
             ClassPhase(
                 kernel=fact.name,
                 loops=tuple(
-                    None if loop == own else size for loop in range(_STEP + 1, len(one.loops))
+                    None if loop == shared else size for loop in range(_STEP + 1, len(one.loops))
                 ),
-                fast=_fast(one),
+                own=own,
+                passed=passed,
             )
-            for fact, one, own in zip(facts, statements, wide, strict=True)
+            for fact, one, shared, (own, passed) in zip(
+                facts, statements, wide, kept.phases, strict=True
+            )
         ),
     )
-    return Class(pieces, run, wide, tuple(tiles), at)
+    return Class(pieces, run, wide, tuple(tiles), at) if run.is_short else None
+
+
+@fixed
+class _Kept:
+    """Along which dimension threads have tiles, by number, and each statement's loop of them.
+
+    With that, which of its accesses other lanes pass.
+    """
+
+    along: Mapping[int, int]
+    phases: tuple[tuple[int | None, Numbers], ...]
+
+
+def _kept(
+    statements: Sequence[Statement],
+    tiles: Sequence[_Tile],
+    at: Mapping[Place, int],
+    *,
+    shared: bool,
+) -> _Kept | None:
+    """Return how threads keep what is written, with the most loops shared; ``None`` for no way.
+
+    Where blocks have a loop ``shared``, threads have its points.
+    """
+    places = sorted({at[one.name, 0] for one in statements})
+    sides = [tiles[place].sides for place in places]
+    ways = []
+    for dims in product(*(range(len(one)) for one in sides)):
+        if all((own[dim].length is None) == shared for own, dim in zip(sides, dims, strict=True)):
+            along = dict(zip(places, dims, strict=True))
+            found = [_own(one, tiles, at, along) for one in statements]
+            known = tuple(one for one in found if one is not None)
+            if len(known) == len(found):
+                ways.append(_Kept(along, known))
+    return max(ways, key=lambda way: sum(own is not None for own, _ in way.phases), default=None)
+
+
+def _own(
+    statement: Statement, tiles: Sequence[_Tile], at: Mapping[Place, int], along: Mapping[int, int]
+) -> tuple[int | None, Numbers] | None:
+    """Return the loop whose points threads have, and which accesses other lanes pass.
+
+    ``None`` where threads do not know which register they need, or which lane has it.
+    """
+    block, _, *loops = statement.loops
+    there: dict[int, tuple[set[str], int]] = {}
+    within = set[str]()
+    for number, access in enumerate(statement.accesses):
+        tile = at.get((statement.name, number))
+        if tile not in along:
+            continue
+        for dim, function in enumerate(output_affs(access.relation)):
+            form = affine_form(function)
+            assert form is not None
+            names = {*dict(form.coefficients)} - {block}
+            if dim == along[tile]:
+                there[number] = names, form.constant - tiles[tile].sides[dim].least
+            else:
+                within |= names
+    passed = tuple(number for number, place in there.items() if place != there[0])
+    names, shift = there[0]
+    own = next((at for at, name in enumerate(loops) if name in names), None)
+    if own is not None:
+        apart = within.union(*(there[number][0] for number in passed))
+        if shift or loops[own] in apart:
+            return None
+    return own, passed
 
 
 def _wide(statement: Statement, size: int) -> list[int] | None:
@@ -343,15 +416,6 @@ def _are_apart(tiles: Sequence[_Tile], written: set[int], context: isl.Context) 
     )
 
 
-def _fast(statement: Statement) -> int:
-    """Return the loop beside blocks and steps, by number, along which rows are walked."""
-    *_, last = [None, *output_affs(statement.write.relation)]
-    form = None if last is None else affine_form(last)
-    walked = () if form is None else tuple(dict(form.coefficients))
-    own = statement.loops[_STEP + 1 :]
-    return next((at for at, name in enumerate(own) if name in walked), max(0, len(own) - 1))
-
-
 # -- the kernel --------------------------------------------------------------------------------
 
 
@@ -363,12 +427,24 @@ class ClassBuilder:
         self._name, self._own, self._block, self._context = name, own, block, context
         self._names = context.names.inner()
         self._host, self._step = own.pieces[0].host_names
-        self._thread, self._origin = map(self._names.fresh, ("thread", "first"))
+        fresh = self._names.fresh
+        self._thread, self._lane, self._origin = map(fresh, ("thread", "lane", "first"))
+        self._point, self._turn = fresh(own.run.wide or "point"), fresh("turn")
         self._index = Indices(context.index_bits)
         self._locals = tuple(
-            tuple(map(self._names.inner().fresh, one.loops[_STEP + 1 :])) for one in own.statements
+            tuple(
+                self._point if at == wide else self._names.inner().fresh(name)
+                for at, name in enumerate(one.loops)
+                if at > _STEP
+            )
+            for one, wide in zip(own.statements, own.wide, strict=True)
         )
         self._buffers = tuple(self._buffer(at) for at in range(len(own.tiles)))
+        self._kept = {
+            at: self._register(at)
+            for at, tile in enumerate(own.run.tiles)
+            if tile.along is not None
+        }
 
     def _buffer(self, at: int) -> Buffer:
         tile, array = self._own.run.tiles[at], self._context.arrays[self._own.tiles[at].array]
@@ -380,6 +456,16 @@ class ClassBuilder:
             layout=Extents(extents, padding=padding(tile)),
         )
 
+    def _register(self, at: int) -> Buffer:
+        """Return the registers of a tile that a thread has: of its points along a dimension."""
+        tile, own = self._own.run.tiles[at], self._buffers[at]
+        points = self._own.run.points(tile)
+        name, extents = (
+            self._names.fresh(f"{own.name}_r"),
+            (*tile.others, points)[: None if points > 1 else -1],
+        )
+        return Buffer.of("register", name, own.element_type, *extents)
+
     def build(self) -> BuiltKernel:
         """Return the kernel, with barriers.
 
@@ -387,20 +473,27 @@ class ClassBuilder:
             InputError: ``EATSS-K011``, a block would need more shared memory than it may have.
             InternalError: ``EATSS-K901``, it is not well formed, or threads may meet.
         """
-        own, context = self._own, self._context
-        steps = [
-            without_parameters(self._placed(at), names) for at, names in enumerate(self._locals)
-        ]
-        values = coalesced(union_of(steps))
-        launch = coalesced(without_parameters(values, [self._step]))
-        body = (*self._copies(load=True), self._steps(values, launch), *self._copies(load=False))
+        own, context, block = self._own, self._context, self._block
+        if block.threads % CUDA.lanes or (own.run.wide and block.width > block.threads):
+            raise input_error(
+                "EATSS-K011",
+                f"{block.threads} threads are no whole warps, or fewer than {block.width} points",
+                hint="give class_block a multiple of 32 threads, one a point at least",
+            )
+        launch = coalesced(
+            union_of(
+                without_parameters(self._placed(at), (self._step, *names))
+                for at, names in enumerate(self._locals)
+            )
+        )
         front: list[Node] = [Let(name=self._thread, value=Name(f"{CUDA.thread}x"), narrow=True)]
         grid: IntExpr = Constant(1)
         if own.run.wide is not None:
             first = self._block.width * Name(f"{CUDA.block}x")
             front.append(Let(name=self._origin, value=first))
             grid = self._blocks(launch)
-        nodes = with_barriers(without_unused((*front, *body)))
+        body = (*front, *self._copies(load=True), *self._steps(launch), *self._copies(load=False))
+        nodes = with_barriers(without_unused(body))
         kernel = Kernel(
             name=self._name,
             threads=self._block.threads,
@@ -471,29 +564,25 @@ class ClassBuilder:
         ahead = False
         for at, tile in enumerate(self._own.tiles):
             own, array = self._own.run.tiles[at], self._context.arrays[tile.array]
-            if not (load or own.stored):
+            if not load and own.along is None:
                 continue
             extents = [int(one) for one in sizes(own.extents, self._block.width)]
             number = self._names.fresh("e")
             places = unravelled(Name(number), extents)
             there = tuple(map(total, self._begins(at), places))
             inside, outside = self._buffers[at].at(*places), array.element(there)
-            conditions = tuple(
+            within = [
                 self._index(place) < self._index(extent)
                 for place, extent in zip(there, array.shape, strict=True)
-            )
+            ]
+            copy = Copy(target=outside, source=inside, condition=_all(within))
+            if load:
+                copy = replace(copy, target=inside, source=outside, clears=True)
+                if self._context.copies_ahead and is_asynchronous(own.element_bytes):
+                    ahead, copy = True, replace(copy, ahead=True, kind=BY_CP_ASYNC)
             threads, count = int(self._block.threads), prod(extents)
-            if load and self._context.copies_ahead and is_asynchronous(own.element_bytes):
-                ahead, copy = True, Copy(target=inside, source=outside, clears=True, ahead=True)
-                copy = replace(copy, condition=_all(conditions), kind=BY_CP_ASYNC)
-                loop = counted(number, count, (copy,), min(COPIED_IN_TURNS, -(-count // threads)))
-                loop = replace(loop, lower=Name(self._thread), step=Constant(threads))
-            else:
-                copy = Copy(target=inside, source=outside)
-                copy = copy if load else Copy(target=outside, source=inside)
-                point, last = If(conditions=conditions, body=(copy,)), Constant(count - 1)
-                turns = min(COPIED_IN_TURNS, -(-count // threads))
-                loop = self._in_turns(number, Name(self._thread), last, threads, (point,), turns)
+            loop = counted(number, count, (copy,), min(COPIED_IN_TURNS, -(-count // threads)))
+            loop = replace(loop, lower=Name(self._thread), step=Constant(threads))
             yield Scope(body=(loop,), apart=f"{'load' if load else 'store'} {at}")
         if ahead:
             yield from (Commit(), Wait(pending=0))
@@ -506,6 +595,24 @@ class ClassBuilder:
             found.append(first + Name(self._origin) if side.length is None else first)
         return tuple(found)
 
+    def _to_registers(self, at: int, *, load: bool) -> Node:
+        """Return what a thread reads of a tile into its registers, or writes from them."""
+        run, kept, names = self._own.run, self._kept[at], self._names.inner()
+        tile = run.tiles[at]
+        assert tile.along is not None
+        counters = [names.fresh("place") for _ in kept.layout.extents]
+        places: list[IntExpr] = [*map(Name, counters)]
+        turn = places.pop() if run.points(tile) > 1 else Constant(0)
+        where = Name(self._lane) + CUDA.lanes * turn
+        own = self._buffers[at].at(*places[: tile.along], where, *places[tile.along :])
+        ends = kept.at(*map(Name, counters)), own
+        target, source = ends if load else ends[::-1]
+        copy: Node = Copy(target=target, source=source)
+        extent = tile.extents[tile.along]
+        if extent is not None and extent % CUDA.lanes:
+            copy = If(conditions=(where < extent,), body=(copy,))
+        return over_places(kept, counters, copy)
+
     # steps ----------------------------------------------------------------------------------
 
     def _placed(self, number: int) -> isl.Set:
@@ -514,161 +621,193 @@ class ClassBuilder:
         names = (self._host, self._step, *self._locals[number])
         return dims_as_parameters(piece.instances(statement), names)
 
-    def _steps(self, values: isl.Set, launch: isl.Set) -> Node:
-        """Return the loop over the steps of a block; ``values`` are those for which any runs."""
-        first, last = (
-            parameter_bound(values, self._step, upper=up).coalesce() for up in (False, True)
+    def _steps(self, launch: isl.Set) -> Iterator[Node]:
+        """Yield all steps of a block, by what a thread has in registers."""
+        thread, threads = Name(self._thread), self._block.threads
+        declared = tuple(Declare(buffer=one) for one in self._kept.values())
+        loaded = tuple(self._to_registers(at, load=True) for at in self._kept)
+        stored: Nodes = tuple(self._to_registers(at, load=False) for at in self._kept)
+        if self._own.run.wide is None:  # all warps compute the same
+            yield Let(name=self._lane, value=thread % CUDA.lanes, narrow=True)
+            yield from declared
+            yield Scope(body=(*loaded, *self._whole_or_not(launch)), apart="steps")
+            if threads > CUDA.lanes:
+                stored = (If(conditions=(thread < CUDA.lanes,), body=stored),)
+            yield Scope(body=stored, apart="kept")
+            return
+        first, point, width = self._origin, self._point, int(self._block.width)
+        within = f"0 <= {first} <= {point} < {first} + {width}"
+        known = launch.intersect(parameters_set(launch.get_ctx(), [first, point], within))
+        points = coalesced(union_of(map(self._of_points, range(len(self._locals)))))
+        tests = [thread < width] * (width < threads) + self._test(condition_of(points, known))
+        nodes = (*declared, *loaded, *self._whole_or_not(known.intersect(points)), *stored)
+        yield Let(name=self._lane, value=thread, narrow=True)
+        yield Let(name=point, value=Name(first) + Name(self._lane))
+        yield Scope(
+            body=(If(conditions=tuple(tests), body=nodes),) if tests else nodes, apart="steps"
         )
-        known = launch.intersect(parameter_at_least(self._step, first))
-        known = known.intersect(parameter_at_most(self._step, last))
-        if self._own.run.wide is not None:
-            known = known.intersect(
-                parameters_set(launch.get_ctx(), [self._origin], f"{self._origin} >= 0")
+
+    def _of_points(self, number: int) -> isl.Set:
+        """Return the points of the shared loop that a statement has in any step."""
+        others = [one for one in self._locals[number] if one != self._point]
+        return without_parameters(self._placed(number), [self._step, *others])
+
+    def _whole_or_not(self, known: isl.Set) -> Nodes:
+        """Return steps without tests where tiles are whole, and else with them."""
+        missing = isl.Set.empty(known.get_space())
+        for number, names in enumerate(self._locals):
+            counters = [self._step, *(one for one in names if one != self._point)]
+            here = without_parameters(self._placed(number), [self._point])
+            free = without_parameters(here, [*{*parameter_names(here)} - {*counters}])
+            missing = missing.union(without_parameters(free.subtract(here), counters))
+        whole = coalesced(known.subtract(missing))
+        rest = coalesced(known.intersect(missing))
+        if whole.is_empty() or rest.is_empty():
+            return tuple(self._all_steps(known))
+        test = tuple(self._test(condition_of(whole, known)))
+        return (If(conditions=test, body=self._all_steps(whole), orelse=self._all_steps(rest)),)
+
+    def _all_steps(self, known: isl.Set) -> Nodes:
+        here = coalesced(
+            union_of(
+                without_parameters(self._placed(at), names) for at, names in enumerate(self._locals)
             )
-        return For(
-            counter=self._step,
-            lower=self._index(value_of(first, launch)),
-            condition=self._index(strict(Name(self._step) <= value_of(last, launch))),
-            step=Constant(1),
-            body=tuple(self._phases(coalesced(known))),
         )
+        return self._unrolled((), (self._step,), here, known, self._phases)
 
-    def _phases(self, known: isl.Set) -> Iterator[Scope]:
+    def _phases(self, known: isl.Set) -> Iterator[Node]:
+        """Yield what a step does."""
         for number, phase in enumerate(self._own.run.phases):
-            here, wide = self._placed(number), self._own.wide[number]
-            if wide is not None:
-                name, first = self._locals[number][wide - _STEP - 1], self._origin
-                within = f"{first} <= {name} < {first} + {self._block.width}"
-                here = here.intersect(parameters_set(here.get_ctx(), [name, first], within))
-            nodes = self._nest(number, here, 0, known)
-            if not phase.loops:
-                nodes = (If(conditions=(equals(Name(self._thread), 0),), body=nodes),)
-            yield Scope(body=nodes, apart=f"phase {number}")
+            names = self._locals[number]
+            own = [] if phase.own is None else [names[phase.own]]
+            others = tuple(one for one in names if one not in own)
+            here = coalesced(without_parameters(self._placed(number), own))
+            nodes = self._unrolled(
+                (self._step,), others, here, known, partial(self._compute, number)
+            )
+            yield Scope(body=nodes)
 
-    def _nest(self, number: int, here: isl.Set, depth: int, known: isl.Set) -> Nodes:
-        """Return the loops of a statement inside so many of them, each over a thread's points."""
-        order = nest(self._own.run.phases[number])
-        if depth == len(order):
-            return self._where(condition_of(here, known), tuple(self._compute(number)))
-        names = tuple(self._locals[number][at] for at in order)
-        name, threads = names[depth], int(self._threads(number)[order[depth]])
-        values = coalesced(without_parameters(here, names[depth + 1 :]))
-        some = coalesced(known.intersect(without_parameters(values, [name])))
+    def _unrolled(
+        self,
+        around: Names,
+        names: Names,
+        here: isl.Set,
+        known: isl.Set,
+        body: Callable[[isl.Set], Iterable[Node]],
+    ) -> Nodes:
+        """Return unrolled loops, whose bounds are those of loops ``around`` alone, and a body.
+
+        It is where values are ``here``, given what is ``known``.
+        """
+        if not names:
+            inside = known.intersect(here)
+            return () if inside.is_empty() else self._where(here, known, tuple(body(inside)))
+        name, *rest = names
+        values = coalesced(without_parameters(here, rest))
+        free = without_parameters(values, [*{*parameter_names(values)} - {*around, name}])
+        first, last = (parameter_bound(free, name, upper=up).coalesce() for up in (False, True))
+        inside = known.intersect(parameter_at_least(name, first))
+        inside = coalesced(inside.intersect(parameter_at_most(name, last)))
+        some = coalesced(inside.intersect(values))
         if some.is_empty():
             return ()
-        first, last = (parameter_bound(values, name, upper=up).coalesce() for up in (False, True))
-        inside = some.intersect(parameter_at_least(name, first))
-        inside = coalesced(inside.intersect(parameter_at_most(name, last)))
-        lower = self._index(value_of(first, some)) + self._place(number, order[depth])
-        upper = self._index(value_of(last, some))
-        if depth + 1 < len(order) or depth == 0:
-            found = For(
+        nodes = self._unrolled((*around, name), tuple(rest), here, some, body)
+        return (
+            For(
                 counter=name,
-                lower=lower,
-                condition=strict(Name(name) <= upper),
-                step=Constant(threads),
-                body=self._nest(number, here, depth + 1, inside),
-            )
-        else:
-            point = self._where(condition_of(here, inside), tuple(self._compute(number)))
-            turns = int(in_turns(self._own.run.phases[number], self._block))
-            found = self._in_turns(name, lower, upper, threads, point, turns)
-        return self._where(condition_of(some, known), (found,))
-
-    def _in_turns(
-        self,
-        name: str,
-        lower: IntExpr,
-        upper: IntExpr,
-        step: int,
-        point: Nodes,
-        turns: int,
-    ) -> For:
-        """Return a loop in which a thread reads what several points need before it stores any.
-
-        Compilers keep loads behind stores that may be to the same memory; these points do not meet.
-        """
-        (last,) = (one for one in every(point) if isinstance(one, Compute | Copy))
-        names = self._names.inner()
-        kind = last.target.buffer.element_type
-        values = Buffer.of("register", names.fresh("values"), kind, turns)
-        begin, turn = names.fresh(f"{name}0"), names.fresh("turn")
-        here = Let(name=name, value=Name(begin) + step * Name(turn))
-        kept = values.at(Name(turn))
-
-        def each(*change: Node) -> Node:
-            body = mapped_of(point, type(last), lambda _: change)
-            inside = If(conditions=(strict(Name(name) <= upper),), body=body)
-            return counted(turn, turns, (here, inside))
-
-        return For(
-            counter=begin,
-            lower=lower,
-            condition=strict(Name(begin) <= upper),
-            step=Constant(step * turns),
-            body=(
-                Declare(buffer=values),
-                each(replace(last, target=kept)),
-                each(Copy(target=last.target, source=kept)),
+                lower=value_of(first, known),
+                condition=strict(Name(name) <= value_of(last, known)),
+                step=Constant(1),
+                body=self._where(values, inside, nodes),
+                unroll="whole",
+                narrow=True,
             ),
         )
 
-    def _where(self, condition: IntExpr, nodes: Nodes) -> Nodes:
-        if condition == TRUE or not nodes:
-            return nodes
-        return (If(conditions=(self._index(strict(condition)),), body=nodes),)
+    def _where(self, here: isl.Set, known: isl.Set, nodes: Nodes) -> Nodes:
+        test = self._test(condition_of(here, known))
+        return (If(conditions=tuple(test), body=nodes),) if test and nodes else nodes
 
-    def _threads(self, number: int) -> tuple[int, ...]:
-        return tuple(map(int, threads_along(self._own.run.phases[number], self._block)))
+    def _test(self, condition: IntExpr) -> list[IntExpr]:
+        return [] if condition == TRUE else [self._index(strict(condition))]
 
-    def _place(self, number: int, depth: int) -> IntExpr:
-        """Return a thread's place along a loop."""
-        threads, fast = self._threads(number), self._own.run.phases[number].fast
-        thread: IntExpr = Name(self._thread)
-        if threads[depth] == 1:
-            return Constant(0)
-        if len(threads) == 1:
-            return thread
-        return thread % CUDA.lanes if depth == fast else thread // CUDA.lanes
-
-    def _compute(self, number: int) -> Iterator[Node]:
-        statement = self._own.statements[number]
-        counters = (self._host, self._step, *self._locals[number])
-        env: Environment = dict(zip(statement.loops, map(Name, counters), strict=True))
-        reads = tuple(
-            self._element(statement, place, access, env)
-            for place, access in enumerate(statement.accesses)
-        )
-        yield Source(line=statement.span.line, text=statement.text, file=statement.written_in)
-        yield Compute(
+    def _compute(self, number: int, known: isl.Set) -> Iterator[Node]:
+        """Yield what lanes pass of what is read, and what computes it at a thread's points."""
+        statement, phase = self._own.statements[number], self._own.run.phases[number]
+        names = self._locals[number]
+        env = dict(zip(statement.loops, map(Name, (self._host, self._step, *names)), strict=True))
+        reads, where, points = list[Element](), Constant(0), 1
+        for place, access in enumerate(statement.accesses):
+            element, there, several = self._element(statement, place, access, env)
+            if place == 0:
+                where, points = there, several
+            turn = Name(self._turn) if phase.own is not None else there // CUDA.lanes
+            if place in phase.passed:
+                turn = there // CUDA.lanes
+            if several > 1:
+                element = element.buffer.at(*element.subscripts, turn)
+            if place in phase.passed:
+                source = there % CUDA.lanes if several > 1 else there
+                kind, name = element.buffer.element_type, self._names.inner().fresh("passed")
+                passed = Buffer.of("register", self._names.fresh(f"{access.array}_passed"), kind)
+                yield Declare(buffer=passed)
+                yield Intrinsic(
+                    instruction=FROM_LANE,
+                    operands=(("target", (passed.at(),)), ("value", (element,))),
+                    immediates=(("source", source),),
+                )
+                element = passed.at()
+            reads.append(element)
+        compute = Compute(
             statement=statement,
             target=reads[0],
-            reads=reads,
+            reads=tuple(reads),
             integers=tuple(
                 self._index(affine_text(one.value, env)) for one in affine_values(statement.value)
             ),
             types={name: one.array.element_type for name, one in self._context.arrays.items()},
         )
+        source = Source(line=statement.span.line, text=statement.text, file=statement.written_in)
+        nodes: Nodes = (source, compute)
+        if phase.own is None:
+            at = where % CUDA.lanes if points > 1 else where
+            yield If(conditions=(equals(Name(self._lane), at),), body=nodes)
+            return
+        name = names[phase.own]
+        if name != self._point:
+            places = parameters_set(known.get_ctx(), [name], f"0 <= {name} < {CUDA.lanes * points}")
+            known = coalesced(known.intersect(places))
+            value = Name(self._lane) + CUDA.lanes * (
+                Name(self._turn) if points > 1 else Constant(0)
+            )
+            here = Let(name=name, value=value)
+            nodes = (here, *self._where(self._placed(number), known, nodes))
+            yield counted(self._turn, points, nodes) if points > 1 else Scope(body=nodes)
+            return
+        yield from self._where(self._placed(number), known, nodes)
 
     def _element(
         self, statement: Statement, place: int, access: Access, env: Environment
-    ) -> Element:
+    ) -> tuple[Element, IntExpr, int]:
+        """Return an element, at which place along a dimension, and how many a thread has of them.
+
+        Of one that no thread has to itself these are 0 and 1.
+        """
         at = self._own.at.get((statement.name, place))
         if at is None:
-            return self._context.arrays[access.array].element(())
-        functions, begins = output_affs(access.relation), self._begins(at)
-        pairs = zip((affine_text(one, env) for one in functions), begins, strict=True)
-        return self._buffers[at].at(*(as_sum(function - first) for function, first in pairs))
+            return self._context.arrays[access.array].element(()), Constant(0), 1
+        tile, functions = self._own.run.tiles[at], output_affs(access.relation)
+        pairs = zip((affine_text(one, env) for one in functions), self._begins(at), strict=True)
+        places = [as_sum(function - first) for function, first in pairs]
+        if tile.along is None:
+            return self._buffers[at].at(*places), Constant(0), 1
+        where = places.pop(tile.along)
+        return self._kept[at].at(*places), where, self._own.run.points(tile)
 
     def _blocks(self, launch: isl.Set) -> IntExpr:
         """Return how many blocks share the longest of the loops that they do."""
-        reached = []
-        for number, wide in enumerate(self._own.wide):
-            assert wide is not None
-            name = self._locals[number][wide - _STEP - 1]
-            others = [one for one in (self._step, *self._locals[number]) if one != name]
-            values = without_parameters(self._placed(number), others)
-            reached.append(renamed_parameter(values, name, self._origin))
+        points = map(self._of_points, range(len(self._locals)))
+        reached = [renamed_parameter(one, self._point, self._origin) for one in points]
         last = parameter_bound(coalesced(union_of(reached)), self._origin, upper=True).coalesce()
         width = int(self._block.width)
         return self._index(value_of(last, launch) + width) // width

@@ -1,18 +1,19 @@
 """What a launch does with a class of tiles of a factorisation: all steps of a block, one by one.
 
     A, L = tiles in shared memory
-    for (k < class size) { phase 0; barrier; phase 1; barrier; … }
-    A = what is in its tile
+    R = what of A is a thread's own, in registers
+    for (k < class size) { phase 0; phase 1; … }
+    A = R;  what is in its tile = A
 
-The diagonal is one block; of panels each block has some points of the loop that they share. A phase
-is one statement: its fastest loop has the threads along ``x``, the one around it those along ``y``.
+Elements that are written are registers of the thread that has their point along one dimension: of
+panels that of the loop that blocks share, and no thread needs what another has. The diagonal is one
+block, whose lanes have all points of a dimension; what other lanes have comes by shuffles. A phase
+is one statement, computed where what it writes is. All loops are unrolled, so registers have names.
 """
 
 from __future__ import annotations
 
-from math import prod
-
-import numpy as np
+from math import ceil, prod
 
 from eatss.analysis.layout import ClassBlock
 from eatss.base.frozen import Names, Numbers, frozen
@@ -26,21 +27,40 @@ Extents = tuple[int | None, ...]
 
 @frozen
 class ClassTile:
-    """A part of an array that a block has in shared memory, ``stored`` when all steps are done."""
+    """A part of an array that a block has in shared memory.
+
+    One that is written is in registers meanwhile, of a thread for each place ``along`` a dimension.
+    """
 
     array: str
     extents: Extents
     element_bytes: int
-    stored: bool
+    along: int | None
+
+    @property
+    def others(self) -> Numbers:
+        """The extents of what a thread has at a place."""
+        found = (one for at, one in enumerate(self.extents) if at != self.along)
+        return tuple(one for one in found if one is not None)
 
 
 @frozen
 class ClassPhase:
-    """What a step does in one go: a statement, by its kernel, over loops; ``fast`` numbers one."""
+    """What a step does in one go: a statement, by its kernel, over loops.
+
+    Threads have the points of the ``own`` loop; one alone has that of a phase without. So many
+    reads are ``passed`` by other lanes.
+    """
 
     kernel: str
     loops: Extents
-    fast: int
+    own: int | None
+    passed: int
+
+    @property
+    def turns(self) -> int:
+        """Points of the other loops."""
+        return prod(one for at, one in enumerate(self.loops) if at != self.own and one)
 
 
 @frozen
@@ -52,6 +72,38 @@ class ClassRun:
     wide: str | None
     tiles: tuple[ClassTile, ...]
     phases: tuple[ClassPhase, ...]
+
+    def points(self, tile: ClassTile) -> int:
+        """Return the places that a thread has along a dimension."""
+        extent = None if tile.along is None else tile.extents[tile.along]
+        return 1 if extent is None else ceil(extent / CUDA.lanes)
+
+    @property
+    def words(self) -> int:
+        """32-bit registers that elements take."""
+        return sum(
+            prod(one.others) * self.points(one) * ceil(one.element_bytes / 4)
+            for one in self.tiles
+            if one.along is not None
+        )
+
+    @property
+    def instances(self) -> int:
+        """How often a statement is in the text when all loops are unrolled, at most."""
+        points = max((self.points(one) for one in self.tiles), default=1)
+        return self.size * points * sum(one.turns for one in self.phases)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether registers have room, and caches of instructions."""
+        return self.words <= _MOST_WORDS and self.instances <= _MOST_INSTANCES
+
+
+_MOST_WORDS = 160
+"""Of 255 registers of a thread, those that elements may take."""
+
+_MOST_INSTANCES = 5000
+"""Statements in a text whose loops are unrolled."""
 
 
 def sizes(extents: Extents, width: Number) -> tuple[Number, ...]:
@@ -73,40 +125,11 @@ def shared_bytes(run: ClassRun, block: ClassBlock) -> Number:
     return sum(each)
 
 
-def nest(phase: ClassPhase) -> Numbers:
-    """Return the loops of a phase, outermost first: the fastest but for the one with threads."""
-    beside = [at for at in range(len(phase.loops)) if at != phase.fast]
-    return (*beside[:-1], phase.fast, *beside[-1:]) if phase.loops else ()
-
-
-def threads_along(phase: ClassPhase, block: ClassBlock) -> tuple[Number, ...]:
-    """Return the threads along each loop of a phase; thread 0 alone runs one without loops."""
-    found: list[Number] = [1] * len(phase.loops)
-    *others, last = nest(phase) or (0,)
-    if others:
-        found[phase.fast], found[last] = CUDA.lanes, block.threads // CUDA.lanes
-    elif found:
-        found[last] = block.threads
-    return tuple(found)
-
-
-def in_turns(phase: ClassPhase, block: ClassBlock) -> Number:
-    """Return the points of an innermost loop that a thread computes before it stores any.
-
-    No more than there are: tests of others would take as long.
-    """
-    last = nest(phase)[-1]
-    along = sizes(phase.loops, block.width)[last] / threads_along(phase, block)[last]
-    return np.minimum(_IN_TURNS, np.ceil(along))
-
-
-_IN_TURNS = 8
-
 COPIED_IN_TURNS = 16
 """Elements that a thread has under way when it fills tiles."""
 
-THREADS: Numbers = (64, 128, 256, 512, 1024)
-"""Threads of a block that are compared."""
+THREADS: Numbers = (32, 64, 128, 256)
+"""Threads of a block that are compared; all fill tiles, each has at most one point of a panel."""
 
-WIDTHS: Numbers = (8, 16, 32, 64)
+WIDTHS: Numbers = (16, 32, 64, 128)
 """Points of the shared loop that are compared."""

@@ -113,12 +113,12 @@ void scaled(double A[N][N], double x[N], double d[N])
 """
 
 
-def test_an_element_of_shared_memory_is_scaled_by_another(tmp_path: Path) -> None:
+def test_a_register_is_scaled_by_an_element_of_shared_memory(tmp_path: Path) -> None:
     source = tmp_path / "scaled.c"
     source.write_text(SCALED, encoding="utf-8")
     of = Session(source, code=True, recomputed=(), classes=(ClassSize(region=0, size=4),))
     of.write(made := program(of), tmp_path / "scaled")
-    assert "sh.x_1[i] *= sh.d_1[i];" in made.text
+    assert "x_1_r *= sh.d_1[i];" in made.text
     right(verify(tmp_path / "scaled", device="cpu", sizes=SIZES))
 
 
@@ -158,11 +158,10 @@ def test_names_are_their_own_beside_a_loop_that_one_block_runs(tmp_path: Path) -
 def test_what_blocks_have_in_shared_memory() -> None:
     diagonal, row, column = runs(session("lu"))
     assert [one.extents for one in diagonal.tiles] == [(4, 4)]
-    assert [(one.extents, one.stored) for one in row.tiles] == [((4, None), True), ((4, 4), False)]
-    assert [(one.extents, one.stored) for one in column.tiles] == [
-        ((None, 4), True),
-        ((4, 4), False),
-    ]
+    assert [(one.extents, one.along) for one in row.tiles] == [((4, None), 1), ((4, 4), None)]
+    assert [(one.extents, one.along) for one in column.tiles] == [((None, 4), 0), ((4, 4), None)]
+    assert [one.passed for one in diagonal.phases] == [(2,), (2,)]  # A[k][k] and A[i][k]
+    assert [one.passed for one in (*row.phases, *column.phases)] == [(), (), ()]
     block = ClassBlock(kernels=row.kernels, threads=64, width=16)
     assert shared_bytes(row, block) == (4 * 17 + 4 * 5) * 8
 
@@ -214,7 +213,7 @@ def kernel_of(name: str, at: int) -> Kernel:
 def test_each_barrier_is_needed(name: str) -> None:
     kernel = kernel_of(name, 0)
     count = barriers_in(kernel.body)
-    assert count > 2
+    assert count == 3  # behind loads of the tile and of registers, and in front of its stores
     assert not barrier_faults(kernel.body)
     for at in range(count):
         assert barrier_faults(without_barrier(kernel.body, at))
@@ -243,7 +242,10 @@ def test_blocks_of_no_steps_are_refused(size: int) -> None:
     ("old", "new"),
     [
         ("for (int k = 0;", "for (int k = 1;"),  # a step is lost
-        ("k + 1 + thread", "k + 2 + thread"),  # a row, or a column
+        ("int i = k + 1;", "int i = k + 2;"),  # a row
+        ("k < j", "k + 1 < j"),  # a column
+        ("_r[i], k)", "_r[i], k + 1)"),  # another lane passes its value
+        ("if (thread < 32)", "if (thread < 3)"),
         ("e < 16", "e < 15"),  # an element of a tile is not there
         ("const int first = ", "const int first = 1 + "),
     ],
