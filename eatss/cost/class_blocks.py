@@ -13,7 +13,6 @@ import numpy as np
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import ClassBlock
-from eatss.base.targets import CUDA
 from eatss.cost.access import LINE_BYTES, division_cycles, instructions_of, is_wide
 from eatss.cost.card import SCHEDULERS
 from eatss.cost.cuda_model import CudaModel
@@ -40,50 +39,45 @@ def class_demand(
     steps = max((one.work.launches or 1 for one in kernels), default=1)
     launches = float(ceil(steps / run.size))
     points = dict(pair for one in kernels for pair in one.work.trips)
-    blocks = np.ones(count)
-    if run.wide is not None:
-        blocks = np.ceil(max(1, points.get(run.wide, 1)) / block.width)
     sums: dict[str, Number] = {one.name: np.zeros(count) for one in fields(Demand)}
-    chain = 2.0 * (card.l1_cycles + card.l2_cycles + card.dram_cycles) + np.zeros(count)
-    for tile in run.tiles:
-        elements = prod(sizes(tile.extents, block.width))
-        ways = 1.0 + (tile.along is not None)
-        warps = np.maximum(elements / card.warp / SCHEDULERS, elements / block.threads)
-        chain = chain + ways * warps * _INDICES
-        moved = blocks * elements * tile.element_bytes * ways
-        sums["l2_bytes"] += moved
-        sums["dram_bytes"] += moved if None in tile.extents else moved / blocks
-        sums["l1_wavefronts"] += moved / LINE_BYTES
-        sums["shared_wavefronts"] += moved / LINE_BYTES
-        sums["instructions"] += blocks * ways * elements / card.warp * _INDICES
-    lanes = np.ceil(block.width / CUDA.lanes)
-    working = block.threads / CUDA.lanes if run.wide is None else lanes
-    points = max((run.points(one) for one in run.tiles), default=1)
-    left = (run.size + 1) / (2 * run.size)  # a loop over the block of steps gets shorter
-    for phase, own in zip(run.phases, kernels, strict=True):
-        (statement,) = own.work.statements
-        alone = card.fp64_cycles if is_wide(statement) else card.fp32_cycles
-        kinds = sum(number for _, number in statement.operations)
-        wait = kinds * alone + division_cycles(statement, card)
-        wait += card.shared_cycles * (len(phase.passed) > 0)
-        loops = sum(one is not None for at, one in enumerate(phase.loops) if at != phase.own)
-        often = run.size * max(1.0, phase.turns * left**loops)
-        arithmetic = instructions_of(statement, model.constants)
-        passed = 2.0 * len(phase.passed)
-        several = points if phase.own is not None else 1
-        beside = passed + several * _BESIDE
-        issued = often * (beside + several * arithmetic * (2.0 if is_wide(statement) else 1.0))
-        chain = chain + run.size * wait + issued
-        sums["fp64" if is_wide(statement) else "fp32"] += (
-            blocks * working * often * several * arithmetic
-        )
-        sums["instructions"] += blocks * working * often * beside
-        sums["shared_wavefronts"] += blocks * working * often * beside
+    chain: Number = np.zeros(count)
+    for part in run.parts:
+        shared = part.wide is not None
+        blocks = np.ceil(max(1, points.get(part.wide or "", 1)) / block.width) if shared else 1.0
+        own: Number = 2.0 * (card.l1_cycles + card.l2_cycles + card.dram_cycles)
+        for tile in part.tiles:
+            elements = prod(sizes(tile.extents, block.width))
+            ways = 1.0 + (tile.along is not None)
+            warps = np.maximum(elements / card.warp / SCHEDULERS, elements / block.threads)
+            own = own + ways * warps * _INDICES
+            moved = blocks * elements * tile.element_bytes * ways
+            sums["l2_bytes"] += moved
+            sums["dram_bytes"] += moved if None in tile.extents else moved / blocks
+            sums["l1_wavefronts"] += moved / LINE_BYTES
+            sums["shared_wavefronts"] += moved / LINE_BYTES
+            sums["instructions"] += blocks * ways * elements / card.warp * _INDICES
+        warps = blocks * np.ceil((block.width if shared else block.threads) / card.warp)
+        for phase in part.phases:
+            (statement,) = facts[phase.kernel].work.statements
+            wide = is_wide(statement)
+            wait = sum(number for _, number in statement.operations) * (
+                card.fp64_cycles if wide else card.fp32_cycles
+            )
+            wait += division_cycles(statement, card) + card.shared_cycles * bool(phase.passed)
+            left = (0.5 * one + 0.5 for one in phase.others)  # loops over the block get shorter
+            often, several = part.size * prod(left), 1 if phase.own is None else part.points
+            arithmetic = several * instructions_of(statement, model.constants)
+            beside = 2.0 * len(phase.passed) + several * _BESIDE
+            own = own + part.size * wait + often * (beside + arithmetic * (1.0 + wide))
+            sums["fp64" if wide else "fp32"] += warps * often * arithmetic
+            sums["instructions"] += warps * often * beside
+            sums["shared_wavefronts"] += warps * often * beside
+        sums["blocks"] += blocks
+        chain = np.maximum(chain, own)
     known = {
         "launches": np.full(count, launches),
-        "blocks": blocks,
         "threads": block.threads,
-        "registers": np.full(count, _REGISTERS + run.words),
+        "registers": np.full(count, _REGISTERS + max(one.words for one in run.parts)),
         "shared_bytes": shared_bytes(run, block) + np.zeros(count),
         "shared_limit_bytes": np.full(count, float(card.shared_optin_bytes)),
         "lanes": np.ones(count),

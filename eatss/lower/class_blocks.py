@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
-from itertools import combinations, groupby, product
+from itertools import accumulate, combinations, groupby, product
 from math import prod
 
 import islpy as isl
@@ -48,7 +48,6 @@ from eatss.lower.kernel.nodes import (
     Declare,
     Element,
     Extents,
-    For,
     If,
     Intrinsic,
     Kernel,
@@ -73,6 +72,7 @@ from eatss.lower.references import BuiltKernel, KernelContext
 from eatss.lower.transform.chain import with_barriers
 from eatss.plan.class_blocks import (
     COPIED_IN_TURNS,
+    ClassPart,
     ClassPhase,
     ClassRun,
     ClassTile,
@@ -91,6 +91,7 @@ from eatss.polyhedral.isl_names import (
     dims_as_parameters,
     equal_leading_dims,
     function_on,
+    leading_dims,
     output_affs,
     parameter_at_least,
     parameter_at_most,
@@ -154,14 +155,15 @@ class _Tile:
 
 
 @fixed
-class Class:
-    """Pieces of one statement each that are one launch a block of steps.
+class Part:
+    """Pieces of one statement each whose steps a block takes.
 
     ``wide`` numbers the loop that blocks share, of each; ``at`` has the tiles of accesses.
     """
 
     pieces: tuple[Piece, ...]
-    run: ClassRun
+    kernels: Names
+    plan: ClassPart
     wide: tuple[int | None, ...]
     tiles: tuple[_Tile, ...]
     at: Mapping[Place, int]
@@ -170,6 +172,19 @@ class Class:
     def statements(self) -> tuple[Statement, ...]:
         """What a step does, in its order."""
         return tuple(one.statements[0] for one in self.pieces)
+
+
+@fixed
+class Class:
+    """Parts that are one launch a block of steps, in blocks of their own."""
+
+    parts: tuple[Part, ...]
+
+    @property
+    def run(self) -> ClassRun:
+        """What is planned of them."""
+        kernels = tuple(name for one in self.parts for name in one.kernels)
+        return ClassRun(kernels=kernels, parts=tuple(one.plan for one in self.parts))
 
 
 def classes_of(
@@ -182,13 +197,32 @@ def classes_of(
     def loops(piece: Piece) -> tuple[tuple[int, int], ...]:
         return tuple(one.member.key for one in piece.host)
 
+    parts = list[Part]()
     for host, together in groupby(pieces, loops):
         own = tuple(together)
         known = [one for one in (piece.facts_in(facts) for piece in own) if one is not None]
-        if len(host) == _STEP + 1 and len(known) == len(own):
-            found = _class(scheduled, own, known)
-            if found is not None:
-                yield found
+        is_class = len(host) == _STEP + 1 and len(known) == len(own)
+        part = _part(scheduled, own, known) if is_class else None
+        if parts and (part is None or not _beside(scheduled, parts[-1], part)):
+            yield Class(tuple(parts))
+            parts = []
+        parts += [part] if part is not None else []
+    if parts:
+        yield Class(tuple(parts))
+
+
+def _beside(scheduled: ScheduledScop, one: Part, other: Part) -> bool:
+    """Tell whether blocks of two parts may be one launch: the same ones of steps, none needed."""
+    here, there = (
+        union_of([s.domain.to_union_set() for s in own.statements]) for own in (one, other)
+    )
+    needed = equal_leading_dims(scheduled.dependences.memory_based, 1)
+    ties = needed.intersect_domain(here).intersect_range(there)
+    blocks = [
+        union_of(leading_dims(s.domain, 1).reset_tuple_id() for s in own.statements)
+        for own in (one, other)
+    ]
+    return bool(ties.is_empty() and blocks[0].is_equal(blocks[1]))
 
 
 def class_of(
@@ -212,10 +246,10 @@ def class_of(
     )
 
 
-def _class(
+def _part(
     scheduled: ScheduledScop, pieces: tuple[Piece, ...], facts: Sequence[KernelFacts]
-) -> Class | None:
-    """Return pieces as a class, ``None`` where blocks cannot have what they use for themselves."""
+) -> Part | None:
+    """Return pieces as a part, ``None`` where blocks cannot have what they use for themselves."""
     scop, size = scheduled.scop, scheduled.scop.class_size
     if any(len(one.statements) > 1 or one.inner for one in pieces):
         return None
@@ -243,8 +277,7 @@ def _class(
     if kept is None:
         return None
     loop_names = [one.loops[loop] for one, loop in zip(statements, wide, strict=True) if loop]
-    run = ClassRun(
-        kernels=their_names(facts),
+    plan = ClassPart(
         size=size,
         wide=loop_names[0] if loop_names else None,
         tiles=tuple(
@@ -270,7 +303,8 @@ def _class(
             )
         ),
     )
-    return Class(pieces, run, wide, tuple(tiles), at) if run.is_short else None
+    kernels = their_names(facts)
+    return Part(pieces, kernels, plan, wide, tuple(tiles), at) if plan.is_short else None
 
 
 @fixed
@@ -319,7 +353,7 @@ def _own(
     there: dict[int, tuple[set[str], int]] = {}
     within = set[str]()
     for number, access in enumerate(statement.accesses):
-        tile = at.get((statement.name, number))
+        tile = at.get((statement.name, number), -1)
         if tile not in along:
             continue
         for dim, function in enumerate(output_affs(access.relation)):
@@ -420,85 +454,49 @@ def _are_apart(tiles: Sequence[_Tile], written: set[int], context: isl.Context) 
 
 
 class ClassBuilder:
-    """Builds the kernel of a class of tiles."""
+    """Builds the kernel of classes of tiles."""
 
     def __init__(self, name: str, own: Class, block: ClassBlock, context: KernelContext) -> None:
         """Note what it is made of."""
         self._name, self._own, self._block, self._context = name, own, block, context
-        self._names = context.names.inner()
-        self._host, self._step = own.pieces[0].host_names
-        fresh = self._names.fresh
-        self._thread, self._lane, self._origin = map(fresh, ("thread", "lane", "first"))
-        self._point, self._turn = fresh(own.run.wide or "point"), fresh("turn")
-        self._index = Indices(context.index_bits)
-        self._locals = tuple(
-            tuple(
-                self._point if at == wide else self._names.inner().fresh(name)
-                for at, name in enumerate(one.loops)
-                if at > _STEP
-            )
-            for one, wide in zip(own.statements, own.wide, strict=True)
+        names, self._index = context.names.inner(), Indices(context.index_bits)
+        self._thread = names.fresh("thread")
+        self._parts = tuple(
+            _PartBuilder(one, block, replace(context, names=names), self._thread, self._index)
+            for one in own.parts
         )
-        self._buffers = tuple(self._buffer(at) for at in range(len(own.tiles)))
-        self._kept = {
-            at: self._register(at)
-            for at, tile in enumerate(own.run.tiles)
-            if tile.along is not None
-        }
-
-    def _buffer(self, at: int) -> Buffer:
-        tile, array = self._own.run.tiles[at], self._context.arrays[self._own.tiles[at].array]
-        extents = tuple(Constant(int(one)) for one in sizes(tile.extents, self._block.width))
-        return Buffer(
-            name=self._names.fresh(array.name),
-            space="shared",
-            element_type=array.array.element_type,
-            layout=Extents(extents, padding=padding(tile)),
-        )
-
-    def _register(self, at: int) -> Buffer:
-        """Return the registers of a tile that a thread has: of its points along a dimension."""
-        tile, own = self._own.run.tiles[at], self._buffers[at]
-        points = self._own.run.points(tile)
-        name, extents = (
-            self._names.fresh(f"{own.name}_r"),
-            (*tile.others, points)[: None if points > 1 else -1],
-        )
-        return Buffer.of("register", name, own.element_type, *extents)
 
     def build(self) -> BuiltKernel:
         """Return the kernel, with barriers.
 
         Raises:
-            InputError: ``EATSS-K011``, a block would need more shared memory than it may have.
+            InputError: ``EATSS-K011``, a block would need more shared memory than it may have, or
+                its threads are not what points need.
             InternalError: ``EATSS-K901``, it is not well formed, or threads may meet.
         """
-        own, context, block = self._own, self._context, self._block
-        if block.threads % CUDA.lanes or (own.run.wide and block.width > block.threads):
+        context, block, run = self._context, self._block, self._own.run
+        if block.threads % CUDA.lanes or block.threads < run.lanes(block):
             raise input_error(
                 "EATSS-K011",
                 f"{block.threads} threads are no whole warps, or fewer than {block.width} points",
                 hint="give class_block a multiple of 32 threads, one a point at least",
             )
-        launch = coalesced(
-            union_of(
-                without_parameters(self._placed(at), (self._step, *names))
-                for at, names in enumerate(self._locals)
-            )
-        )
-        front: list[Node] = [Let(name=self._thread, value=Name(f"{CUDA.thread}x"), narrow=True)]
-        grid: IntExpr = Constant(1)
-        if own.run.wide is not None:
-            first = self._block.width * Name(f"{CUDA.block}x")
-            front.append(Let(name=self._origin, value=first))
-            grid = self._blocks(launch)
-        body = (*front, *self._copies(load=True), *self._steps(launch), *self._copies(load=False))
-        nodes = with_barriers(without_unused(body))
+        first = Let(name=self._thread, value=Name(f"{CUDA.thread}x"), narrow=True)
+        launch = self._parts[0].launch
+        grids = [one.blocks(launch) for one in self._parts]
+        ends = [Constant(0), *accumulate(grids, total)]
+        body: Nodes = ()
+        for part, begin, end in [*zip(self._parts, ends, ends[1:], strict=False)][::-1]:
+            place = Name(f"{CUDA.block}x")
+            own = tuple(part.body(launch, place if begin == Constant(0) else place - begin))
+            mine = self._index(place < end)
+            body = (If(conditions=(mine,), body=own, orelse=body),) if body else own
+        nodes = with_barriers(without_unused((first, *body)))
         kernel = Kernel(
             name=self._name,
-            threads=self._block.threads,
+            threads=block.threads,
             arguments=self._arguments(nodes),
-            shared=self._buffers,
+            shared=tuple(buffer for one in self._parts for buffer in one.buffers),
             static_shared_bytes=context.static_shared_bytes,
             index_bits=context.index_bits,
             body=nodes,
@@ -512,42 +510,40 @@ class ClassBuilder:
                 f"may have {context.shared_limit_bytes}",
                 hint="give class_block a smaller width, or classes a smaller size",
             )
+        grid = (self._index(ends[-1]), Constant(1), Constant(1))
         return BuiltKernel(
             piece=self._piece(),
             kernel=kernel,
-            grid=(grid, Constant(1), Constant(1)),
-            tiles=(grid, Constant(1), Constant(1)),
+            grid=grid,
+            tiles=grid,
             launch=launch,
-            parameter_tiles=tuple((name, own.run.size) for name in context.scop.parameters),
+            parameter_tiles=tuple((name, run.size) for name in context.scop.parameters),
             most_blocks=None,
-            notes=(self._note(),),
+            notes=tuple(map(self._note, run.parts)),
             index=self._index,
         )
 
-    def _note(self) -> str:
-        run, block = self._own.run, self._block
+    def _note(self, part: ClassPart) -> str:
         where = "one block"
-        if run.wide is not None:
-            where = f"blocks of {amount(block.width, 'point')} of {run.wide}"
-        return f"class of tiles: {run.size} steps of {self._step} in {where}"
+        if part.wide is not None:
+            where = f"blocks of {amount(self._block.width, 'point')} of {part.wide}"
+        return f"class of tiles: {part.size} steps in {where}"
 
     def _piece(self) -> Piece:
         """Return the pieces as one that is launched for each block of steps."""
-        first, own = self._own.pieces[0], self._own
-        host = first.host[:_STEP]
-        placed = []
-        for one in own.pieces:
-            statement = one.statements[0]
+        pieces = [piece for one in self._own.parts for piece in one.pieces]
+        host, placed = pieces[0].host[:_STEP], list[isl.Set]()
+        for one in pieces:
+            (statement,) = one.statements
             functions = [function_on(loop.member.function, statement.domain) for loop in host]
-            here = one.instances(statement)
-            placed.append(bound_domain(here, functions, their_names(host)))
-        statements = own.statements
-        return replace(first, host=host, band=(), statements=statements, placed=tuple(placed))
+            placed.append(bound_domain(one.instances(statement), functions, their_names(host)))
+        statements = tuple(one.statements[0] for one in pieces)
+        return replace(pieces[0], host=host, band=(), statements=statements, placed=tuple(placed))
 
     def _arguments(self, nodes: Nodes) -> tuple[Argument, ...]:
         names, buffers = names_of(nodes), buffers_of(nodes)
-        written = {one.write.array for one in self._own.statements}
-        integers = (*self._context.parameters, self._host)
+        written = {s.write.array for one in self._own.parts for s in one.statements}
+        integers = (*self._context.parameters, self._own.parts[0].pieces[0].host_names[0])
         return (
             *(Argument(name=name) for name in integers if name in names),
             *(
@@ -557,20 +553,103 @@ class ClassBuilder:
             ),
         )
 
+
+class _PartBuilder:
+    """Builds what blocks of a part do. Names are those of the kernel."""
+
+    def __init__(
+        self, own: Part, block: ClassBlock, context: KernelContext, thread: str, index: Indices
+    ) -> None:
+        self._own, self._block, self._context = own, block, context
+        self._thread, self._index = Name(thread), index
+        self._host, self._step = own.pieces[0].host_names
+        names = self._names = context.names
+        self._lane, self._first, self._turn = map(names.fresh, ("lane", "first", "turn"))
+        self._point = names.fresh(own.plan.wide or "point")
+        self._locals = tuple(
+            tuple(
+                self._point if at == wide else names.inner().fresh(name)
+                for at, name in enumerate(one.loops)
+                if at > _STEP
+            )
+            for one, wide in zip(own.statements, own.wide, strict=True)
+        )
+        self.buffers = tuple(map(self._buffer, own.plan.tiles))
+        self._kept = {
+            at: Buffer.of(
+                "register", names.fresh(f"{buffer.name}_r"), buffer.element_type, *tile.kept
+            )
+            for at, (tile, buffer) in enumerate(zip(own.plan.tiles, self.buffers, strict=True))
+            if tile.along is not None
+        }
+
+    def _buffer(self, tile: ClassTile) -> Buffer:
+        array = self._context.arrays[tile.array]
+        extents = tuple(Constant(int(one)) for one in sizes(tile.extents, self._block.width))
+        return Buffer(
+            name=self._names.fresh(array.name),
+            space="shared",
+            element_type=array.array.element_type,
+            layout=Extents(extents, padding=padding(tile)),
+        )
+
+    @property
+    def launch(self) -> isl.Set:
+        """The blocks of steps that have any."""
+        every = (without_parameters(one, [self._step]) for one in self._steps_of())
+        return coalesced(union_of(every))
+
+    def blocks(self, launch: isl.Set) -> IntExpr:
+        """Return how many blocks share the longest of the loops that they do."""
+        if self._own.plan.wide is None:
+            return Constant(1)
+        reached = renamed_parameter(self._points(), self._point, self._first)
+        last = parameter_bound(reached, self._first, upper=True).coalesce()
+        width = int(self._block.width)
+        return self._index(value_of(last, launch) + width) // width
+
+    def body(self, launch: isl.Set, block: IntExpr) -> Iterator[Node]:
+        """Yield what a block does, by its number."""
+        width, thread = int(self._block.width), self._thread
+        if self._own.plan.wide is not None:
+            yield Let(name=self._first, value=self._index(block * width))
+        yield from self._copies(load=True)
+        declared = tuple(Declare(buffer=one) for one in self._kept.values())
+        loaded, stored = (
+            tuple(self._registers(at, load=load) for at in self._kept) for load in (True, False)
+        )
+        if self._own.plan.wide is None:  # all warps compute the same
+            yield Let(name=self._lane, value=thread % CUDA.lanes, narrow=True)
+            yield from declared
+            yield Scope(body=(*loaded, *self._whole_or_not(launch)), apart="steps")
+            tests: list[IntExpr] = [thread < CUDA.lanes] * (self._block.threads > CUDA.lanes)
+            yield Scope(body=_if(tests, stored), apart="kept")
+        else:
+            yield Let(name=self._lane, value=thread, narrow=True)
+            yield Let(name=self._point, value=Name(self._first) + Name(self._lane))
+            within = f"0 <= {self._first} <= {self._point} < {self._first} + {width}"
+            names = [self._first, self._point]
+            known = launch.intersect(parameters_set(launch.get_ctx(), names, within))
+            points = self._points()
+            tests = [thread < width] * (self._block.threads > width)
+            tests += self._tests(points, known)
+            steps = self._whole_or_not(known.intersect(points))
+            yield Scope(body=_if(tests, (*declared, *loaded, *steps, *stored)), apart="steps")
+        yield from self._copies(load=False)
+
     # copies ---------------------------------------------------------------------------------
 
     def _copies(self, *, load: bool) -> Iterator[Node]:
         """Yield what fills tiles, or stores them: what is in their arrays of them."""
         ahead = False
-        for at, tile in enumerate(self._own.tiles):
-            own, array = self._own.run.tiles[at], self._context.arrays[tile.array]
-            if not load and own.along is None:
+        for at, tile in enumerate(self._own.plan.tiles):
+            if not load and tile.along is None:
                 continue
-            extents = [int(one) for one in sizes(own.extents, self._block.width)]
-            number = self._names.fresh("e")
+            array, number = self._context.arrays[tile.array], self._names.fresh("e")
+            extents = [int(one) for one in sizes(tile.extents, self._block.width)]
             places = unravelled(Name(number), extents)
             there = tuple(map(total, self._begins(at), places))
-            inside, outside = self._buffers[at].at(*places), array.element(there)
+            inside, outside = self.buffers[at].at(*places), array.element(there)
             within = [
                 self._index(place) < self._index(extent)
                 for place, extent in zip(there, array.shape, strict=True)
@@ -578,11 +657,11 @@ class ClassBuilder:
             copy = Copy(target=outside, source=inside, condition=_all(within))
             if load:
                 copy = replace(copy, target=inside, source=outside, clears=True)
-                if self._context.copies_ahead and is_asynchronous(own.element_bytes):
+                if self._context.copies_ahead and is_asynchronous(tile.element_bytes):
                     ahead, copy = True, replace(copy, ahead=True, kind=BY_CP_ASYNC)
             threads, count = int(self._block.threads), prod(extents)
             loop = counted(number, count, (copy,), min(COPIED_IN_TURNS, -(-count // threads)))
-            loop = replace(loop, lower=Name(self._thread), step=Constant(threads))
+            loop = replace(loop, lower=self._thread, step=Constant(threads))
             yield Scope(body=(loop,), apart=f"{'load' if load else 'store'} {at}")
         if ahead:
             yield from (Commit(), Wait(pending=0))
@@ -592,26 +671,20 @@ class ClassBuilder:
         found = []
         for side in self._own.tiles[at].sides:
             first = side.factor * Name(self._host) + side.least
-            found.append(first + Name(self._origin) if side.length is None else first)
+            found.append(first + Name(self._first) if side.length is None else first)
         return tuple(found)
 
-    def _to_registers(self, at: int, *, load: bool) -> Node:
+    def _registers(self, at: int, *, load: bool) -> Node:
         """Return what a thread reads of a tile into its registers, or writes from them."""
-        run, kept, names = self._own.run, self._kept[at], self._names.inner()
-        tile = run.tiles[at]
-        assert tile.along is not None
+        tile, kept, names = self._own.plan.tiles[at], self._kept[at], self._names.inner()
         counters = [names.fresh("place") for _ in kept.layout.extents]
-        places: list[IntExpr] = [*map(Name, counters)]
-        turn = places.pop() if run.points(tile) > 1 else Constant(0)
+        *others, turn = map(Name, counters)
         where = Name(self._lane) + CUDA.lanes * turn
-        own = self._buffers[at].at(*places[: tile.along], where, *places[tile.along :])
-        ends = kept.at(*map(Name, counters)), own
+        own = self.buffers[at].at(*others[: tile.along], where, *others[tile.along :])
+        ends = kept.at(*others, turn), own
         target, source = ends if load else ends[::-1]
-        copy: Node = Copy(target=target, source=source)
-        extent = tile.extents[tile.along]
-        if extent is not None and extent % CUDA.lanes:
-            copy = If(conditions=(where < extent,), body=(copy,))
-        return over_places(kept, counters, copy)
+        tests = [where < tile.places] if tile.places % CUDA.lanes else []
+        return over_places(kept, counters, *_if(tests, (Copy(target=target, source=source),)))
 
     # steps ----------------------------------------------------------------------------------
 
@@ -621,71 +694,47 @@ class ClassBuilder:
         names = (self._host, self._step, *self._locals[number])
         return dims_as_parameters(piece.instances(statement), names)
 
-    def _steps(self, launch: isl.Set) -> Iterator[Node]:
-        """Yield all steps of a block, by what a thread has in registers."""
-        thread, threads = Name(self._thread), self._block.threads
-        declared = tuple(Declare(buffer=one) for one in self._kept.values())
-        loaded = tuple(self._to_registers(at, load=True) for at in self._kept)
-        stored: Nodes = tuple(self._to_registers(at, load=False) for at in self._kept)
-        if self._own.run.wide is None:  # all warps compute the same
-            yield Let(name=self._lane, value=thread % CUDA.lanes, narrow=True)
-            yield from declared
-            yield Scope(body=(*loaded, *self._whole_or_not(launch)), apart="steps")
-            if threads > CUDA.lanes:
-                stored = (If(conditions=(thread < CUDA.lanes,), body=stored),)
-            yield Scope(body=stored, apart="kept")
-            return
-        first, point, width = self._origin, self._point, int(self._block.width)
-        within = f"0 <= {first} <= {point} < {first} + {width}"
-        known = launch.intersect(parameters_set(launch.get_ctx(), [first, point], within))
-        points = coalesced(union_of(map(self._of_points, range(len(self._locals)))))
-        tests = [thread < width] * (width < threads) + self._test(condition_of(points, known))
-        nodes = (*declared, *loaded, *self._whole_or_not(known.intersect(points)), *stored)
-        yield Let(name=self._lane, value=thread, narrow=True)
-        yield Let(name=point, value=Name(first) + Name(self._lane))
-        yield Scope(
-            body=(If(conditions=tuple(tests), body=nodes),) if tests else nodes, apart="steps"
-        )
+    def _steps_of(self) -> list[isl.Set]:
+        """Return the steps in which statements run."""
+        every = enumerate(self._locals)
+        return [without_parameters(self._placed(at), names) for at, names in every]
 
-    def _of_points(self, number: int) -> isl.Set:
-        """Return the points of the shared loop that a statement has in any step."""
-        others = [one for one in self._locals[number] if one != self._point]
-        return without_parameters(self._placed(number), [self._step, *others])
+    def _points(self) -> isl.Set:
+        """Return the points of the shared loop that have any steps."""
+        return coalesced(
+            union_of(
+                without_parameters(self._placed(at), [self._step, *{*names} - {self._point}])
+                for at, names in enumerate(self._locals)
+            )
+        )
 
     def _whole_or_not(self, known: isl.Set) -> Nodes:
         """Return steps without tests where tiles are whole, and else with them."""
         missing = isl.Set.empty(known.get_space())
         for number, names in enumerate(self._locals):
-            counters = [self._step, *(one for one in names if one != self._point)]
+            counters = (self._step, *(one for one in names if one != self._point))
             here = without_parameters(self._placed(number), [self._point])
-            free = without_parameters(here, [*{*parameter_names(here)} - {*counters}])
-            missing = missing.union(without_parameters(free.subtract(here), counters))
-        whole = coalesced(known.subtract(missing))
-        rest = coalesced(known.intersect(missing))
+            gaps = _of(here, counters).subtract(here)
+            missing = missing.union(without_parameters(gaps, counters))
+        whole, rest = known.subtract(missing), coalesced(known.intersect(missing))
         if whole.is_empty() or rest.is_empty():
-            return tuple(self._all_steps(known))
-        test = tuple(self._test(condition_of(whole, known)))
-        return (If(conditions=test, body=self._all_steps(whole), orelse=self._all_steps(rest)),)
+            return self._all_steps(known)
+        tests = tuple(self._tests(coalesced(whole), known))
+        return (If(conditions=tests, body=self._all_steps(whole), orelse=self._all_steps(rest)),)
 
     def _all_steps(self, known: isl.Set) -> Nodes:
-        here = coalesced(
-            union_of(
-                without_parameters(self._placed(at), names) for at, names in enumerate(self._locals)
-            )
-        )
-        return self._unrolled((), (self._step,), here, known, self._phases)
+        here = coalesced(union_of(self._steps_of()))
+        return self._unrolled((), (self._step,), here, coalesced(known), self._phases)
 
     def _phases(self, known: isl.Set) -> Iterator[Node]:
         """Yield what a step does."""
-        for number, phase in enumerate(self._own.run.phases):
+        for number, phase in enumerate(self._own.plan.phases):
             names = self._locals[number]
-            own = [] if phase.own is None else [names[phase.own]]
-            others = tuple(one for one in names if one not in own)
-            here = coalesced(without_parameters(self._placed(number), own))
-            nodes = self._unrolled(
-                (self._step,), others, here, known, partial(self._compute, number)
-            )
-            yield Scope(body=nodes)
+            own = None if phase.own is None else names[phase.own]
+            others = tuple(one for one in names if one != own)
+            here = coalesced(without_parameters(self._placed(number), [own] if own else []))
+            body = partial(self._compute, number, own)
+            yield Scope(body=self._unrolled((self._step,), others, here, known, body))
 
     def _unrolled(
         self,
@@ -699,118 +748,100 @@ class ClassBuilder:
 
         It is where values are ``here``, given what is ``known``.
         """
+        if known.is_disjoint(here):
+            return ()
         if not names:
-            inside = known.intersect(here)
-            return () if inside.is_empty() else self._where(here, known, tuple(body(inside)))
+            return _if(self._tests(here, known), tuple(body(known.intersect(here))))
         name, *rest = names
         values = coalesced(without_parameters(here, rest))
-        free = without_parameters(values, [*{*parameter_names(values)} - {*around, name}])
+        free = _of(values, (*around, name))
         first, last = (parameter_bound(free, name, upper=up).coalesce() for up in (False, True))
         inside = known.intersect(parameter_at_least(name, first))
         inside = coalesced(inside.intersect(parameter_at_most(name, last)))
         some = coalesced(inside.intersect(values))
-        if some.is_empty():
-            return ()
         nodes = self._unrolled((*around, name), tuple(rest), here, some, body)
-        return (
-            For(
-                counter=name,
-                lower=value_of(first, known),
-                condition=strict(Name(name) <= value_of(last, known)),
-                step=Constant(1),
-                body=self._where(values, inside, nodes),
-                unroll="whole",
-                narrow=True,
-            ),
+        loop = counted(
+            name,
+            value_of(last, known) + 1,
+            _if(self._tests(values, inside), nodes),
         )
+        return (replace(loop, lower=value_of(first, known)),)
 
-    def _where(self, here: isl.Set, known: isl.Set, nodes: Nodes) -> Nodes:
-        test = self._test(condition_of(here, known))
-        return (If(conditions=tuple(test), body=nodes),) if test and nodes else nodes
-
-    def _test(self, condition: IntExpr) -> list[IntExpr]:
+    def _tests(self, here: isl.Set, known: isl.Set) -> list[IntExpr]:
+        """Return what is left to test of whether values are ``here``."""
+        condition = condition_of(here, known)
         return [] if condition == TRUE else [self._index(strict(condition))]
 
-    def _compute(self, number: int, known: isl.Set) -> Iterator[Node]:
+    def _compute(self, number: int, own: str | None, known: isl.Set) -> Iterator[Node]:
         """Yield what lanes pass of what is read, and what computes it at a thread's points."""
-        statement, phase = self._own.statements[number], self._own.run.phases[number]
-        names = self._locals[number]
-        env = dict(zip(statement.loops, map(Name, (self._host, self._step, *names)), strict=True))
-        reads, where, points = list[Element](), Constant(0), 1
+        statement, phase = self._own.statements[number], self._own.plan.phases[number]
+        counters = (self._host, self._step, *self._locals[number])
+        env: Environment = dict(zip(statement.loops, map(Name, counters), strict=True))
+        reads, wheres = list[Element](), list[IntExpr]()
         for place, access in enumerate(statement.accesses):
-            element, there, several = self._element(statement, place, access, env)
-            if place == 0:
-                where, points = there, several
-            turn = Name(self._turn) if phase.own is not None else there // CUDA.lanes
+            element, where = self._element(statement, place, access, env)
             if place in phase.passed:
-                turn = there // CUDA.lanes
-            if several > 1:
-                element = element.buffer.at(*element.subscripts, turn)
-            if place in phase.passed:
-                source = there % CUDA.lanes if several > 1 else there
-                kind, name = element.buffer.element_type, self._names.inner().fresh("passed")
-                passed = Buffer.of("register", self._names.fresh(f"{access.array}_passed"), kind)
-                yield Declare(buffer=passed)
+                kind, name = element.buffer.element_type, self._names.fresh("passed")
+                passed = Buffer.of("register", name, kind).at()
+                yield Declare(buffer=passed.buffer)
+                there = element.buffer.at(*element.subscripts[:-1], where // CUDA.lanes)
                 yield Intrinsic(
                     instruction=FROM_LANE,
-                    operands=(("target", (passed.at(),)), ("value", (element,))),
-                    immediates=(("source", source),),
+                    operands=(("target", (passed,)), ("value", (there,))),
+                    immediates=(("source", where % CUDA.lanes),),
                 )
-                element = passed.at()
+                element = passed
             reads.append(element)
-        compute = Compute(
-            statement=statement,
-            target=reads[0],
-            reads=tuple(reads),
-            integers=tuple(
-                self._index(affine_text(one.value, env)) for one in affine_values(statement.value)
+            wheres.append(where)
+        nodes: Nodes = (
+            Source(line=statement.span.line, text=statement.text, file=statement.written_in),
+            Compute(
+                statement=statement,
+                target=reads[0],
+                reads=tuple(reads),
+                integers=tuple(
+                    self._index(affine_text(one.value, env))
+                    for one in affine_values(statement.value)
+                ),
+                types={name: one.array.element_type for name, one in self._context.arrays.items()},
             ),
-            types={name: one.array.element_type for name, one in self._context.arrays.items()},
         )
-        source = Source(line=statement.span.line, text=statement.text, file=statement.written_in)
-        nodes: Nodes = (source, compute)
-        if phase.own is None:
-            at = where % CUDA.lanes if points > 1 else where
-            yield If(conditions=(equals(Name(self._lane), at),), body=nodes)
-            return
-        name = names[phase.own]
-        if name != self._point:
-            places = parameters_set(known.get_ctx(), [name], f"0 <= {name} < {CUDA.lanes * points}")
-            known = coalesced(known.intersect(places))
-            value = Name(self._lane) + CUDA.lanes * (
-                Name(self._turn) if points > 1 else Constant(0)
-            )
-            here = Let(name=name, value=value)
-            nodes = (here, *self._where(self._placed(number), known, nodes))
-            yield counted(self._turn, points, nodes) if points > 1 else Scope(body=nodes)
-            return
-        yield from self._where(self._placed(number), known, nodes)
+        *_, points = reads[0].buffer.layout.extents
+        value = Name(self._lane) + CUDA.lanes * Name(self._turn)
+        if own is None:
+            nodes = (If(conditions=(equals(value, wheres[0]),), body=nodes),)
+        else:
+            if own != self._point:
+                least = parameters_set(known.get_ctx(), [own], f"{own} >= 0")
+                known = known.intersect(least)
+            nodes = _if(self._tests(self._placed(number), known), nodes)
+            if own != self._point:
+                nodes = (Let(name=own, value=value), *nodes)
+        yield counted(self._turn, points, nodes)
 
     def _element(
         self, statement: Statement, place: int, access: Access, env: Environment
-    ) -> tuple[Element, IntExpr, int]:
-        """Return an element, at which place along a dimension, and how many a thread has of them.
-
-        Of one that no thread has to itself these are 0 and 1.
-        """
+    ) -> tuple[Element, IntExpr]:
+        """Return an element, and its place along the dimension of which threads have registers."""
         at = self._own.at.get((statement.name, place))
         if at is None:
-            return self._context.arrays[access.array].element(()), Constant(0), 1
-        tile, functions = self._own.run.tiles[at], output_affs(access.relation)
+            return self._context.arrays[access.array].element(()), Constant(0)
+        functions, along = output_affs(access.relation), self._own.plan.tiles[at].along
         pairs = zip((affine_text(one, env) for one in functions), self._begins(at), strict=True)
         places = [as_sum(function - first) for function, first in pairs]
-        if tile.along is None:
-            return self._buffers[at].at(*places), Constant(0), 1
-        where = places.pop(tile.along)
-        return self._kept[at].at(*places), where, self._own.run.points(tile)
+        if along is None:
+            return self.buffers[at].at(*places), Constant(0)
+        where = places.pop(along)
+        return self._kept[at].at(*places, Name(self._turn)), where
 
-    def _blocks(self, launch: isl.Set) -> IntExpr:
-        """Return how many blocks share the longest of the loops that they do."""
-        points = map(self._of_points, range(len(self._locals)))
-        reached = [renamed_parameter(one, self._point, self._origin) for one in points]
-        last = parameter_bound(coalesced(union_of(reached)), self._origin, upper=True).coalesce()
-        width = int(self._block.width)
-        return self._index(value_of(last, launch) + width) // width
+
+def _of(points: isl.Set, names: Names) -> isl.Set:
+    """Return the values of some parameters, whatever others are."""
+    return coalesced(without_parameters(points, [*{*parameter_names(points)} - {*names}]))
+
+
+def _if(tests: Sequence[IntExpr], nodes: Nodes) -> Nodes:
+    return (If(conditions=tuple(tests), body=nodes),) if tests and nodes else nodes
 
 
 def _all(conditions: Sequence[IntExpr]) -> IntExpr:

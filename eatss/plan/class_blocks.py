@@ -38,65 +38,61 @@ class ClassTile:
     along: int | None
 
     @property
-    def others(self) -> Numbers:
-        """The extents of what a thread has at a place."""
-        found = (one for at, one in enumerate(self.extents) if at != self.along)
-        return tuple(one for one in found if one is not None)
+    def places(self) -> int:
+        """The places along the dimension of which threads have registers; 0 of the shared loop."""
+        return 0 if self.along is None else self.extents[self.along] or 0
+
+    @property
+    def kept(self) -> Numbers:
+        """The extents of what a thread has: the other dimensions, and its places."""
+        others = (one for at, one in enumerate(self.extents) if at != self.along)
+        return (*(one or 1 for one in others), max(1, ceil(self.places / CUDA.lanes)))
 
 
 @frozen
 class ClassPhase:
     """What a step does in one go: a statement, by its kernel, over loops.
 
-    Threads have the points of the ``own`` loop; one alone has that of a phase without. So many
-    reads are ``passed`` by other lanes.
+    Threads have the points of the ``own`` loop; one alone has that of a phase without. Of accesses,
+    by number, some are ``passed`` by other lanes.
     """
 
     kernel: str
     loops: Extents
     own: int | None
-    passed: int
+    passed: Numbers
 
     @property
-    def turns(self) -> int:
-        """Points of the other loops."""
-        return prod(one for at, one in enumerate(self.loops) if at != self.own and one)
+    def others(self) -> Numbers:
+        """The points along the loops that each thread goes through."""
+        return tuple(one for at, one in enumerate(self.loops) if at != self.own and one)
 
 
 @frozen
-class ClassRun:
-    """Kernels that are one launch a block of ``size`` steps, whose blocks share loop ``wide``."""
+class ClassPart:
+    """Steps of a block, ``size`` of them, whose blocks share loop ``wide``."""
 
-    kernels: Names
     size: int
     wide: str | None
     tiles: tuple[ClassTile, ...]
     phases: tuple[ClassPhase, ...]
 
-    def points(self, tile: ClassTile) -> int:
-        """Return the places that a thread has along a dimension."""
-        extent = None if tile.along is None else tile.extents[tile.along]
-        return 1 if extent is None else ceil(extent / CUDA.lanes)
+    @property
+    def points(self) -> int:
+        """The most points that a thread has."""
+        return max(one.kept[-1] for one in self.tiles)
 
     @property
     def words(self) -> int:
         """32-bit registers that elements take."""
-        return sum(
-            prod(one.others) * self.points(one) * ceil(one.element_bytes / 4)
-            for one in self.tiles
-            if one.along is not None
-        )
-
-    @property
-    def instances(self) -> int:
-        """How often a statement is in the text when all loops are unrolled, at most."""
-        points = max((self.points(one) for one in self.tiles), default=1)
-        return self.size * points * sum(one.turns for one in self.phases)
+        own = [one for one in self.tiles if one.along is not None]
+        return sum(prod(one.kept) * ceil(one.element_bytes / 4) for one in own)
 
     @property
     def is_short(self) -> bool:
         """Whether registers have room, and caches of instructions."""
-        return self.words <= _MOST_WORDS and self.instances <= _MOST_INSTANCES
+        often = sum(prod(one.others) for one in self.phases) * self.size * self.points
+        return self.words <= _MOST_WORDS and often <= _MOST_INSTANCES
 
 
 _MOST_WORDS = 160
@@ -104,6 +100,28 @@ _MOST_WORDS = 160
 
 _MOST_INSTANCES = 5000
 """Statements in a text whose loops are unrolled."""
+
+
+@frozen
+class ClassRun:
+    """Kernels that are one launch a block of steps: each part has blocks of its own."""
+
+    kernels: Names
+    parts: tuple[ClassPart, ...]
+
+    @property
+    def size(self) -> int:
+        """Steps of a block."""
+        return self.parts[0].size
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether blocks share a loop."""
+        return any(one.wide is not None for one in self.parts)
+
+    def lanes(self, block: ClassBlock) -> Number:
+        """Return the threads that have points."""
+        return block.width if self.is_wide else CUDA.lanes
 
 
 def sizes(extents: Extents, width: Number) -> tuple[Number, ...]:
@@ -119,7 +137,7 @@ def padding(tile: ClassTile) -> int:
 def shared_bytes(run: ClassRun, block: ClassBlock) -> Number:
     """Return the bytes of shared memory of a block."""
     each: list[Number] = []
-    for tile in run.tiles:
+    for tile in (tile for part in run.parts for tile in part.tiles):
         *rows, row = sizes(tile.extents, block.width)
         each.append(in_shared(prod(rows) * (row + padding(tile)) * tile.element_bytes))
     return sum(each)
