@@ -203,26 +203,12 @@ def classes_of(
         known = [one for one in (piece.facts_in(facts) for piece in own) if one is not None]
         is_class = len(host) == _STEP + 1 and len(known) == len(own)
         part = _part(scheduled, own, known) if is_class else None
-        if parts and (part is None or not _beside(scheduled, parts[-1], part)):
+        if parts and (part is None or not _are_beside((*parts, part))):
             yield Class(tuple(parts))
             parts = []
         parts += [part] if part is not None else []
     if parts:
         yield Class(tuple(parts))
-
-
-def _beside(scheduled: ScheduledScop, one: Part, other: Part) -> bool:
-    """Tell whether blocks of two parts may be one launch: the same ones of steps, none needed."""
-    here, there = (
-        union_of([s.domain.to_union_set() for s in own.statements]) for own in (one, other)
-    )
-    needed = equal_leading_dims(scheduled.dependences.memory_based, 1)
-    ties = needed.intersect_domain(here).intersect_range(there)
-    blocks = [
-        union_of(leading_dims(s.domain, 1).reset_tuple_id() for s in own.statements)
-        for own in (one, other)
-    ]
-    return bool(ties.is_empty() and blocks[0].is_equal(blocks[1]))
 
 
 def class_of(
@@ -270,9 +256,6 @@ def _part(
             if place is None:
                 return None
             at[statement.name, number] = place
-    written = {at[one.name, 0] for one in statements}
-    if not _are_apart(tiles, written, scop.isl_context):
-        return None
     kept = _kept(statements, tiles, at, shared=wide[0] is not None)
     if kept is None:
         return None
@@ -303,8 +286,8 @@ def _part(
             )
         ),
     )
-    kernels = their_names(facts)
-    return Part(pieces, kernels, plan, wide, tuple(tiles), at) if plan.is_short else None
+    part = Part(pieces, their_names(facts), plan, wide, tuple(tiles), at)
+    return part if plan.is_short and _are_beside((part,)) else None
 
 
 @fixed
@@ -440,13 +423,19 @@ def _joined(tiles: list[_Tile], tile: _Tile) -> int | None:
     return len(tiles) - 1
 
 
-def _are_apart(tiles: Sequence[_Tile], written: set[int], context: isl.Context) -> bool:
-    """Tell whether no block writes an element that is in another tile, too."""
-    return all(
+def _are_beside(parts: Sequence[Part]) -> bool:
+    """Tell whether parts run in the same blocks of steps, and no block writes what others have."""
+    tiles = [pair for one in parts for pair in zip(one.tiles, one.plan.tiles, strict=True)]
+    blocks = [
+        union_of(leading_dims(one.domain, 1).reset_tuple_id() for one in part.statements)
+        for part in parts
+    ]
+    context = blocks[0].get_ctx()
+    return all(blocks[0].is_equal(one) for one in blocks) and all(
         one.array != other.array
-        or not {at, its} & written
+        or (own.along is None and its.along is None)
         or one.elements(context).is_disjoint(other.elements(context))
-        for (at, one), (its, other) in combinations(enumerate(tiles), 2)
+        for (one, own), (other, its) in combinations(tiles, 2)
     )
 
 

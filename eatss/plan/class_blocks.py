@@ -95,7 +95,7 @@ class ClassPart:
         return self.words <= _MOST_WORDS and often <= _MOST_INSTANCES
 
 
-_MOST_WORDS = 160
+_MOST_WORDS = 200
 """Of 255 registers of a thread, those that elements may take."""
 
 _MOST_INSTANCES = 5000
