@@ -23,6 +23,7 @@ from dataclasses import replace
 from functools import partial, reduce
 from itertools import accumulate, combinations, groupby, product
 from math import prod
+from typing import TypeAlias
 
 import islpy as isl
 
@@ -76,6 +77,7 @@ from eatss.plan.class_blocks import (
     ClassPhase,
     ClassRun,
     ClassTile,
+    Side,
     padding,
     sizes,
 )
@@ -113,59 +115,11 @@ _STEP = 1
 
 
 @fixed
-class _Side:
-    """Where a tile begins along a dimension: at ``block * factor + least``.
-
-    It is ``length`` long, as wide as a block where that is ``None``: so far blocks are apart.
-    """
-
-    factor: int
-    least: int
-    length: int | None
-
-    def with_(self, other: _Side) -> _Side | None:
-        """Return a side that both are in, ``None`` where they are not a fixed way apart."""
-        if self == other:
-            return self
-        if self.factor != other.factor or self.length is None or other.length is None:
-            return None
-        least = min(self.least, other.least)
-        end = max(self.least + self.length, other.least + other.length)
-        return replace(self, least=least, length=end - least)
-
-
-@fixed
-class _Tile:
-    """A part of an array that a block has in shared memory."""
-
-    array: str
-    sides: tuple[_Side, ...]
-
-    def elements(self, context: isl.Context) -> isl.Set:
-        """Return the elements that all blocks have, by the number of the block of steps."""
-        dims = [f"x{at}" for at in range(len(self.sides))]
-        within = ["block >= 0"]
-        for dim, one in zip(dims, self.sides, strict=True):
-            first = f"{one.factor} block + {one.least}"
-            within.append(f"{dim} >= {first}")
-            if one.length is not None:
-                within.append(f"{dim} < {first} + {one.length}")
-        text = f"[block] -> {{ [{', '.join(dims)}] : {' and '.join(within)} }}"
-        return isl.Set.read_from_str(context, text)
-
-
-@fixed
 class Part:
-    """Pieces of one statement each whose steps a block takes.
-
-    ``wide`` numbers the loop that blocks share, of each; ``at`` has the tiles of accesses.
-    """
+    """Pieces of one statement each whose steps a block takes; ``at`` has the tiles of accesses."""
 
     pieces: tuple[Piece, ...]
-    kernels: Names
     plan: ClassPart
-    wide: tuple[int | None, ...]
-    tiles: tuple[_Tile, ...]
     at: Mapping[Place, int]
 
     @property
@@ -174,17 +128,13 @@ class Part:
         return tuple(one.statements[0] for one in self.pieces)
 
 
-@fixed
-class Class:
-    """Parts that are one launch a block of steps, in blocks of their own."""
+Class: TypeAlias = tuple[Part, ...]
+"""Parts that are one launch a block of steps, in blocks of their own."""
 
-    parts: tuple[Part, ...]
 
-    @property
-    def run(self) -> ClassRun:
-        """What is planned of them."""
-        kernels = tuple(name for one in self.parts for name in one.kernels)
-        return ClassRun(kernels=kernels, parts=tuple(one.plan for one in self.parts))
+def run_of(own: Class) -> ClassRun:
+    """Return what is planned of a class."""
+    return ClassRun(parts=tuple(one.plan for one in own))
 
 
 def classes_of(
@@ -204,11 +154,11 @@ def classes_of(
         is_class = len(host) == _STEP + 1 and len(known) == len(own)
         part = _part(scheduled, own, known) if is_class else None
         if parts and (part is None or not _are_beside((*parts, part))):
-            yield Class(tuple(parts))
+            yield tuple(parts)
             parts = []
         parts += [part] if part is not None else []
     if parts:
-        yield Class(tuple(parts))
+        yield tuple(parts)
 
 
 def class_of(
@@ -223,7 +173,7 @@ def class_of(
         InputError: ``EATSS-K011``, there is none.
     """
     for one in classes_of(scheduled, pieces, facts):
-        if one.run.kernels == block.kernels:
+        if run_of(one).kernels == block.kernels:
             return one
     raise input_error(
         "EATSS-K011",
@@ -246,32 +196,27 @@ def _part(
         return None
     if not _stay(scheduled, statements, wide):
         return None
-    tiles, at = list[_Tile](), dict[Place, int]()
+    tiles, at = list[ClassTile](), dict[Place, int]()
     for statement, loop in zip(statements, wide, strict=True):
         for number, access in enumerate(statement.accesses):
-            if not (access.is_write or scop.array(access.array).n_dims):
+            array = scop.array(access.array)
+            if not (access.is_write or array.n_dims):
                 continue  # a scalar that is read comes by value
-            tile = _tile(statement, access, loop, size)
-            place = None if tile is None or not tile.sides else _joined(tiles, tile)
-            if place is None:
+            sides = _sides(statement, access, loop, size)
+            if not sides:
                 return None
-            at[statement.name, number] = place
+            tile = ClassTile(
+                array=array.name, sides=sides, element_bytes=array.element_type.size_bytes
+            )
+            at[statement.name, number] = _joined(tiles, tile)
     kept = _kept(statements, tiles, at, shared=wide[0] is not None)
     if kept is None:
         return None
-    loop_names = [one.loops[loop] for one, loop in zip(statements, wide, strict=True) if loop]
+    along, phases = kept
     plan = ClassPart(
         size=size,
-        wide=loop_names[0] if loop_names else None,
-        tiles=tuple(
-            ClassTile(
-                array=tile.array,
-                extents=tuple(one.length for one in tile.sides),
-                element_bytes=scop.array(tile.array).element_type.size_bytes,
-                along=kept.along.get(place),
-            )
-            for place, tile in enumerate(tiles)
-        ),
+        wide=None if wide[0] is None else statements[0].loops[wide[0]],
+        tiles=tuple(replace(one, along=along.get(place)) for place, one in enumerate(tiles)),
         phases=tuple(
             ClassPhase(
                 kernel=fact.name,
@@ -282,28 +227,22 @@ def _part(
                 passed=passed,
             )
             for fact, one, shared, (own, passed) in zip(
-                facts, statements, wide, kept.phases, strict=True
+                facts, statements, wide, phases, strict=True
             )
         ),
     )
-    part = Part(pieces, their_names(facts), plan, wide, tuple(tiles), at)
+    part = Part(pieces, plan, at)
     return part if plan.is_short and _are_beside((part,)) else None
 
 
-@fixed
-class _Kept:
-    """Along which dimension threads have tiles, by number, and each statement's loop of them.
-
-    With that, which of its accesses other lanes pass.
-    """
-
-    along: Mapping[int, int]
-    phases: tuple[tuple[int | None, Numbers], ...]
+_Kept: TypeAlias = tuple[Mapping[int, int], Sequence[tuple[int | None, Numbers]]]
+"""Along which dimension threads have tiles, by number; each statement's loop whose points are
+theirs, and which of its accesses other lanes pass."""
 
 
 def _kept(
     statements: Sequence[Statement],
-    tiles: Sequence[_Tile],
+    tiles: Sequence[ClassTile],
     at: Mapping[Place, int],
     *,
     shared: bool,
@@ -314,19 +253,22 @@ def _kept(
     """
     places = sorted({at[one.name, 0] for one in statements})
     sides = [tiles[place].sides for place in places]
-    ways = []
+    ways = list[_Kept]()
     for dims in product(*(range(len(one)) for one in sides)):
         if all((own[dim].length is None) == shared for own, dim in zip(sides, dims, strict=True)):
             along = dict(zip(places, dims, strict=True))
             found = [_own(one, tiles, at, along) for one in statements]
             known = tuple(one for one in found if one is not None)
             if len(known) == len(found):
-                ways.append(_Kept(along, known))
-    return max(ways, key=lambda way: sum(own is not None for own, _ in way.phases), default=None)
+                ways.append((along, known))
+    return max(ways, key=lambda way: sum(own is not None for own, _ in way[1]), default=None)
 
 
 def _own(
-    statement: Statement, tiles: Sequence[_Tile], at: Mapping[Place, int], along: Mapping[int, int]
+    statement: Statement,
+    tiles: Sequence[ClassTile],
+    at: Mapping[Place, int],
+    along: Mapping[int, int],
 ) -> tuple[int | None, Numbers] | None:
     """Return the loop whose points threads have, and which accesses other lanes pass.
 
@@ -390,7 +332,9 @@ def _stay(
     return bool(needed.is_subset(needed.eq_at_multi_union_pw_aff(alone(point))))
 
 
-def _tile(statement: Statement, access: Access, wide: int | None, size: int) -> _Tile | None:
+def _sides(
+    statement: Statement, access: Access, wide: int | None, size: int
+) -> tuple[Side, ...] | None:
     """Return the part of an array that an access reaches in a block, ``None`` where it may not."""
     block, *_ = statement.loops
     sides = []
@@ -398,26 +342,24 @@ def _tile(statement: Statement, access: Access, wide: int | None, size: int) -> 
         form = affine_form(function)
         if form is None or form.parameters:
             return None
-        terms = dict(form.coefficients)
+        terms, least = dict(form.coefficients), form.constant
         factor = terms.pop(block, 0)
-        if len(terms) > 1 or any(one != 1 for one in terms.values()):
-            return None
-        least, length = form.constant, 1
-        if factor < 0 or least < 0:
+        if len(terms) > 1 or any(one != 1 for one in terms.values()) or factor < 0 or least < 0:
             return None
         moving = wide is not None and statement.loops[wide] in terms
-        sides.append(_Side(factor, least, None if moving else size if terms else length))
-    return _Tile(access.array, tuple(sides))
+        length = None if moving else size if terms else 1
+        sides.append(Side(factor=factor, least=least, length=length))
+    return tuple(sides)
 
 
-def _joined(tiles: list[_Tile], tile: _Tile) -> int | None:
+def _joined(tiles: list[ClassTile], tile: ClassTile) -> int:
     """Return the number of the tile that another one is in, which is added to them."""
     for at, one in enumerate(tiles):
         if one.array == tile.array:
-            sides = [mine.with_(its) for mine, its in zip(one.sides, tile.sides, strict=True)]
-            known = [side for side in sides if side is not None]
+            sides = [mine.joined(its) for mine, its in zip(one.sides, tile.sides, strict=True)]
+            known = tuple(side for side in sides if side is not None)
             if len(known) == len(sides):
-                tiles[at] = _Tile(one.array, tuple(known))
+                tiles[at] = replace(one, sides=known)
                 return at
     tiles.append(tile)
     return len(tiles) - 1
@@ -425,7 +367,7 @@ def _joined(tiles: list[_Tile], tile: _Tile) -> int | None:
 
 def _are_beside(parts: Sequence[Part]) -> bool:
     """Tell whether parts run in the same blocks of steps, and no block writes what others have."""
-    tiles = [pair for one in parts for pair in zip(one.tiles, one.plan.tiles, strict=True)]
+    tiles = [tile for one in parts for tile in one.plan.tiles]
     blocks = [
         union_of(leading_dims(one.domain, 1).reset_tuple_id() for one in part.statements)
         for part in parts
@@ -433,10 +375,23 @@ def _are_beside(parts: Sequence[Part]) -> bool:
     context = blocks[0].get_ctx()
     return all(blocks[0].is_equal(one) for one in blocks) and all(
         one.array != other.array
-        or (own.along is None and its.along is None)
-        or one.elements(context).is_disjoint(other.elements(context))
-        for (one, own), (other, its) in combinations(tiles, 2)
+        or (one.along is None and other.along is None)
+        or _elements(one, context).is_disjoint(_elements(other, context))
+        for one, other in combinations(tiles, 2)
     )
+
+
+def _elements(tile: ClassTile, context: isl.Context) -> isl.Set:
+    """Return the elements that all blocks have, by the number of the block of steps."""
+    dims = [f"x{at}" for at in range(len(tile.sides))]
+    within = ["block >= 0"]
+    for dim, one in zip(dims, tile.sides, strict=True):
+        first = f"{one.factor} block + {one.least}"
+        within.append(f"{dim} >= {first}")
+        if one.length is not None:
+            within.append(f"{dim} < {first} + {one.length}")
+    text = f"[block] -> {{ [{', '.join(dims)}] : {' and '.join(within)} }}"
+    return isl.Set.read_from_str(context, text)
 
 
 # -- the kernel --------------------------------------------------------------------------------
@@ -452,7 +407,7 @@ class ClassBuilder:
         self._thread = names.fresh("thread")
         self._parts = tuple(
             _PartBuilder(one, block, replace(context, names=names), self._thread, self._index)
-            for one in own.parts
+            for one in own
         )
 
     def build(self) -> BuiltKernel:
@@ -463,7 +418,7 @@ class ClassBuilder:
                 its threads are not what points need.
             InternalError: ``EATSS-K901``, it is not well formed, or threads may meet.
         """
-        context, block, run = self._context, self._block, self._own.run
+        context, block, run = self._context, self._block, run_of(self._own)
         if block.threads % CUDA.lanes or block.threads < run.lanes(block):
             raise input_error(
                 "EATSS-K011",
@@ -520,7 +475,7 @@ class ClassBuilder:
 
     def _piece(self) -> Piece:
         """Return the pieces as one that is launched for each block of steps."""
-        pieces = [piece for one in self._own.parts for piece in one.pieces]
+        pieces = [piece for one in self._own for piece in one.pieces]
         host, placed = pieces[0].host[:_STEP], list[isl.Set]()
         for one in pieces:
             (statement,) = one.statements
@@ -531,8 +486,8 @@ class ClassBuilder:
 
     def _arguments(self, nodes: Nodes) -> tuple[Argument, ...]:
         names, buffers = names_of(nodes), buffers_of(nodes)
-        written = {s.write.array for one in self._own.parts for s in one.statements}
-        integers = (*self._context.parameters, self._own.parts[0].pieces[0].host_names[0])
+        written = {s.write.array for one in self._own for s in one.statements}
+        integers = (*self._context.parameters, self._own[0].pieces[0].host_names[0])
         return (
             *(Argument(name=name) for name in integers if name in names),
             *(
@@ -557,11 +512,10 @@ class _PartBuilder:
         self._point = names.fresh(own.plan.wide or "point")
         self._locals = tuple(
             tuple(
-                self._point if at == wide else names.inner().fresh(name)
-                for at, name in enumerate(one.loops)
-                if at > _STEP
+                self._point if extent is None else names.inner().fresh(name)
+                for name, extent in zip(one.loops[_STEP + 1 :], phase.loops, strict=True)
             )
-            for one, wide in zip(own.statements, own.wide, strict=True)
+            for one, phase in zip(own.statements, own.plan.phases, strict=True)
         )
         self.buffers = tuple(map(self._buffer, own.plan.tiles))
         self._kept = {
@@ -585,14 +539,13 @@ class _PartBuilder:
     @property
     def launch(self) -> isl.Set:
         """The blocks of steps that have any."""
-        every = (without_parameters(one, [self._step]) for one in self._steps_of())
-        return coalesced(union_of(every))
+        return self._values(())
 
     def blocks(self, launch: isl.Set) -> IntExpr:
         """Return how many blocks share the longest of the loops that they do."""
         if self._own.plan.wide is None:
             return Constant(1)
-        reached = renamed_parameter(self._points(), self._point, self._first)
+        reached = renamed_parameter(self._values((self._point,)), self._point, self._first)
         last = parameter_bound(reached, self._first, upper=True).coalesce()
         width = int(self._block.width)
         return self._index(value_of(last, launch) + width) // width
@@ -619,7 +572,7 @@ class _PartBuilder:
             within = f"0 <= {self._first} <= {self._point} < {self._first} + {width}"
             names = [self._first, self._point]
             known = launch.intersect(parameters_set(launch.get_ctx(), names, within))
-            points = self._points()
+            points = self._values((self._point,))
             tests = [thread < width] * (self._block.threads > width)
             tests += self._tests(points, known)
             steps = self._whole_or_not(known.intersect(points))
@@ -658,7 +611,7 @@ class _PartBuilder:
     def _begins(self, at: int) -> IntExprs:
         """Return where a tile begins in its array."""
         found = []
-        for side in self._own.tiles[at].sides:
+        for side in self._own.plan.tiles[at].sides:
             first = side.factor * Name(self._host) + side.least
             found.append(first + Name(self._first) if side.length is None else first)
         return tuple(found)
@@ -683,18 +636,12 @@ class _PartBuilder:
         names = (self._host, self._step, *self._locals[number])
         return dims_as_parameters(piece.instances(statement), names)
 
-    def _steps_of(self) -> list[isl.Set]:
-        """Return the steps in which statements run."""
+    def _values(self, kept: Names) -> isl.Set:
+        """Return the values of some counters that any statement has."""
         every = enumerate(self._locals)
-        return [without_parameters(self._placed(at), names) for at, names in every]
-
-    def _points(self) -> isl.Set:
-        """Return the points of the shared loop that have any steps."""
+        others = ([one for one in (self._step, *names) if one not in kept] for _, names in every)
         return coalesced(
-            union_of(
-                without_parameters(self._placed(at), [self._step, *{*names} - {self._point}])
-                for at, names in enumerate(self._locals)
-            )
+            union_of(without_parameters(self._placed(at), own) for at, own in enumerate(others))
         )
 
     def _whole_or_not(self, known: isl.Set) -> Nodes:
@@ -712,8 +659,8 @@ class _PartBuilder:
         return (If(conditions=tests, body=self._all_steps(whole), orelse=self._all_steps(rest)),)
 
     def _all_steps(self, known: isl.Set) -> Nodes:
-        here = coalesced(union_of(self._steps_of()))
-        return self._unrolled((), (self._step,), here, coalesced(known), self._phases)
+        here, known = self._values((self._step,)), coalesced(known)
+        return self._unrolled((), (self._step,), here, known, self._phases)
 
     def _phases(self, known: isl.Set) -> Iterator[Node]:
         """Yield what a step does."""
@@ -852,5 +799,5 @@ def class_runs_for(
         scop = scheduled.scop
         with source_lines("on what code can be made"), bounded_work(scop):
             pieces = pieces_of(scheduled, NameTable((scop.function, *scop.parameters)))
-            found += [one.run for one in classes_of(scheduled, pieces, region.facts)]
+            found += map(run_of, classes_of(scheduled, pieces, region.facts))
     return tuple(found)

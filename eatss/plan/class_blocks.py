@@ -26,6 +26,28 @@ Extents = tuple[int | None, ...]
 
 
 @frozen
+class Side:
+    """Where a tile begins along a dimension: at ``block * factor + least``.
+
+    It is ``length`` long, as wide as a block where that is ``None``: so far blocks are apart.
+    """
+
+    factor: int
+    least: int
+    length: int | None
+
+    def joined(self, other: Side) -> Side | None:
+        """Return a side that both are in, ``None`` where they are not a fixed way apart."""
+        if self == other:
+            return self
+        if self.factor != other.factor or self.length is None or other.length is None:
+            return None
+        least = min(self.least, other.least)
+        end = max(self.least + self.length, other.least + other.length)
+        return Side(factor=self.factor, least=least, length=end - least)
+
+
+@frozen
 class ClassTile:
     """A part of an array that a block has in shared memory.
 
@@ -33,9 +55,14 @@ class ClassTile:
     """
 
     array: str
-    extents: Extents
+    sides: tuple[Side, ...]
     element_bytes: int
-    along: int | None
+    along: int | None = None
+
+    @property
+    def extents(self) -> Extents:
+        """How long it is along each dimension."""
+        return tuple(one.length for one in self.sides)
 
     @property
     def places(self) -> int:
@@ -106,8 +133,12 @@ _MOST_INSTANCES = 5000
 class ClassRun:
     """Kernels that are one launch a block of steps: each part has blocks of its own."""
 
-    kernels: Names
     parts: tuple[ClassPart, ...]
+
+    @property
+    def kernels(self) -> Names:
+        """The kernels, in order."""
+        return tuple(phase.kernel for part in self.parts for phase in part.phases)
 
     @property
     def size(self) -> int:
