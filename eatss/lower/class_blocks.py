@@ -367,31 +367,14 @@ def _joined(tiles: list[ClassTile], tile: ClassTile) -> int:
 
 def _are_beside(parts: Sequence[Part]) -> bool:
     """Tell whether parts run in the same blocks of steps, and no block writes what others have."""
-    tiles = [tile for one in parts for tile in one.plan.tiles]
     blocks = [
         union_of(leading_dims(one.domain, 1).reset_tuple_id() for one in part.statements)
         for part in parts
     ]
-    context = blocks[0].get_ctx()
+    tiles = [tile for one in parts for tile in one.plan.tiles]
     return all(blocks[0].is_equal(one) for one in blocks) and all(
-        one.array != other.array
-        or (one.along is None and other.along is None)
-        or _elements(one, context).is_disjoint(_elements(other, context))
-        for one, other in combinations(tiles, 2)
+        one.is_apart(other) for one, other in combinations(tiles, 2)
     )
-
-
-def _elements(tile: ClassTile, context: isl.Context) -> isl.Set:
-    """Return the elements that all blocks have, by the number of the block of steps."""
-    dims = [f"x{at}" for at in range(len(tile.sides))]
-    within = ["block >= 0"]
-    for dim, one in zip(dims, tile.sides, strict=True):
-        first = f"{one.factor} block + {one.least}"
-        within.append(f"{dim} >= {first}")
-        if one.length is not None:
-            within.append(f"{dim} < {first} + {one.length}")
-    text = f"[block] -> {{ [{', '.join(dims)}] : {' and '.join(within)} }}"
-    return isl.Set.read_from_str(context, text)
 
 
 # -- the kernel --------------------------------------------------------------------------------
@@ -690,18 +673,17 @@ class _PartBuilder:
             return _if(self._tests(here, known), tuple(body(known.intersect(here))))
         name, *rest = names
         values = coalesced(without_parameters(here, rest))
+        any_value = coalesced(without_parameters(values, [name]))
+        tests, known = self._tests(any_value, known), known.intersect(any_value)
         free = _of(values, (*around, name))
         first, last = (parameter_bound(free, name, upper=up).coalesce() for up in (False, True))
         inside = known.intersect(parameter_at_least(name, first))
         inside = coalesced(inside.intersect(parameter_at_most(name, last)))
         some = coalesced(inside.intersect(values))
         nodes = self._unrolled((*around, name), tuple(rest), here, some, body)
-        loop = counted(
-            name,
-            value_of(last, known) + 1,
-            _if(self._tests(values, inside), nodes),
-        )
-        return (replace(loop, lower=value_of(first, known)),)
+        end = value_of(last, known) + 1
+        loop = counted(name, end, _if(self._tests(values, inside), nodes))
+        return _if(tests, (replace(loop, lower=value_of(first, known)),))
 
     def _tests(self, here: isl.Set, known: isl.Set) -> list[IntExpr]:
         """Return what is left to test of whether values are ``here``."""

@@ -46,6 +46,11 @@ class Side:
         end = max(self.least + self.length, other.least + other.length)
         return Side(factor=self.factor, least=least, length=end - least)
 
+    def is_before(self, other: Side) -> bool:
+        """Whether it ends where another one begins, or in front of it, in any block."""
+        known = self.factor == other.factor and self.length is not None
+        return known and self.least + (self.length or 0) <= other.least
+
 
 @frozen
 class ClassTile:
@@ -63,6 +68,13 @@ class ClassTile:
     def extents(self) -> Extents:
         """How long it is along each dimension."""
         return tuple(one.length for one in self.sides)
+
+    def is_apart(self, other: ClassTile) -> bool:
+        """Whether no element is in both, or none of those that are is written."""
+        if self.array != other.array or (self.along is None and other.along is None):
+            return True
+        pairs = zip(self.sides, other.sides, strict=True)
+        return any(one.is_before(its) or its.is_before(one) for one, its in pairs)
 
     @property
     def places(self) -> int:

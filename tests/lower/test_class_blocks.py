@@ -122,6 +122,33 @@ def test_a_register_is_scaled_by_an_element_of_shared_memory(tmp_path: Path) -> 
     right(verify(tmp_path / "scaled", device="cpu", sizes=SIZES))
 
 
+IN_FEW_STEPS = """
+#ifndef N
+#define N 40
+#endif
+void few(double A[N][N], double d[N])
+{
+#pragma scop
+    for (int k = 0; k < N; k++) {
+        d[k] = A[k][k] + 1;
+        for (int i = k + 1; i < N; i++) A[i][k] = A[i][k] + d[k];
+        for (int j = k + 1; j < N; j++)
+            for (int i = j; i < N; i++) A[i][j] -= A[i][k] * A[j][k];
+    }
+#pragma endscop
+}
+"""
+
+
+def test_a_statement_runs_in_its_steps_of_a_block_alone(tmp_path: Path) -> None:
+    source = tmp_path / "few.c"
+    source.write_text(IN_FEW_STEPS, encoding="utf-8")
+    of = Session(source, code=True, recomputed=(), classes=(ClassSize(region=0, size=2),))
+    of.write(made := program(of), tmp_path / "few")
+    assert "if (k == 0) {" in made.text  # of two steps
+    right(verify(tmp_path / "few", device="cpu", sizes=SIZES))
+
+
 BESIDE_A_LOOP = """
 #ifndef N
 #define N 40
