@@ -416,7 +416,7 @@ class ClassBuilder:
         for part, begin, end in [*zip(self._parts, ends, ends[1:], strict=False)][::-1]:
             place = Name(f"{CUDA.block}x")
             own = tuple(part.body(launch, place if begin == Constant(0) else place - begin))
-            mine = self._index(place < end)
+            mine = place < end
             body = (If(conditions=(mine,), body=own, orelse=body),) if body else own
         nodes = with_barriers(without_unused((first, *body)))
         kernel = Kernel(
@@ -537,7 +537,7 @@ class _PartBuilder:
         """Yield what a block does, by its number."""
         width, thread = int(self._block.width), self._thread
         if self._own.plan.wide is not None:
-            yield Let(name=self._first, value=self._index(block * width))
+            yield Let(name=self._first, value=block * width)
         yield from self._copies(load=True)
         declared = tuple(Declare(buffer=one) for one in self._kept.values())
         loaded, stored = (
