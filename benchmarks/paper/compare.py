@@ -402,7 +402,7 @@ def plot_figures_2_and_3(path: Path) -> None:
 
 
 def figure_8_measured() -> str:
-    """Return the measured time of the paper's model at each share and warp fraction."""
+    """Return the measured energy of the paper's model at each share and warp fraction."""
     numbers = published()
     found = {(one.kernel, one.variant): one for one in against_default(study("splits"))}
     lines = []
@@ -413,7 +413,7 @@ def figure_8_measured() -> str:
                 found.get((kernel, f"paper-{share}-{fraction}"))
                 for fraction in numbers["section5d"]["warp_fractions"]
             ]
-            ratios = [None if one is None else one.time for one in ones]
+            ratios = [None if one is None else one.energy for one in ones]
             cells.append(" / ".join("–" if one is None else _short(1 / one) for one in ratios))
         lines.append(cells)
     shares = numbers["figure8"]["shared_shares"]["ga100"]
@@ -422,12 +422,14 @@ def figure_8_measured() -> str:
 
 
 def problem_sizes_measured() -> str:
-    """Return the measured time of PPCG's default over the selection's, over the datasets."""
+    """Return PPCG's default over the selection, measured energy and time, over the datasets."""
     found = {one.kernel: one for one in against_default(study("sizes")) if one.variant == SELECTED}
 
     def cell(kernel: str, dataset: str) -> str:
         one = found.get(f"{kernel}-{dataset.lower()}")
-        return "–" if one is None or one.time is None else _short(one.time)
+        if one is None or one.time is None:
+            return "–"
+        return pair((one.energy, one.time)) if one.energy else f"–, {_short(one.time)}"
 
     heads = ["kernel", *(dataset.lower() for dataset in DATASETS)]
     return table(heads, [[kernel, *(cell(kernel, one) for one in DATASETS)] for kernel in BY_SIZE])

@@ -299,6 +299,17 @@ class AnalysedProgram:
                 found[place] = max(own, found.get(place, 0))
         return sum(found.values())
 
+    @property
+    def beyond_32_bits(self) -> Names:
+        """The arrays whose elements a signed subscript of 32 bits cannot all reach."""
+        return distinct(
+            name
+            for region in self.scops
+            for scop in (region.scheduled.scop,)
+            for name, own in bytes_of_arrays(scop, parameter_values(scop)).items()
+            if own > scop.array(name).element_type.size_bytes << 31
+        )
+
 
 @frozen
 class SlowLoop:

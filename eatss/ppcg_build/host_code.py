@@ -294,12 +294,12 @@ class _Region(Reader):
         elif self.takes(_START):
             self.expect("(", ")")
         elif self.takes("dim3"):
-            name = self._word()
-            self.expect("(")
-            self._dims[name] = extents = [self.integer()]
-            while not self.takes(")"):
-                self.expect(",")
+            self._dims[self._word()] = extents = []
+            separator = "("
+            while self.text() != ";" and not self.takes(")"):
+                self.expect(separator)
                 extents.append(self.integer())
+                separator = ","
         elif "<<<" in texts:
             steps = (self._launch(),)
         elif texts[-2:-1] == ["*"] and texts[-1].startswith(_DEVICE):
@@ -342,7 +342,7 @@ class _Region(Reader):
             self.expect(*([","] if passed else []))
             passed.append(self._word())
         grid, block = (self._dims.get(name, []) for name in names)
-        if not 0 < len(grid) <= 3 or not 0 < len(block) <= 3:
+        if len(grid) > 3 or len(block) > 3 or not self._dims.keys() >= {*names}:
             raise self.unknown()
         sizes = [extent.value for extent in block if isinstance(extent, Constant)]
         if len(sizes) < len(block):

@@ -328,31 +328,47 @@ def select_for(
     )
     of_run = _of_run(program, profile, options.target, tf32=options.tf32 != "off")
     selection = replace(selection, warnings=program.doubts, **of_run)
-    notes = _amount_notes(program, selection, profile)
+    notes = _amount_notes(program, selection, profile, options.target)
     return replace(selection, warnings=selection.warnings + notes)
 
 
 def _amount_notes(
-    program: AnalysedProgram, found: Selection | ProgramExpectation, profile: GpuProfile
+    program: AnalysedProgram,
+    found: Selection | ProgramExpectation,
+    profile: GpuProfile,
+    target: TargetName,
 ) -> Diagnostics:
-    """Return what is said of arrays that a card has no room for."""
+    """Return what is said of arrays that a card has no room for, or PPCG's code no subscripts."""
     span, taken = next((scop.scop.span for scop in program.scops), None), program.array_bytes
-    if taken <= profile.memory_bytes:
-        return ()
     where = "with -D or --param" if found.sizes else "in the source"
-    return (
-        with_source_line(
-            Diagnostic(
-                code="EATSS-M026",
-                severity=Severity.WARNING,
-                message=f"the arrays take {bytes_text(taken)} {sizes_text(found.sizes)}, and "
+
+    def warning(code: str, message: str) -> Diagnostic:
+        hint = f"give smaller sizes {where}"
+        one = Diagnostic(
+            code=code, severity=Severity.WARNING, message=message, span=span, hint=hint
+        )
+        return with_source_line(one)
+
+    notes: Diagnostics = ()
+    if taken > profile.memory_bytes:
+        notes += (
+            warning(
+                "EATSS-M026",
+                f"the arrays take {bytes_text(taken)} {sizes_text(found.sizes)}, and "
                 f"{profile.name} has {bytes_text(profile.memory_bytes)} of memory; the prediction "
                 "assumes that the arrays fit in it",
-                span=span,
-                hint=f"give smaller sizes {where}",
-            )
-        ),
-    )
+            ),
+        )
+    if not TARGETS[target].own and program.beyond_32_bits:
+        names = ", ".join(program.beyond_32_bits)
+        notes += (
+            warning(
+                "EATSS-M027",
+                f"subscripts of PPCG's code have 32 bits, which overflow in {names} "
+                f"{sizes_text(found.sizes)}: it accesses memory that is not the array's",
+            ),
+        )
+    return notes
 
 
 def _check_tf32(profile: GpuProfile, *, strict_fp: bool) -> None:
@@ -461,7 +477,7 @@ def _expectation(
         host_statements=program.host_statements if TARGETS[target].on_host else (),
         **_of_run(program, profile, target, tf32=tf32),
     )
-    return replace(found, warnings=found.warnings + _amount_notes(program, found, profile))
+    return replace(found, warnings=found.warnings + _amount_notes(program, found, profile, target))
 
 
 def _of_run(

@@ -170,6 +170,16 @@ def test_arrays_that_the_card_has_no_room_for_are_warned_of() -> None:
     assert "e+" not in text
 
 
+@pytest.mark.parametrize(("n", "overflows"), [(46340, False), (46341, True)])
+def test_arrays_that_32_bit_subscripts_of_ppcg_overflow_in_are_warned_of(
+    n: int, *, overflows: bool
+) -> None:
+    source = "void f(int n, double a[n][n]) {\n#pragma scop\n"
+    source += "  for (int i = 0; i < n; i++) for (int j = 0; j < n; j++) a[i][j] = 0;\n"
+    selection = eatss.select(source + "#pragma endscop\n}\n", gpu="h200", parameters={"n": n})
+    assert ("EATSS-M027" in [one.code for one in selection.warnings]) is overflows
+
+
 @pytest.mark.parametrize(
     ("arguments", "body", "sizes"),
     [

@@ -63,10 +63,18 @@ def test_memory_loops_conditions_and_launches_are_read() -> None:
     assert launched.arguments == ("dev_A", "n", "c0")
 
 
+def test_a_grid_of_one_block_and_a_block_of_one_thread_have_no_sizes() -> None:
+    found = region(LAUNCH.replace("(16, 32)", "").replace("(n, 2)", ""))
+    assert [one.block for one in found.launches] == [(1, 1, 1)]
+    assert found.steps == (Launch(kernel="kernel0", grid=(Constant(1),) * 3),)
+
+
 @pytest.mark.parametrize(
     ("statement", "said"),
     [
         ("A[0] = 1;", "a statement stays on the host"),
+        (LAUNCH.replace("dim3 k0_dimGrid(n, 2);", ""), "no known form"),
+        (LAUNCH.replace("16, 32", "16, 32, 1, 1"), "no known form"),
         ("for (long c0 = 0; c0 <= 9; c0 += 1) ;", "no known form"),
         ("for (int c0 = 9; c0 >= 0; c0 -= 1) ;", "no known form"),
         ("for (int c0 = 0; c0 <= 9; c0 += n) ;", "no known form"),

@@ -1,0 +1,14 @@
+#ifndef DATA_TYPE
+#define DATA_TYPE double
+#endif
+#ifndef N
+#define N 320
+#endif
+void kernel_average27(DATA_TYPE B[N][N][N], DATA_TYPE A[N][N][N])
+{
+    int i, j, k, l, m;
+#pragma scop
+    for (i = 1; i < N - 1; i++) for (j = 1; j < N - 1; j++) for (k = 1; k < N - 1; k++)
+      B[i][j][k] = (A[i-1][j-1][k-1] + A[i-1][j-1][k] + A[i-1][j-1][k+1] + A[i-1][j][k-1] + A[i-1][j][k] + A[i-1][j][k+1] + A[i-1][j+1][k-1] + A[i-1][j+1][k] + A[i-1][j+1][k+1] + A[i][j-1][k-1] + A[i][j-1][k] + A[i][j-1][k+1] + A[i][j][k-1] + A[i][j][k] + A[i][j][k+1] + A[i][j+1][k-1] + A[i][j+1][k] + A[i][j+1][k+1] + A[i+1][j-1][k-1] + A[i+1][j-1][k] + A[i+1][j-1][k+1] + A[i+1][j][k-1] + A[i+1][j][k] + A[i+1][j][k+1] + A[i+1][j+1][k-1] + A[i+1][j+1][k] + A[i+1][j+1][k+1]) / 27;
+#pragma endscop
+}
