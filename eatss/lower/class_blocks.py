@@ -698,14 +698,16 @@ class _PartBuilder:
         reads, wheres = list[Element](), list[IntExpr]()
         for place, access in enumerate(statement.accesses):
             element, where = self._element(statement, place, access, env)
+            known_place = own is None or place in phase.passed
+            if known_place and element.buffer.space == "register":
+                element = element.buffer.at(*element.subscripts[:-1], where // CUDA.lanes)
             if place in phase.passed:
                 kind, name = element.buffer.element_type, self._names.fresh("passed")
                 passed = Buffer.of("register", name, kind).at()
                 yield Declare(buffer=passed.buffer)
-                there = element.buffer.at(*element.subscripts[:-1], where // CUDA.lanes)
                 yield Intrinsic(
                     instruction=FROM_LANE,
-                    operands=(("target", (passed,)), ("value", (there,))),
+                    operands=(("target", (passed,)), ("value", (element,))),
                     immediates=(("source", where % CUDA.lanes),),
                 )
                 element = passed
@@ -724,17 +726,17 @@ class _PartBuilder:
                 types={name: one.array.element_type for name, one in self._context.arrays.items()},
             ),
         )
-        *_, points = reads[0].buffer.layout.extents
-        value = Name(self._lane) + CUDA.lanes * Name(self._turn)
         if own is None:
-            nodes = (If(conditions=(equals(value, wheres[0]),), body=nodes),)
-        else:
-            if own != self._point:
-                least = parameters_set(known.get_ctx(), [own], f"{own} >= 0")
-                known = known.intersect(least)
-            nodes = _if(self._tests(self._placed(number), known), nodes)
-            if own != self._point:
-                nodes = (Let(name=own, value=value), *nodes)
+            test = equals(Name(self._lane), wheres[0] % CUDA.lanes)
+            yield If(conditions=(test,), body=nodes)
+            return
+        *_, points = reads[0].buffer.layout.extents
+        if own != self._point:
+            known = known.intersect(parameters_set(known.get_ctx(), [own], f"{own} >= 0"))
+        nodes = _if(self._tests(self._placed(number), known), nodes)
+        if own != self._point:
+            value = Name(self._lane) + CUDA.lanes * Name(self._turn)
+            nodes = (Let(name=own, value=value), *nodes)
         yield counted(self._turn, points, nodes)
 
     def _element(
