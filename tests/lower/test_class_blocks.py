@@ -63,9 +63,7 @@ def program(of: Session, threads: int = 64, width: int = 8, **how: Any) -> Progr
     options = CodegenOptions(**how)
     recipe = recipe_of(replace(found, kernels=kernels), options)
     made = of.generate(recipe, load_profile("h200"))
-    assert sum("class of tiles" in str(one.notes) for one in made.kernels) == len(
-        blocks
-    )
+    assert sum("class of tiles" in str(one.notes) for one in made.kernels) == len(blocks)
     return made
 
 
