@@ -495,7 +495,7 @@ class _PartBuilder:
         self._point = names.fresh(own.plan.wide or "point")
         self._locals = tuple(
             tuple(
-                self._point if extent is None else names.inner().fresh(name)
+                self._point if extent is None else names.fresh(name)
                 for name, extent in zip(one.loops[_STEP + 1 :], phase.loops, strict=True)
             )
             for one, phase in zip(own.statements, own.plan.phases, strict=True)

@@ -116,7 +116,7 @@ def test_a_register_is_scaled_by_an_element_of_shared_memory(tmp_path: Path) -> 
     source.write_text(SCALED, encoding="utf-8")
     of = Session(source, code=True, recomputed=(), classes=(ClassSize(region=0, size=4),))
     of.write(made := program(of), tmp_path / "scaled")
-    assert "x_1_r[turn] *= sh.d_1[i];" in made.text
+    assert "x_1_r[i / 32] *= sh.d_1[i];" in made.text
     right(verify(tmp_path / "scaled", device="cpu", sizes=SIZES))
 
 
@@ -145,6 +145,31 @@ def test_a_statement_runs_in_its_steps_of_a_block_alone(tmp_path: Path) -> None:
     of.write(made := program(of), tmp_path / "few")
     assert "if (k == 0) {" in made.text  # of two steps
     right(verify(tmp_path / "few", device="cpu", sizes=SIZES))
+
+
+ONE_ROW = """
+#ifndef N
+#define N 40
+#endif
+void row(double A[N][N])
+{
+#pragma scop
+    for (int k = 0; k < N - 1; k++) {
+        for (int i = k + 1; i < N; i++) A[i][k] = A[i][k] / A[k][k];
+        for (int i = k + 2; i < N; i++)
+            for (int j = k + 1; j < N; j++) A[i][j] = A[i][j] - A[i][k] * A[k][j];
+    }
+#pragma endscop
+}
+"""
+
+
+def test_a_loop_that_all_lanes_run_has_another_name_than_one_they_share(tmp_path: Path) -> None:
+    source = tmp_path / "row.c"
+    source.write_text(ONE_ROW, encoding="utf-8")
+    of = Session(source, code=True, recomputed=(), classes=(ClassSize(region=0, size=3),))
+    of.write(program(of), tmp_path / "row")
+    right(verify(tmp_path / "row", device="cpu", sizes=SIZES))
 
 
 BESIDE_A_LOOP = """

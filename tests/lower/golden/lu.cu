@@ -430,8 +430,8 @@ kernel_lu_k0(int kb, double *__restrict__ A)
                         passed_1 = eatss_from_lane(A_1_r[i][k / 32], k % 32);
                         #pragma unroll
                         for (int turn = 0; turn < 1; ++turn) {
-                            const int j = lane + 32 * turn;
-                            if (j < 32 && k < j) {
+                            const int j_1 = lane + 32 * turn;
+                            if (j_1 < 32 && k < j_1) {
                                 // lu.c:44: A[i][j] = A[i][j] - A[i][k] * A[k][j];
                                 A_1_r[i][turn] -= passed_1 * A_1_r[k][turn];
                             }
@@ -463,8 +463,8 @@ kernel_lu_k0(int kb, double *__restrict__ A)
                                 passed_3 = eatss_from_lane(A_1_r[i][k / 32], k % 32);
                                 #pragma unroll
                                 for (int turn = 0; turn < 1; ++turn) {
-                                    const int j = lane + 32 * turn;
-                                    if (j + 32 * kb < N && k < j) {
+                                    const int j_1 = lane + 32 * turn;
+                                    if (j_1 + 32 * kb < N && k < j_1) {
                                         // lu.c:44: A[i][j] = A[i][j] - A[i][k] * A[k][j];
                                         A_1_r[i][turn] -= passed_3 * A_1_r[k][turn];
                                     }
@@ -597,10 +597,10 @@ kernel_lu_k1(int kb, double *__restrict__ A)
         eatss_commit_copies();
         eatss_wait_for_copies<0>();
         const int lane_1 = thread;
-        const int i = first_1 + lane_1;
+        const int i_1 = first_1 + lane_1;
         __syncthreads();
         {
-            if (thread < 32 && i + 32 * kb + 33 <= N) {
+            if (thread < 32 && i_1 + 32 * kb + 33 <= N) {
                 double A_3_r[32][1];
                 #pragma unroll
                 for (int place = 0; place < 32; ++place) {
