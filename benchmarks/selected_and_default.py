@@ -18,6 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks.comparison_plot import plot_comparisons
 from benchmarks.recorded import (
     TWO_WINDOWS,
     command_line,
@@ -33,7 +34,6 @@ from benchmarks.recorded import (
 from eatss.base.shipped import data_directory
 from eatss.measurement.api import compare, measure_variants
 from eatss.measurement.measurement import Comparison, Measurement, Ratio
-from eatss.report.plots import plot_comparisons
 
 SELECTED, DEFAULT = "selected", "32"
 FILE = "selected-and-default.json"

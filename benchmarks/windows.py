@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import deque
 from collections.abc import Callable
@@ -77,10 +78,10 @@ class _Queue:
 
     def next_value(self) -> tuple[float, float]:
         """Run until the energy counter moves; return when it did, and its joules."""
-        before = now = _energy_j()
+        before = now = energy_j()
         while now == before:
             self.turn()
-            now = _energy_j()
+            now = energy_j()
         return time.perf_counter(), now
 
     def seconds_since(self, first: tuple[Any, int]) -> float:
@@ -89,11 +90,13 @@ class _Queue:
         return float(begin.elapsed_time(end)) / 1e3 / (runs - before)
 
 
-def _energy_j() -> float:
+def energy_j() -> float:
+    """Return the joules of the card that the process sees first, since its driver was loaded."""
     import pynvml  # noqa: PLC0415 - as above
 
-    if not hasattr(_energy_j, "card"):
+    if not hasattr(energy_j, "card"):
         pynvml.nvmlInit()
-        _energy_j.card = pynvml.nvmlDeviceGetHandleByIndex(0)  # type: ignore[attr-defined]
-    millijoules = pynvml.nvmlDeviceGetTotalEnergyConsumption(_energy_j.card)  # type: ignore[attr-defined]
+        first, *_ = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")
+        energy_j.card = pynvml.nvmlDeviceGetHandleByIndex(int(first))  # type: ignore[attr-defined]
+    millijoules = pynvml.nvmlDeviceGetTotalEnergyConsumption(energy_j.card)  # type: ignore[attr-defined]
     return float(millijoules) / 1e3

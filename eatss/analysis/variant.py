@@ -10,9 +10,11 @@ counts.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import fields
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from eatss.base.frozen import Names, distinct, frozen
+from eatss.base.targets import Fusion
 from eatss.program.expression import Sizes
 
 Numbers = TypeVar("Numbers", bound=Any)
@@ -147,6 +149,30 @@ class ChunkedScan:
     region: int
     statement: str
     length: int
+
+
+@frozen
+class Rewrites:
+    """How the regions of a program are changed before they are scheduled.
+
+    Attributes:
+        recomputed: Arrays whose elements kernels compute anew where they read them.
+        split: Numbers of the regions whose statements are cut where they meet what they read.
+        classes: Regions whose loops are in blocks of steps, cut into classes of tiles.
+        chunks: Recurrences that are cut into chunks, which run at once.
+        fused: Which nests are one kernel: ``none``, ``users`` (those of which one uses what the
+            other makes) or ``all`` (those that read the same array, too).
+    """
+
+    recomputed: tuple[RecomputedArray, ...] = ()
+    split: tuple[int, ...] = ()
+    classes: tuple[ClassSize, ...] = ()
+    chunks: tuple[ChunkedScan, ...] = ()
+    fused: Fusion = "none"
+
+    def rewriting(self) -> dict[str, Any]:
+        """Return these fields, for another noun that has them."""
+        return {one.name: getattr(self, one.name) for one in fields(Rewrites)}
 
 
 @frozen

@@ -1,10 +1,15 @@
-"""``@frozen`` and ``@fixed``, which declare nouns that never change."""
+"""``@frozen`` and ``@fixed``, which declare nouns that never change.
+
+They are dataclasses that share their methods: what :mod:`dataclasses` writes and compiles for each
+class took a tenth of a short command. Only ``__init__`` is written for each.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Protocol, TypeAlias, TypeVar, dataclass_transform
+from collections.abc import Callable, Iterable
+from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, fields
+from operator import attrgetter
+from typing import Any, NoReturn, Protocol, TypeAlias, TypeVar, dataclass_transform
 
 _Noun = TypeVar("_Noun")
 
@@ -12,13 +17,89 @@ _Noun = TypeVar("_Noun")
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def frozen(noun: type[_Noun]) -> type[_Noun]:
     """Return a class as a frozen dataclass with slots whose fields are keywords."""
-    return dataclass(frozen=True, slots=True, kw_only=True)(noun)
+    return _declared(noun, kw_only=True)
 
 
 @dataclass_transform(frozen_default=True)
 def fixed(noun: type[_Noun]) -> type[_Noun]:
     """Return a class as a frozen dataclass with slots whose few fields are given in order."""
-    return dataclass(frozen=True, slots=True)(noun)
+    return _declared(noun, kw_only=False)
+
+
+def _declared(noun: type[_Noun], *, kw_only: bool) -> type[_Noun]:
+    own = {*vars(noun)}
+    made: Any = dataclass(init=False, repr=False, eq=False, slots=True, kw_only=kw_only)(noun)
+    every = fields(made)
+    compared = _values([one.name for one in every if one.compare])
+    hashed = _values([one.name for one in every if (one.compare if one.hash is None else one.hash)])
+
+    def equal(self: Any, other: Any) -> Any:
+        same = other.__class__ is self.__class__
+        return compared(self) == compared(other) if same else NotImplemented
+
+    methods: dict[str, Any] = {
+        "__init__": _initialiser(every, prepares=hasattr(made, "__post_init__")),
+        "__eq__": equal,
+        "__hash__": lambda self: hash(hashed(self)),
+        "__repr__": _shown,
+        "__setattr__": _refused,
+        "__delattr__": _refused,
+        "__getstate__": _state,
+        "__setstate__": _restored,
+    }
+    for name in methods.keys() - own:
+        setattr(made, name, methods[name])
+    return made  # type: ignore[no-any-return]
+
+
+def _values(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda own: tuple(getattr(own, name) for name in names)
+
+
+def _initialiser(every: tuple[Field[Any], ...], *, prepares: bool) -> Any:
+    names: dict[str, Any] = {"_set": object.__setattr__, "_none": MISSING}
+    given: list[str] = []
+    keywords: list[str] = []
+    body: list[str] = []
+    for own in every:
+        made = default = f"_{own.name}_"
+        if own.default_factory is not MISSING:
+            names[made], default = own.default_factory, "_none"
+            made = f"{made}() if {own.name} is _none else {own.name}" if own.init else f"{made}()"
+        elif own.default is not MISSING:
+            names[made] = own.default
+            made = own.name if own.init else made
+        else:
+            made, default = own.name, ""
+        if own.init:
+            text = f"{own.name}={default}" if default else own.name
+            (keywords if own.kw_only else given).append(text)
+        if own.init or default:
+            body.append(f"_set(self, {own.name!r}, {made})")
+    body += ["self.__post_init__()"] * prepares or ["pass"] * (not body)
+    whole = ", ".join(["self", *given, *["*"] * bool(keywords), *keywords])
+    exec(f"def __init__({whole}):\n  " + "\n  ".join(body), names)  # noqa: S102 - of our own nouns
+    return names["__init__"]
+
+
+def _shown(self: Any) -> str:
+    parts = (f"{own.name}={getattr(self, own.name)!r}" for own in fields(self) if own.repr)
+    return f"{type(self).__qualname__}({', '.join(parts)})"
+
+
+def _refused(self: Any, name: str, *_: object) -> NoReturn:
+    raise FrozenInstanceError(f"{type(self).__name__}.{name} never changes")
+
+
+def _state(self: Any) -> list[Any]:
+    return [getattr(self, own.name) for own in fields(self)]
+
+
+def _restored(self: Any, state: list[Any]) -> None:
+    for own, value in zip(fields(self), state, strict=True):
+        object.__setattr__(self, own.name, value)
 
 
 Names: TypeAlias = tuple[str, ...]

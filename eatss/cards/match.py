@@ -194,12 +194,10 @@ def clock_within(power_w: Callable[[Any], Any], limit_w: float, high: Any) -> An
     """
     import numpy as np  # noqa: PLC0415 - what is read of a profile needs none
 
-    from eatss.base.tape import Column  # noqa: PLC0415 - nor that
-
     low = np.full_like(high, LEAST_CLOCK)
     with np.errstate(invalid="ignore", divide="ignore"):
         above = power_w(high) > limit_w
-        if not isinstance(above, Column) and not above.any():
+        if not above.any():
             return high
         for _ in range(_HALVINGS):
             middle = (low + high) / 2

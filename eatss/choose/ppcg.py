@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import product
 from math import inf, prod
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -448,6 +448,17 @@ class PpcgSpace:
 
     # -- points -----------------------------------------------------------------------------------
 
+    def regular(self) -> Sizes:
+        """Return points of a kind that the prediction was fitted on, not staged yet."""
+        vectors = np.array(regular_vectors(self.kernel), dtype=np.int64)
+        unstaged = np.ones((len(vectors), self.groups), dtype=np.int64)
+        found: Sizes = np.minimum(
+            np.hstack([vectors, unstaged]), self._highs[: self.width + self.groups]
+        )
+        threads = slice(self.depth, self.width)
+        found[:, threads] = np.minimum(found[:, threads], found[:, : self.mapped])
+        return found
+
     def seeds(self, effort: Effort) -> Sizes:
         """Return points to begin with: the default, and some all over the space."""
         dice = np.random.default_rng(0)
@@ -538,12 +549,10 @@ class _Kernel:
 
     def __init__(self, space: PpcgSpace, effort: Effort) -> None:
         self.space = space
-        regular = np.array(regular_vectors(space.kernel), dtype=np.int64)
-        unstaged = np.ones((len(regular), space.groups), dtype=np.int64)
-        self.points = np.concatenate(
-            [space.default[None], np.concatenate([regular, unstaged], axis=1)]
-        )
+        self.points = np.concatenate([space.default[None], space.regular()])
         self.regular, self.least_regular = len(self.points), inf
+        self._default: dict[bytes, float] = {}
+        self._priced: list[tuple[Sizes, Costs]] = []
         settings = (PPCG_DEFAULT, replace(PPCG_DEFAULT, max_shared_memory=space.most_bytes))
         for one in settings:
             self.under(one)
@@ -566,41 +575,53 @@ class _Kernel:
         """What nothing costs less than, times its margin."""
         return min(self.least_regular, IRREGULAR_MARGIN * self.found.bound)
 
-    def margins(self, demand: Demand, expected: Predicted) -> npt.NDArray[np.float64]:
+    def margin(self, row: int, demand: Demand, expected: Predicted) -> float:
         """Return how many times the cost of a point of ours the default has to be."""
-        space = self.space
-        found = space.margins(demand, expected)
-        found[self.regular :] *= IRREGULAR_MARGIN
-        if expected.energy_j[0] == space.of_default[1].energy_j[0]:
-            found[0] = 1.0  # the default, or what is the same
-        return found
+        if row == 0 and expected.energy_j[0] == self.space.of_default[1].energy_j[0]:
+            return 1.0  # the default, or what is the same
+        more = IRREGULAR_MARGIN if row >= self.regular else 1.0
+        return more * float(self.space.margins(demand, expected)[0])
 
     def under(self, setting: PpcgOptions) -> _Cell:
         """Return the points under a setting."""
-        space = self.space
-        layouts = space.layouts(self.points, setting)
-        demand, expected = space.model.columns(layouts)
-        allowed = space.allowed(demand, expected)
-        allowed[0] = True
-        every = np.where(allowed, costs(expected, space.objective), NEVER)
-        margins = self.margins(demand, expected)
-        weighed = np.where(every < NEVER, every * margins, inf)
+        limit = np.full(len(self.points), 1.0 * setting.max_shared_memory)
+        points = self.space.as_staged(self.points, limit)
+        weighed = self._costs(points)
+        weighed[self.regular :] *= IRREGULAR_MARGIN
+        place = points[0].tobytes()
+        if place not in self._default:
+            demand, expected = self.at(0, setting)
+            cost = float(values(expected, self.space.objective)[0])
+            self._default[place] = cost * self.margin(0, demand, expected)
+        weighed[0] = self._default[place]
         self.least_regular = min(self.least_regular, float(weighed[: self.regular].min()))
-        return _Cell(setting, demand, expected, every, margins, weighed)
+        return _Cell(setting, points, weighed)
+
+    def _costs(self, points: Sizes) -> Costs:
+        """Return costs of the points as they are staged, each once: settings stage most alike."""
+        found = np.full(len(points), np.nan)
+        for before, its in self._priced:
+            same = (points[: len(before)] == before).all(axis=1)
+            found[: len(before)][same] = its[same]
+        new = np.isnan(found)
+        found[new] = self.space.costs(points[new])
+        self._priced.append((points, found.copy()))
+        return found
+
+    def at(self, row: int, setting: PpcgOptions) -> tuple[Demand, Predicted]:
+        """Return what a point asks of the card, and what is expected of it."""
+        space = self.space
+        return space.model.columns(space.layouts(self.points[row : row + 1], setting))
 
 
-@dataclass(frozen=True, slots=True)
-class _Cell:
+class _Cell(NamedTuple):
     """Points of a kernel under one setting of the options, the default's sizes the first.
 
-    ``weighed`` are costs times margins: the least is taken.
+    ``weighed`` are costs times margins, infinite for what is not allowed: the least is taken.
     """
 
     setting: PpcgOptions
-    demand: Demand
-    expected: Predicted
-    costs: npt.NDArray[np.int64]
-    margins: Costs
+    points: Sizes
     weighed: Costs
 
 
@@ -638,24 +659,23 @@ def select_ppcg(
         usual = "default alone" if all(own <= most_bytes for own in used) else "nothing"
     tried = [[own.under(one) for one in settings] for own in searched.values()]
     chosen, rows = _best_setting(tried, usual)
+    setting = settings[chosen]
+    picked = {
+        name: _Picked(own, row, *own.at(row, setting))
+        for (name, own), row in zip(searched.items(), rows, strict=True)
+    }
     findings = [
-        nothing_allowed(own.space.facts.name, options.objective)
-        for own, cells, row in zip(searched.values(), tried, rows, strict=True)
-        if cells[chosen].costs[row] == NEVER and np.isfinite(cells[chosen].expected.time_s[row])
+        nothing_allowed(name, options.objective)
+        for name, one in picked.items()
+        if one.cost == NEVER and np.isfinite(one.expected.time_s[0])
     ]
     if findings:
         raise NoSolutionError(*findings)
-    setting = settings[chosen]
     if chosen:  # no more than is used: what had no room has none then, either
-        pairs = zip(tried, rows, strict=True)
-        most_used = max(int(cells[chosen].demand.shared_bytes[row]) for cells, row in pairs)
+        most_used = max(int(one.demand.shared_bytes[0]) for one in picked.values())
         setting = replace(setting, max_shared_memory=most_used)
-    picked = {
-        name: (own, replace(cells[chosen], setting=setting), row)
-        for (name, own), cells, row in zip(searched.items(), tried, rows, strict=True)
-    }
     return tuple(
-        _described(*picked[facts.name])
+        picked[facts.name].described(setting)
         if facts.name in picked
         else _untiled(facts, profile, options)
         for facts in kernels
@@ -755,39 +775,55 @@ def _best_setting(tried: Sequence[Sequence[_Cell]], usual: _Usual) -> tuple[int,
     return number, rows
 
 
-def _described(own: _Kernel, cell: _Cell, row: int) -> KernelSelection:
-    """Return the selection of a point under the program's setting."""
-    space, kernel = own.space, own.space.kernel
-    usual = prediction_at(*space.of_default, 0)
-    prediction = prediction_at(cell.demand, cell.expected, row)
-    objective = int(cell.costs[row]) if prediction is not None else 0
-    bound = int(min(objective, own.bound / cell.margins[row])) if objective else 0
-    why = too_large(space.of_default[0], space.model.card, 0)
-    plan = space.model.plan(space.layouts(own.points[row : row + 1], cell.setting))
-    sizes = [int(size) for size in own.points[row]]
-    pairs = zip(kernel.groups, plan.staged, strict=True)
-    return predicted_kernel(
-        space.facts,
-        space.profile,
-        space.objective,
-        layout=Layout(
-            tile_sizes=tuple(zip(kernel.band, sizes, strict=False)),
-            block=tuple(zip(kernel.threads, sizes[space.depth :], strict=False)),
-        ),
-        private={u.access.reference for g in kernel.groups if g.private for u in g.uses},
-        shared={use.access.reference for group, on in pairs if on[0] for use in group.uses},
-        shared_limit_bytes=cell.setting.max_shared_memory,
-        prediction=prediction,
-        objective=objective,
-        bound=bound,
-        optimal="proven" if bound >= (1.0 - own.search.effort.gap) * objective else "best found",
-        solve_time_s=own.found.seconds,
-        boxes=own.found.boxes,
-        compared=own.found.points,
-        default=usual,
-        keeps_default=cell.setting == PPCG_DEFAULT and row == 0,
-        **({} if usual is not None else {"note": f"PPCG's default does not launch: {why}"}),
-    )
+@dataclass(frozen=True)
+class _Picked:
+    """A point that is taken, what it asks of the card, and what is expected of it."""
+
+    own: _Kernel
+    row: int
+    demand: Demand
+    expected: Predicted
+
+    @property
+    def cost(self) -> int:
+        """Its cost, ``NEVER`` where it is not allowed."""
+        return int(costs(self.expected, self.own.space.objective)[0])
+
+    def described(self, setting: PpcgOptions) -> KernelSelection:
+        """Return the selection under the program's setting."""
+        own, space, row = self.own, self.own.space, self.row
+        kernel, point = space.kernel, own.points[row : row + 1]
+        usual = prediction_at(*space.of_default, 0)
+        prediction = prediction_at(self.demand, self.expected, 0)
+        objective = self.cost if prediction is not None else 0
+        most = own.bound / own.margin(row, self.demand, self.expected)
+        bound = int(min(objective, most)) if objective else 0
+        why = too_large(space.of_default[0], space.model.card, 0)
+        plan = space.model.plan(space.layouts(point, setting))
+        sizes = [int(size) for size in point[0]]
+        pairs = zip(kernel.groups, plan.staged, strict=True)
+        return predicted_kernel(
+            space.facts,
+            space.profile,
+            space.objective,
+            layout=Layout(
+                tile_sizes=tuple(zip(kernel.band, sizes, strict=False)),
+                block=tuple(zip(kernel.threads, sizes[space.depth :], strict=False)),
+            ),
+            private={u.access.reference for g in kernel.groups if g.private for u in g.uses},
+            shared={use.access.reference for group, on in pairs if on[0] for use in group.uses},
+            shared_limit_bytes=setting.max_shared_memory,
+            prediction=prediction,
+            objective=objective,
+            bound=bound,
+            optimal="proven" if bound >= (1 - own.search.effort.gap) * objective else "best found",
+            solve_time_s=own.found.seconds,
+            boxes=own.found.boxes,
+            compared=own.found.points,
+            default=usual,
+            keeps_default=setting == PPCG_DEFAULT and row == 0,
+            **({} if usual is not None else {"note": f"PPCG's default does not launch: {why}"}),
+        )
 
 
 def _untiled(facts: KernelFacts, profile: GpuProfile, options: ModelOptions) -> KernelSelection:

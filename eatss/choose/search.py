@@ -179,6 +179,13 @@ def _sides(lows: Sizes, highs: Sizes) -> Costs:
     return found
 
 
+def _places(points: Sizes) -> dict[bytes, int]:
+    """Return a place of each point, in the order in which points come first."""
+    numbers, each = np.ascontiguousarray(points).tobytes(), points.itemsize * points.shape[1]
+    begins = range(0, len(numbers), each)
+    return {numbers[at : at + each]: place for place, at in enumerate(begins)}
+
+
 class _Boxes(NamedTuple):
     """Boxes with their bounds, an entry each."""
 
@@ -331,10 +338,8 @@ class Search:
 
     def _price(self, points: Sizes) -> None:
         """Price points, each once, and keep the best of all."""
-        rows = np.ascontiguousarray(points).view(np.dtype((np.void, points[:1].nbytes or 1)))
-        keys: list[Any] = rows.ravel().tolist()
-        places = {point: place for place, point in enumerate(keys)}
-        points = points[[place for point, place in places.items() if point not in self.priced]]
+        places = _places(points)
+        points = points[[at for point, at in places.items() if point not in self.priced]]
         self.priced.update(places)
         found, costs = self.found, self.space.costs(points)
         found.points += len(points)
@@ -344,8 +349,7 @@ class Search:
     def _keep(self, points: Sizes, costs: Costs) -> None:
         """Keep the best of points, each once."""
         best = np.argsort(costs, kind="stable")[: 4 * _PARENTS]
-        first = np.unique(points[best], axis=0, return_index=True)[1]
-        kept = best[np.sort(first)[:_PARENTS]]
+        kept = best[[*_places(points[best]).values()][:_PARENTS]]
         self.found.good, self.found.costs = points[kept], costs[kept]
 
     def _evolve_apart(self) -> None:

@@ -8,10 +8,10 @@ from math import prod
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from eatss.analysis.layout import ClassBlock, FusedRows, Layout, Sizes, TimeTile
-from eatss.analysis.variant import ChunkedScan, ClassSize, RecomputedArray
+from eatss.analysis.variant import Rewrites
 from eatss.base.codec import BY_NAME, Document, JsonForm, JsonObject
 from eatss.base.diagnostics import Diagnostic, Diagnostics, input_error
-from eatss.base.frozen import Names, Numbers, frozen
+from eatss.base.frozen import Names, frozen
 from eatss.base.shown import (
     ExpectedRun,
     OfRun,
@@ -23,7 +23,7 @@ from eatss.base.shown import (
     run_of,
     sizes_text,
 )
-from eatss.base.targets import TARGETS, Fusion, TargetName
+from eatss.base.targets import TARGETS, TargetName
 from eatss.choose.options import PUBLISHED, ModelOptions
 from eatss.cost.expected import Prediction
 
@@ -337,7 +337,7 @@ def ppcg_arguments(selection: Selection) -> tuple[str, ...] | None:
 
 
 @frozen
-class Selection(OfRun, Tabular):
+class Selection(Rewrites, OfRun, Tabular):
     """Tile sizes of all kernels of a program on one card.
 
     Attributes:
@@ -359,12 +359,6 @@ class Selection(OfRun, Tabular):
             PPCG's code.
         schema_version: Of the JSON form.
         warnings: Why PPCG's kernels may be others than these, and notes on loops that run slowly.
-        recomputed: Arrays whose elements kernels compute anew where they read them.
-        split: Numbers of the regions whose statements are cut where they meet what they read.
-        classes: Regions whose loops are in blocks of steps, cut into classes of tiles.
-        chunks: Recurrences that are cut into chunks, which run at once.
-        fused: Which nests are one kernel: ``none``, ``users`` (those of which one uses what the
-            other makes) or ``all`` (those that read the same array, too).
         sizes: What is expected of the kernels is for these sizes of the program.
         least_time_s: Time of the work of a run at the roofline of the card, in s.
     """
@@ -382,6 +376,7 @@ class Selection(OfRun, Tabular):
             ppcg_arguments,
         ),
         closed=True,
+        after=(("recomputed", "warnings"),),
     )
     shown_by = "eatss.report.selection:selection_parts"
     rows_by = "eatss.choose.expectation:program_rows"
@@ -400,11 +395,6 @@ class Selection(OfRun, Tabular):
     ppcg_options: PpcgOptions | None = None
     schema_version: int = SCHEMA_VERSION
     warnings: Diagnostics = ()
-    recomputed: tuple[RecomputedArray, ...] = ()
-    split: Numbers = ()
-    classes: tuple[ClassSize, ...] = ()
-    chunks: tuple[ChunkedScan, ...] = ()
-    fused: Fusion = "none"
     sizes: tuple[ProgramSize, ...] = ()
     least_time_s: float = 0.0
 

@@ -33,6 +33,10 @@ def _command_word() -> str:
 
 
 def _bounded_command() -> int:
+    import os  # noqa: PLC0415
+
+    # none multiplies matrices: OpenBLAS's threads would only wait, and take time to start
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from eatss.base.diagnostics import InputError  # noqa: PLC0415
     from eatss.base.forked import bounded  # noqa: PLC0415
     from eatss.base.streams import ended_as_interrupted  # noqa: PLC0415

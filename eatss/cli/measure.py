@@ -52,7 +52,7 @@ Examples:
 
     eatss compare @gemm --tiles selected --tiles 32,32,32 --baseline 32,32,32
 
-    eatss compare @gemm --tiles selected --tiles i=32,j=64 --plot gemm.png
+    eatss compare @gemm --tiles selected --tiles i=32,j=64
 
     eatss compare build/ours build/theirs --baseline theirs --format csv
 """,
@@ -305,10 +305,6 @@ def compare(
     card: HiddenCard = None,
     generated: Asked[Generating],
     output: Results = "table",
-    plot: Annotated[
-        Path | None,
-        of_output(metavar="FILE", help="Draw performance, energy and PPW into a PNG, SVG or PDF."),
-    ] = None,
 ) -> None:
     """Measure variants of one program by turns and compare time, energy and PPW.
 
@@ -323,11 +319,8 @@ def compare(
         parse_tile_choices,
     )
     from eatss.measuring import DEFAULT_TILES, keeping, refuse_output  # noqa: PLC0415
-    from eatss.report.plots import check_plot_file  # noqa: PLC0415
 
     options, generating = measuring.made(), generated.made()
-    if plot is not None:
-        check_plot_file(plot)
     folders = [is_program(source) for source in sources]
     if all(folders):
         if tiles:
@@ -354,11 +347,11 @@ def compare(
             made = generating.for_card(options.device)
             variants = made.several(sources[0], choices, folder, options.device)
         check_comparable(variants, options)
-        finish_comparison(measured_with(variants, options, card), label, output, plot)
+        finish_comparison(measured_with(variants, options, card), label, output)
 
 
-def finish_comparison(found: Measured, baseline: str, output: Results, plot: Path | None) -> None:
-    """Print and draw a comparison and end with the exit code it calls for."""
+def finish_comparison(found: Measured, baseline: str, output: Results) -> None:
+    """Print a comparison and end with the exit code it calls for."""
     from eatss.measurement.api import Interrupted, compared  # noqa: PLC0415
     from eatss.report.measurement import render_comparison  # noqa: PLC0415
 
@@ -371,10 +364,6 @@ def finish_comparison(found: Measured, baseline: str, output: Results, plot: Pat
         show(found.measurements, output)  # what was measured is not lost
         raise
     echo(render_comparison(comparison, output), nl=False)
-    if plot is not None:
-        from eatss.report.plots import plot_comparisons  # noqa: PLC0415 - matplotlib
-
-        plot_comparisons([comparison], plot)
     if found.interrupted:
         stop_interrupted(anything=True)
     statuses = [measurement.status for measurement in found.measurements]

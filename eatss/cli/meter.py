@@ -28,7 +28,7 @@ Examples:
 
     eatss meter --gpus all -- python3 train.py
 
-    eatss meter --gpus 0,1 --trace power.csv --plot power.svg -- ./gemm 4000
+    eatss meter --gpus 0,1 --trace power.csv -- ./gemm 4000
 
     eatss meter --format json -o gemm.json -- ./gemm 4000
 """
@@ -44,10 +44,6 @@ def meter(
     metering: Asked[MeterOptions],
     trace: Annotated[
         Path | None, of_output(metavar="FILE", help="Write the power over time as CSV.")
-    ] = None,
-    plot: Annotated[
-        Path | None,
-        of_output(metavar="FILE", help="Draw the power over time: .svg, .png or .pdf."),
     ] = None,
     file: Annotated[
         Path | None,
@@ -66,15 +62,11 @@ def meter(
     """
     from eatss.measurement.foreign import NotStartedError, meter_program  # noqa: PLC0415
     from eatss.report.measurement import power_csv  # noqa: PLC0415 - keeps --help fast
-    from eatss.report.plots import check_plot_file, plot_program  # noqa: PLC0415
     from eatss.report.render import printed  # noqa: PLC0415
 
-    named = {"--output": file, "--trace": trace, "--plot": plot}
-    for word, path in named.items():
+    for word, path in (("--output", file), ("--trace", trace)):
         if path is not None:  # before a program runs, maybe for hours
             check_writable(word, path)
-    if plot is not None:
-        check_plot_file(plot)
     try:
         module = None if nvml is None else resolve_name(nvml)
         found = meter_program(command, metering.made(), module=module)
@@ -85,8 +77,6 @@ def meter(
     try:
         if trace is not None:
             write_file("--trace", trace, power_csv(found))
-        if plot is not None:
-            plot_program(found, plot)
         if file is not None:
             write_file("--output", file, text)
     except InputError:

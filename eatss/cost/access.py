@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import chain
 from math import prod
 from typing import Any
@@ -165,9 +166,41 @@ def _table(columns: Sequence[Number]) -> Integers:
 
 
 def _wavefronts(table: Integers, element_bytes: int) -> npt.NDArray[np.float64]:
-    """Return the cycles of requests, for each row of lanes and steps along as many axes."""
-    unique, back = np.unique(_keys(table), return_index=True, return_inverse=True)[1:]
-    return _conflicts(table[unique], table.shape[1] // 2, element_bytes)[back.reshape(-1)]
+    """Return the cycles of requests, for each row of lanes and steps along as many axes.
+
+    Where steps along one axis go further than all lanes along the other reach, elements differ,
+    and only the remainders of steps by the number of banks count. What was asked for is kept then.
+    """
+    banks, axes = max(1, BANKS * BANK_BYTES // element_bytes), table.shape[1] // 2
+    if axes > len(("x", "y")):
+        return _each_once(table, element_bytes)
+    lanes, steps = np.split(np.ascontiguousarray(table.T), 2)
+    steps = steps * (lanes > 1)
+    lengths: Any = np.abs(steps)
+    reach = (lanes - 1) * lengths
+    apart = (lengths[-1] > reach[0]) | (lengths[0] > reach[-1]) | (lengths.min(axis=0) == 0)
+    apart = (apart | (axes == 1)) & (lanes.max(axis=0) <= CUDA.lanes)
+    known = _known(element_bytes, banks, axes)
+    remainders = np.where(steps == 0, 0, 1 + (steps - 1) % banks)
+    place = np.ravel_multi_index((*lanes, *remainders), known.shape, mode="clip")
+    found = np.where(apart, known.ravel()[place], 0.0)
+    new = found == 0
+    if new.any():
+        found[new] = _each_once(table[new], element_bytes)
+        kept = new & apart
+        known.ravel()[place[kept]] = found[kept]
+    return found
+
+
+@lru_cache
+def _known(element_bytes: int, banks: int, axes: int) -> npt.NDArray[np.int8]:
+    """Return the cycles that are kept, by lanes and remainders of steps; of others 0."""
+    return np.zeros([*[CUDA.lanes + 1] * axes, *[banks + 1] * axes], dtype=np.int8)
+
+
+def _each_once(rows: Integers, element_bytes: int) -> npt.NDArray[np.float64]:
+    unique, back = np.unique(_keys(rows), return_index=True, return_inverse=True)[1:]
+    return _conflicts(rows[unique], rows.shape[1] // 2, element_bytes)[back.reshape(-1)]
 
 
 def box_wavefronts(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from eatss.base.frozen import frozen
+from eatss.base.tape import whole
 from eatss.cards.match import clock_within, voltage_share
 from eatss.cost.card import SCHEDULERS, Card, CodeConstants
 from eatss.cost.demand import TENSOR_COLUMNS, Column, Demand
@@ -69,21 +70,16 @@ def predict(demand: Demand, card: Card, constants: CodeConstants) -> Predicted:
     core_j, launches = sum(spent.values()), least_of(demand.launches)
     least_w, power, floor = card.prices.constant_w, constants.sharpness, card.prices.voltage_floor
     chip_power, memory_power = sum(term**power for term in on_chip.values()), memory**power
-
-    def run_s(clock: Number) -> Number:
-        taken = (chip_power / clock**power + memory_power) ** (1 / power) + edges / clock
-        each = taken + constants.launch_wait * card.launch_s
-        return launches * np.maximum(each, constants.host_launch_s)
-
-    def power_w(clock: Number) -> Number:
-        return least_w + (core_j * voltage_share(clock, floor) + moved) / run_s(clock)
-
-    clock = clock_within(power_w, card.power_limit_w, np.ones(len(demand)))
+    usual = power, constants.launch_wait * card.launch_s, constants.host_launch_s
+    run = launches, chip_power, memory_power, edges
+    ones = np.ones(len(demand))
+    clock = whole(_clock, usual, card.power_limit_w, least_w, floor, ones, core_j, moved, *run)
     share = voltage_share(clock, floor)
     energies = {name: part * share for name, part in spent.items()} | {"memory": moved}
     dynamic = sum(energies.values())
     # where memory alone draws too much it slows down, too
-    time_s = np.maximum(run_s(clock), dynamic / max(1.0, card.power_limit_w - least_w))
+    run_s = _run_s(clock, usual, *run)
+    time_s = np.maximum(run_s, dynamic / max(1.0, card.power_limit_w - least_w))
     energies["constant power"] = least_w * time_s
     terms = {name: launches * term / clock for name, term in on_chip.items()}
     terms["memory"] = launches * memory
@@ -97,6 +93,41 @@ def predict(demand: Demand, card: Card, constants: CodeConstants) -> Predicted:
         terms_j=energies,
         resident_blocks=launch.resident,
     )
+
+
+def _run_s(
+    clock: Column,
+    usual: tuple[float, float, float],
+    launches: Column,
+    chip_power: Column,
+    memory_power: Column,
+    edges: Column,
+) -> Column:
+    """Return the seconds of a run at a share of the highest clock."""
+    power, wait_s, host_s = usual
+    taken = (chip_power / clock**power + memory_power) ** (1 / power) + edges / clock
+    return launches * np.maximum(taken + wait_s, host_s)
+
+
+def _clock(
+    usual: tuple[float, float, float],
+    limit_w: float,
+    least_w: float,
+    floor: float,
+    *columns: Column,
+) -> Column:
+    """Return the share of the highest clock that the power limit leaves each run."""
+    ones, *every = np.broadcast_arrays(*columns)
+
+    def power_w(clock: Column, core_j: Column, moved: Column, *run: Column) -> Column:
+        return least_w + (core_j * voltage_share(clock, floor) + moved) / _run_s(clock, usual, *run)
+
+    with np.errstate(invalid="ignore", divide="ignore"):
+        above = power_w(ones, *every) > limit_w
+    some = [own[above] for own in every]
+    found: Column = ones.copy()
+    found[above] = clock_within(lambda clock: power_w(clock, *some), limit_w, ones[above])
+    return found
 
 
 class _Launch:

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from eatss.analysis.layout import Chosen, GridSplitK, Layout
-from eatss.analysis.variant import MAX_STAGES, ChunkedScan, ClassSize, RecomputedArray
+from eatss.analysis.variant import MAX_STAGES, Rewrites
 from eatss.base.codec import Document, JsonForm
 from eatss.base.diagnostics import InputError, input_error
 from eatss.base.files import read_regular
-from eatss.base.frozen import Names, Numbers, called, frozen
+from eatss.base.frozen import Names, called, frozen
 from eatss.base.options import (
     Words,
     option,
@@ -29,7 +29,6 @@ from eatss.base.options import (
     parse_tiles,
     shows_types,
 )
-from eatss.base.targets import Fusion
 from eatss.program.expression import OwnSizes, SizePairs
 
 if TYPE_CHECKING:
@@ -384,27 +383,18 @@ class KernelRecipe(Layout):
 
 
 @frozen
-class Recipe:
+class Recipe(Rewrites):
     """Everything that was decided about the code of a program on a card.
 
     ``kernels`` are what a model chose, ``options`` what the user wants instead or besides.
-    ``recomputed`` are arrays whose elements kernels compute anew where they read them, ``split``
-    the regions whose statements are cut where they meet what they read, ``classes`` those whose
-    loops are in blocks of steps, ``chunks`` the recurrences that are cut into chunks, ``fused``
-    says which nests are one kernel.
     """
 
-    json_layout = JsonForm(closed=True)
+    json_layout = JsonForm(closed=True, after=(("recomputed", "options"),))
 
     gpu: str
     dtype: str
     kernels: tuple[KernelRecipe, ...]
     options: CodegenOptions = dataclasses.field(default_factory=CodegenOptions)
-    recomputed: tuple[RecomputedArray, ...] = ()
-    split: Numbers = ()
-    classes: tuple[ClassSize, ...] = ()
-    chunks: tuple[ChunkedScan, ...] = ()
-    fused: Fusion = "none"
     schema_version: int = SCHEMA_VERSION
 
     def wanted(self, name: str) -> KernelRecipe:
@@ -440,11 +430,7 @@ def recipe_of(selection: Selection, options: CodegenOptions) -> Recipe:
         dtype=selection.dtype,
         kernels=kernels,
         options=options,
-        recomputed=selection.recomputed,
-        split=selection.split,
-        classes=selection.classes,
-        chunks=selection.chunks,
-        fused=selection.fused,
+        **selection.rewriting(),
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from os import PathLike, fspath
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
 
 CompilerChoice: TypeAlias = Literal["auto", "nvrtc", "nvcc"]
 
-compiler_option = partial(
-    option, "--compiler", help="What compiles the CUDA text; auto: NVRTC where it is there."
-)
 meter_option = partial(
     option,
     "--meter",
@@ -39,6 +36,7 @@ meter_option = partial(
     help="What energy is read from: auto (the best the card has), counter, power, jetson, "
     "none, or a meter that a package adds.",
 )
+
 DEVICE_HELP = (
     "Which card: its number as CUDA counts the cards it sees (CUDA_VISIBLE_DEVICES changes that), "
     "or its UUID (nvidia-smi -L)."
@@ -138,57 +136,52 @@ class MeterOptions:
 _option = partial(option, panel="Measuring")
 
 
-@shows_types
-@frozen
-class MeasureOptions:
-    """How to measure.
-
-    A window is a stretch of repeated runs. Windows are repeated until time and energy are known as
-    well as ``target`` says, or until ``budget_s`` has been spent.
+@dataclass(frozen=True, kw_only=True)
+class BenchKeywords:
+    """The card that measures, and with what.
 
     Attributes:
-        sizes: Values of parameters in the place of the program's defaults.
-        seed: Of the random data.
         meter: What energy rests on, a name in :data:`eatss.measurement.meters.METERS`.
         compiler: ``"auto"``, ``"nvrtc"`` or ``"nvcc"``.
+        nvcc: Path of an nvcc, by default that of this machine.
         device: The card's number as CUDA counts those it sees, which ``CUDA_VISIBLE_DEVICES``
             changes, or its UUID.
+    """
+
+    meter: Annotated[str, meter_option(panel="Measuring")] = "auto"
+    compiler: Annotated[
+        CompilerChoice,
+        _option(help="What compiles the CUDA text; auto: NVRTC where it is there."),
+    ] = "auto"
+    nvcc: Annotated[str | None, nvcc_option(panel="Measuring", made=named_nvcc)] = None
+    device: Annotated[
+        CardNumber,
+        _option(
+            kind=str,
+            default="0",
+            made=parse_device,
+            metavar="N|UUID",
+            help=DEVICE_HELP,
+        ),
+    ] = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Windows:
+    """How long and how often a variant runs while it is measured.
+
+    Attributes:
         least_window_s: Seconds that a window lasts at least.
         spare: Share by which windows are planned longer.
         least_updates: Values of the sensor that a window holds at least.
         least_windows: How many windows are taken at least.
         target: Half the interval of time and of energy over the mean, at which windows end.
-        confidence: Of that interval, 0.95 for 95 %.
         budget_s: Seconds that a variant may take.
         warm_up_s: Seconds of load in which power may settle before the first window; with 0 nobody
             waits for that beyond ``settle_s``.
         settle_s: Seconds of load before every window.
-        restoring: ``"auto"``, or ``"between windows"`` to leave out the trial whether repeated runs
-            drift; drift seen in a window is noted all the same.
-        timeout_s: Seconds that a single run may take.
-        check: Whether results are compared with the original and among variants.
-        counters: Whether hardware counters are read too, by Nsight Compute.
-        nvcc: Path of an nvcc, by default that of this machine.
     """
 
-    sizes: Annotated[
-        Mapping[str, int],
-        _option(
-            "--size",
-            kind=Words,
-            made=partial(parse_numbers, "--size", "NI=2000,NJ=2000"),
-            metavar="NAME=VALUE,...",
-            help="Problem sizes instead of the program's own.",
-        ),
-    ] = field(default_factory=dict)
-    seed: Annotated[int, _option(metavar="N", min=0, help="Seed of the random data.")] = 0
-    meter: Annotated[str, meter_option(panel="Measuring")] = "auto"
-    compiler: Annotated[CompilerChoice, compiler_option(panel="Measuring")] = "auto"
-    nvcc: Annotated[str | None, nvcc_option(panel="Measuring", made=named_nvcc)] = None
-    device: Annotated[
-        CardNumber,
-        _option(kind=str, default="0", made=parse_device, metavar="N|UUID", help=DEVICE_HELP),
-    ] = 0
     least_window_s: Annotated[
         float,
         _option(
@@ -216,7 +209,6 @@ class MeasureOptions:
             help="Measure until the 95 % interval is this narrow (half of it over the mean), ...",
         ),
     ] = 0.01
-    confidence: float = 0.95
     budget_s: Annotated[
         float,
         _option(
@@ -228,6 +220,39 @@ class MeasureOptions:
     ] = 60.0
     warm_up_s: float = 1.0
     settle_s: float = 0.5
+
+
+@shows_types
+@frozen
+class MeasureOptions(Windows, BenchKeywords):
+    """How to measure.
+
+    A window is a stretch of repeated runs. Windows are repeated until time and energy are known as
+    well as ``target`` says, or until ``budget_s`` has been spent.
+
+    Attributes:
+        sizes: Values of parameters in the place of the program's defaults.
+        seed: Of the random data.
+        confidence: Of the interval of ``target``, 0.95 for 95 %.
+        restoring: ``"auto"``, or ``"between windows"`` to leave out the trial whether repeated runs
+            drift; drift seen in a window is noted all the same.
+        timeout_s: Seconds that a single run may take.
+        check: Whether results are compared with the original and among variants.
+        counters: Whether hardware counters are read too, by Nsight Compute.
+    """
+
+    sizes: Annotated[
+        Mapping[str, int],
+        _option(
+            "--size",
+            kind=Words,
+            made=partial(parse_numbers, "--size", "NI=2000,NJ=2000"),
+            metavar="NAME=VALUE,...",
+            help="Problem sizes instead of the program's own.",
+        ),
+    ] = field(default_factory=dict)
+    seed: Annotated[int, _option(metavar="N", min=0, help="Seed of the random data.")] = 0
+    confidence: float = 0.95
     restoring: Literal["auto", "between windows"] = "auto"
     timeout_s: Annotated[
         float, _option("--timeout", metavar="SECONDS", min=0.01, help="Limit of one run.")

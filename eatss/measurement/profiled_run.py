@@ -24,9 +24,7 @@ def main() -> int:
     folder, text = sys.argv[1:]
     directory, options = Path(folder), decode(MeasureOptions, json.loads(text))
     try:
-        card = open_card(
-            CUPY_CARD, device=options.device, compiler=options.compiler, nvcc=options.nvcc
-        )
+        card = open_card(CUPY_CARD, options)
         workload = card.load(load_program(directory), directory, options.sizes, options.seed)
         workload.reset()
         card.wait()

@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from eatss.base.diagnostics import InputError
 from eatss.base.supervisor import Refused
-from eatss.base.targets import CardNumber
 from eatss.base.text import Texts
 from eatss.measurement.arguments import complete_sizes
 from eatss.measurement.assemble import energy_estimate, mean_estimate
@@ -55,7 +54,7 @@ from eatss.measurement.metering import (
     take_window,
 )
 from eatss.measurement.meters.meter import MeterError, Trace, steady
-from eatss.measurement.options import CompilerChoice, MeasureOptions
+from eatss.measurement.options import BenchKeywords, MeasureOptions
 from eatss.program import load_program
 
 if TYPE_CHECKING:
@@ -116,19 +115,17 @@ class Known:
     repeatable: dict[Texts, int] = field(default_factory=dict)
 
 
-def open_card(
-    path: str, *, device: CardNumber, compiler: CompilerChoice, nvcc: str | None = None
-) -> CupyCard:
+def open_card(path: str, options: BenchKeywords) -> CupyCard:
     """Return a new card of the class at an import path, ``package.module:name``.
 
-    ``nvcc`` is the path of an nvcc, which the class is told only if it is given.
+    The class is told of an nvcc only if one is named.
 
     Raises:
         InputError: there is no such card, or it cannot be used from here.
         LaunchError: the card does not answer.
     """
-    named = {} if nvcc is None else {"nvcc": nvcc}
-    card: CupyCard = resolve_name(path)(device=device, compiler=compiler, **named)
+    named = {} if options.nvcc is None else {"nvcc": options.nvcc}
+    card: CupyCard = resolve_name(path)(device=options.device, compiler=options.compiler, **named)
     return card
 
 

@@ -16,11 +16,8 @@ def main() -> None:
     """Run the job on standard input."""
     end_at_sigterm()
     job, _, emit = connect(Job)
-    options = job.options
     try:
-        card = open_card(
-            job.card, device=options.device, compiler=options.compiler, nvcc=options.nvcc
-        )
+        card = open_card(job.card, job.options)
     except LaunchError as error:
         emit(CardLost(reason=str(error)))
     except EatssError as error:

@@ -6,7 +6,6 @@ Columns of arithmetic and memory are those of MIPP, Tables I to IV.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from math import nan
@@ -26,7 +25,6 @@ from eatss.measurement.characterize.fit import EnergyFit
 from eatss.measurement.characterize.roofline import (
     EnergyRoofline,
     RooflinePoint,
-    capped_range,
     power_limited_roofline_of,
     roofline_of,
 )
@@ -307,7 +305,10 @@ def render_roofline(card: CardRoofline, output: str) -> str:
             "gpu": card.profile.name,
             "title": card.profile.title,
             "calibrated": calibrated,
-            "rooflines": {row.title: _document(row.machine) for row in roofs},
+            "rooflines": {
+                row.title: {name: getattr(row.machine, name) for name, *_ in _MACHINE}
+                for row in roofs
+            },
             "clocks": over_clock(card),
             "programs": [
                 asdict(one)
@@ -347,13 +348,6 @@ def render_roofline(card: CardRoofline, output: str) -> str:
     return render(*parts)
 
 
-def _range(machine: EnergyRoofline) -> str:
-    low, high = capped_range(machine) or (math.inf, math.inf)
-    if math.isinf(high):
-        return "nowhere" if math.isinf(low) else f"from {figure(low)}" if low else "everywhere"
-    return f"{figure(low)} to {figure(high)}" if low else f"to {figure(high)}"
-
-
 _MACHINE = (
     ("flops_s", "peak", "GFLOP/s", 1e-9),
     ("bytes_s", "bandwidth of memory", "GB/s", 1e-9),
@@ -366,9 +360,7 @@ _MACHINE = (
     ("energy_balance", "energy balance", "flop/byte", 1),
     ("half_efficiency_intensity", "effective balance (half efficiency)", "flop/byte", 1),
     ("balance_gap", "balance gap", "", 1),
-    ("effective_balance_gap", "effective balance gap", "", 1),
     ("race_to_halt", "race to halt", "", 1),
-    ("constant_share", "constant power at best efficiency", "% of energy", 100),
     ("most_power_w", "most power without a limit", "W", 1),
 )
 """The figures of a machine, as JSON has them: what each is, its unit, a factor to it."""
@@ -378,16 +370,6 @@ def _summary(machines: Sequence[EnergyRoofline]) -> Iterator[tuple[Any, ...]]:
     for name, title, unit, factor in _MACHINE:
         values = [getattr(one, name) for one in machines]
         yield (title, *(factor * one if isinstance(one, float) else one for one in values), unit)
-    yield ("power limit is reached", *map(_range, machines), "flop/byte")
-
-
-def _document(machine: EnergyRoofline) -> JsonObject:
-    low, high = capped_range(machine) or (None, None)
-    return {name: getattr(machine, name) for name, *_ in _MACHINE} | {
-        "capped_from": low,
-        # JSON has no infinity: no upper end is null
-        "capped_to": None if high is None or math.isinf(high) else high,
-    }
 
 
 _SHARES = {">of speed": "share_of_speed", ">of efficiency": "share_of_efficiency"}

@@ -45,7 +45,6 @@ from eatss.tune.population import (
     of_role,
     pareto_front,
     thriftiest,
-    varies,
 )
 from eatss.tune.rows import Role
 from eatss.tune.standing import ChoiceName, SizePoint, SplitBar
@@ -54,8 +53,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-SPLITS = 3
-"""So many metrics are drawn split at their mean."""
+TELLING = 3
+"""Over so many metrics performance, efficiency and power are drawn."""
 
 MOST_BARS = 40
 """Of more metrics, those with the strongest coefficients are drawn."""
@@ -141,18 +140,12 @@ def _figures(one: Evaluated) -> Iterator[SweepFigure]:
                 "correlate otherwise with efficiency than with performance are bold.",
                 partial(correlation_bars, related, target=target, movers=evaluation.movers),
             )
-    for name in most_telling(related, SPLITS) if found.has_energy else ():
+    for name in most_telling(related, TELLING):
         yield SweepFigure(
-            f"split-at-mean-of-{_file_name(name)}",
-            f"Variants with {counter_words(name)} above its mean beside the others.",
-            partial(metric_split, found, name),
+            f"over-{_file_name(name)}",
+            f"Performance, efficiency and power over {counter_words(name)}.",
+            partial(over_metric, found, name),
             wide=True,
-        )
-    if (explained := _power_metric(one)) is not None:
-        yield SweepFigure(
-            f"power-over-{_file_name(explained)}",
-            f"Mean power over {counter_words(explained)}, with the line of least squares.",
-            partial(power_over_metric, found, explained),
         )
     if bars := evaluation.split_study:
         yield SweepFigure(
@@ -168,19 +161,6 @@ def _figures(one: Evaluated) -> Iterator[SweepFigure]:
             f"Choices over problem sizes; numbers beside points are {points[0].efficiency_unit}.",
             partial(size_figure, points),
         )
-
-
-def _power_metric(one: Evaluated) -> str | None:
-    """Return the metric that power is drawn over: sectors read from L2, or what goes most with it.
-
-    Values of the space take few levels, and are not drawn.
-    """
-    powers = of_target(one.evaluation.correlations, "power")
-    metrics = {name for row in one.found.rows for name, _ in row.metrics}
-    measured = [c for c in powers if c.metric in metrics and varies(one.found.column(c.metric))]
-    sectors = [c for c in measured if "sector" in c.metric and "read" in c.metric]
-    best = sectors or measured
-    return max(best, key=lambda c: abs(c.pearson)).metric if best else None
 
 
 def _file_name(name: str) -> str:
@@ -319,53 +299,31 @@ def correlation_bars(
     return finished(axes, f"Correlation with {name}", x_label, lines="x")
 
 
-def metric_split(found: Population, metric: str) -> Axes:
-    """Draw performance and efficiency over a metric, and over each other, split at its mean.
+def over_metric(found: Population, metric: str) -> Axes:
+    """Draw performance, efficiency and power over a metric [BEAST, Fig. 9] [EATSS, Fig. 9].
 
-    Three panels: [BEAST, Fig. 9].
+    Each panel that has data has the line of least squares and Pearson's coefficient.
     """
-    figure = new_figure(9.6, 3.5)
-    places = figure.subplots(1, 3)
-    x, (speed, unit), thrift = found.column(metric), speeds(found), found.efficiency
-    mean, words = float(np.nanmean(x)), counter_words(metric)
-    speed_label, thrift_label = f"performance in {unit}", f"efficiency in {found.efficiency_unit}"
-    for axes, across, up, *labels in (
-        (places[0], x, speed, words, speed_label),
-        (places[1], x, thrift, words, thrift_label),
-        (places[2], speed, thrift, speed_label, thrift_label),
-    ):
-        for name, side, colour, mark in (
-            ("up to", x <= mean, GREEN, "o"),
-            ("above", x > mean, VERMILION, "s"),
-        ):
-            label = f"{words} {name} its mean ({int(side.sum())})"
-            cloud(axes, across[side], up[side], label=label, colour=colour, mark=mark)
+    speed, unit = speeds(found)
+    drawn = {
+        f"performance in {unit}": speed,
+        f"efficiency in {found.efficiency_unit}": found.efficiency,
+        "mean power in W": found.power_w,
+    }
+    x, words, places = found.column(metric), counter_words(metric), new_figure(9.6, 3.5)
+    panels = places.subplots(1, len(drawn))
+    for axes, (label, y) in zip(panels, drawn.items(), strict=True):
+        cloud(axes, x, y)
         axes.locator_params(axis="x", nbins=5)
-        if across is x:
-            axes.axvline(mean, color=BLACK, linewidth=0.8, linestyle="--")
-        finished(axes, "", *labels)
-    figure.legend(
-        *places[2].get_legend_handles_labels(), loc="outside lower center", ncols=2,
-        frameon=False, fontsize="small", markerscale=2.0,
-    )  # fmt: skip
-    return places[0]  # type: ignore[no-any-return]
-
-
-def power_over_metric(found: Population, metric: str) -> Axes:
-    """Draw mean power over a metric, with the line of least squares [EATSS, Fig. 9]."""
-    axes = new_axes()
-    x, y, words = found.column(metric), found.power_w, counter_words(metric)
-    cloud(axes, x, y)
-    title = f"Power over {words}"
-    one = correlation(metric, x, "power", y)
-    if one is not None:
-        both = np.isfinite(x) & np.isfinite(y)
-        slope, offset = np.polyfit(x[both], y[both], 1)
-        ends = np.array([x[both].min(), x[both].max()])
-        axes.plot(ends, slope * ends + offset, color=BLACK, linewidth=1)
-        title += f", r = {one.pearson:.2f} [{one.low:.2f}, {one.high:.2f}]"
-    title = _with_choices(axes, found, x, y, title)
-    return finished(axes, title, words, "mean power in W")
+        title = ""
+        if (one := correlation(metric, x, "power", y)) is not None:
+            both = np.isfinite(x) & np.isfinite(y)
+            ends = np.array([x[both].min(), x[both].max()])
+            line = np.polynomial.Polynomial.fit(x[both], y[both], 1)
+            axes.plot(ends, line(ends), color=BLACK, linewidth=1)
+            title = f"r = {one.pearson:.2f} [{one.low:.2f}, {one.high:.2f}]"
+        finished(axes, title, words, label)
+    return panels[0]  # type: ignore[no-any-return]
 
 
 def split_bars(bars: Sequence[SplitBar]) -> Axes:

@@ -37,7 +37,6 @@ def all_tables(found: Evaluated) -> tuple[Table, ...]:
     tables = (
         choices_table(one),
         frontier_table(found),
-        weighted_table(found),
         variants_table(found),
         correlations_table(one),
         splits_table(one),
@@ -196,26 +195,6 @@ def frontier_table(found: Evaluated) -> Table:
             "variant": lambda row: _point(row["row"]),
         },
         "A variant on the front is beaten by no other in both performance and efficiency.",
-    )
-
-
-def weighted_table(found: Evaluated) -> Table:
-    """Return the best variant for each weight of time."""
-    trade = found.evaluation.trade_off
-    rows = {row.variant: row for row in found.found.rows}
-    return table_of(
-        "weighted",
-        "The best variant for each weight of time",
-        [] if trade is None else [(one, rows[one.variant]) for one in trade.weighted],
-        {
-            "α from": lambda one: one[0].alpha_low,
-            "α to": lambda one: one[0].alpha_high,
-            "time in ms": lambda one: one[1].time_s,
-            "energy in J": lambda one: one[1].energy_j,
-            "variant": lambda one: _point(one[1]),
-        },
-        "It has the least α·t/t* + (1 − α)·e/e*, where t* and e* are the least time and the "
-        "least energy: α = 0 is energy alone, 1 is time alone.",
     )
 
 

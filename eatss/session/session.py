@@ -18,7 +18,7 @@ import islpy as isl
 
 from eatss.analysis.analyse import AnalysedProgram, SlowLoop
 from eatss.analysis.facts import VolumeKind
-from eatss.analysis.variant import ClassSize
+from eatss.analysis.variant import ClassSize, Rewrites
 from eatss.base.diagnostics import (
     Diagnostic,
     Diagnostics,
@@ -71,7 +71,6 @@ from eatss.session.steps import (
     CLASS_SIZES,
     Arrays,
     Chunks,
-    Classes,
     Frees,
     at_clocks,
     chunkable,
@@ -126,12 +125,8 @@ class Session:
         volume: how the elements of tiles are counted.
         code: whether code is generated: ``analysed`` then is of the kernels for any size, and
             the source is read in the type of ``reading``.
-        recomputed: arrays that are computed anew where they are read; ``None`` for those that
-            ``reading`` says, none where that leaves it to the prediction.
-        split: numbers of the regions whose statements are cut where they meet what they read.
-        classes: regions whose loops are in blocks of steps, and of how many.
-        chunks: recurrences that are cut into chunks.
-        fused: which nests become one kernel.
+        rewrites: how regions are changed; ``None`` where ``reading`` says which arrays are computed
+            anew, none where that leaves it to the prediction.
         like: a session of the same source that has read it.
 
     Raises:
@@ -146,11 +141,7 @@ class Session:
         cut: Cut = "eatss",
         volume: VolumeName = "footprint",
         code: bool = False,
-        recomputed: Arrays | None = None,
-        split: Numbers = (),
-        chunks: Chunks = (),
-        classes: Classes = (),
-        fused: Fusion = "none",
+        rewrites: Rewrites | None = None,
         like: Session | None = None,
     ) -> None:
         self.source = Source.of(source)
@@ -165,11 +156,9 @@ class Session:
         self.cut = cut
         self.volume = volume
         self.code = code
-        self._asked = recomputed
-        self.split, self.chunks, self.classes = split, chunks, classes
-        self.fused: Fusion = fused
+        self._asked = rewrites
         self._like = like
-        self._others: dict[tuple[Arrays, Numbers, Chunks, Classes, Fusion], Session] = {}
+        self._others: dict[Rewrites, Session] = {}
 
     @property
     def file(self) -> str:
@@ -191,14 +180,12 @@ class Session:
 
     @cached_property
     def parsed(self) -> FrontendResult:
-        """The regions, ``recomputed`` arrays computed anew where they are read, others ``split``.
+        """The regions, changed as ``rewrites`` says.
 
         Raises:
             InputError: with all findings, if the source is refused.
         """
-        own = self.recomputed, self.split, self.chunks, self.classes
-        scops = regions_with(self._written.scops, *own)
-        return replace(self._written, scops=scops)
+        return replace(self._written, scops=regions_with(self._written.scops, self.rewrites))
 
     @cached_property
     def parsed_symbolic(self) -> SymbolicResult:
@@ -206,19 +193,18 @@ class Session:
         written = self._written_symbolic
         numeric = self._written.scops
         same = dict(zip(map(id, numeric), self.parsed.scops, strict=True))
-        own = self.recomputed, self.split, self.chunks, self.classes
-        scops = regions_with(written.scops, *own)
+        scops = regions_with(written.scops, self.rewrites)
         scops = tuple(
             same.get(id(before), after) for before, after in zip(written.scops, scops, strict=True)
         )
         return replace(written, scops=scops, numeric=self.parsed)
 
     @cached_property
-    def recomputed(self) -> Arrays:
-        """The arrays whose readers compute the elements anew."""
+    def rewrites(self) -> Rewrites:
+        """How the regions are changed."""
         if self._asked is not None:
             return self._asked
-        return self.recomputable if self.reading.recompute == "all" else ()
+        return Rewrites(recomputed=self.recomputable if self.reading.recompute == "all" else ())
 
     @cached_property
     def recomputable(self) -> Arrays:
@@ -253,26 +239,22 @@ class Session:
     def has(self, chunks: Chunks) -> bool:
         """Tell whether the regions have all of some recurrences."""
         with suppress(InputError):
-            _ = self._with(self.recomputed, self.split, chunks, self.classes)
+            _ = self._with(replace(self.rewrites, chunks=chunks, fused="none"))
             return True
         return False
 
     def of(self, decided: Selection | Recipe) -> Session:
-        """Return the session of the program with the arrays computed anew that were decided.
-
-        And with the regions split, in classes of tiles, and recurrences in chunks.
+        """Return the session of the program with its regions changed as was decided.
 
         Raises:
             InputError: ``EATSS-P026``, the program cannot.
         """
-        return self._with(
-            decided.recomputed, decided.split, decided.chunks, decided.classes, decided.fused
-        )
+        return self._with(Rewrites(**decided.rewriting()))
 
     @property
     def plain(self) -> Session:
         """The session of the program as it is written, whatever is expected of another."""
-        return self._with((), (), (), chooses=self._asked is None)
+        return self._with(Rewrites(), chooses=self._asked is None)
 
     @cached_property
     def without_values(self) -> Session:
@@ -301,30 +283,15 @@ class Session:
         cut, volume, code = self.cut, self.volume, self.code
         return Session(self.source, reading, cut=cut, volume=volume, code=code, **changed)
 
-    def _with(
-        self,
-        arrays: Arrays,
-        split: Numbers,
-        chunks: Chunks,
-        classes: Classes = (),
-        fused: Fusion = "none",
-        *,
-        chooses: bool = False,
-    ) -> Session:
-        """Return the session with arrays computed anew, regions split, recurrences in chunks.
-
-        Loops in blocks of steps, nests fused. This one if it is, unless it chooses.
-        """
-        place = arrays, split, chunks, classes, fused
-        own = self.recomputed, self.split, self.chunks, self.classes, self.fused
-        if place == own and not chooses:
+    def _with(self, rewrites: Rewrites, *, chooses: bool = False) -> Session:
+        """Return the session with regions changed so: this one if it is, unless it chooses."""
+        if rewrites == self.rewrites and not chooses:
             return self
-        if place not in self._others:
-            how: dict[str, Any] = {"recomputed": arrays, "split": split, "chunks": chunks}
-            other = self._like_this(self.reading, **how, classes=classes, fused=fused, like=self)
+        if rewrites not in self._others:
+            other = self._like_this(self.reading, rewrites=rewrites, like=self)
             _ = other.parsed
-            self._others[place] = other
-        return self._others[place]
+            self._others[rewrites] = other
+        return self._others[rewrites]
 
     @cached_property
     def analysed(self) -> AnalysedProgram:
@@ -335,7 +302,7 @@ class Session:
         Raises:
             InputError: the source is refused.
         """
-        if self.code or self.fused != "none":
+        if self.code or self.rewrites.fused != "none":
             return self.symbolic.program
         program = self._numeric
         if self.cut == "eatss" and any(fact.inner_loops for fact in program.facts):
@@ -351,9 +318,9 @@ class Session:
                 only the symbolic reading cannot do is a warning, and the region keeps its numbers.
         """
         parsed, options = self.parsed_symbolic, self._options
-        if self.fused != "none":
-            apart = self._with(self.recomputed, self.split, self.chunks, self.classes)
-            fused = with_fusion(apart.symbolic, apart.parsed, options, self.fused)
+        if (fusion := self.rewrites.fused) != "none":
+            apart = self._with(replace(self.rewrites, fused="none"))
+            fused = with_fusion(apart.symbolic, apart.parsed, options, fusion)
             return apart.symbolic if fused is None else fused
         found = for_any_size(parsed, self._numeric)
         for temporaries in (True, False):
@@ -439,30 +406,35 @@ class Session:
             progress(f"with {', '.join(one.array for one in with_) or 'nothing'} computed anew")
             anew()
             with suppress(EatssError, isl.Error):
-                other = self._with(with_, (), ())
+                other = self._with(Rewrites(recomputed=with_))
                 pairs = zip(self.analysed.scops, other.analysed.scops, strict=True)
                 if all(keeps_loops(one.scheduled, its.scheduled) for one, its in pairs):
                     found = other._selected(profile, chosen, **how, progress=no_progress)
                     best = min(best, found, key=run_cost)
         anew()
-        cuts: tuple[tuple[str, Numbers, Chunks, Frees], ...] = (
-            ("statements cut where they meet what they read", self.splittable, (), frees_pieces),
-            ("recurrences cut into chunks", (), chunks, frees_chunks),
+        cuts: tuple[tuple[str, dict[str, Any], Frees], ...] = (
+            (
+                "statements cut where they meet what they read",
+                {"split": self.splittable},
+                frees_pieces,
+            ),
+            ("recurrences cut into chunks", {"chunks": chunks}, frees_chunks),
         )
-        for what, split, of_scans, frees in cuts:
-            if not (split or of_scans) or run_cost(best) == NEVER or not room_for(first_s):
+        for what, change, frees in cuts:
+            if not any(change.values()) or run_cost(best) == NEVER or not room_for(first_s):
                 continue
             progress(f"with {what}")
             with suppress(EatssError, isl.Error):
                 whole = self.of(best)
-                cut = self._with(best.recomputed, split or best.split, of_scans)
+                cut = self._with(Rewrites(**best.rewriting() | change))
                 pairs = zip(whole.analysed.scops, cut.analysed.scops, strict=True)
                 regions = zip(whole.symbolic.regions, cut.symbolic.regions, strict=True)
                 if any(frees(one.scheduled, its.scheduled) for one, its in pairs) and all(
                     one.generic <= its.generic for one, its in regions
                 ):
                     found = cut._selected(profile, chosen, **how, progress=no_progress)
-                    if not of_scans or CHUNKS_MARGIN * run_time_s(found) <= run_time_s(best):
+                    margin = CHUNKS_MARGIN if "chunks" in change else 0.0
+                    if margin * run_time_s(found) <= run_time_s(best):
                         best = min(best, found, key=run_cost)
             anew()
         best = self._fused(
@@ -497,7 +469,7 @@ class Session:
                 if _most_saved(best, cut) < _LEAST_SAVED * sum(map(_cost_s, best.kernels)):
                     continue
                 progress("with nests as one that use what others make")
-                found = select(self._with(best.recomputed, best.split, best.chunks, (), fusion))
+                found = select(self._with(Rewrites(**best.rewriting() | {"fused": fusion})))
                 best = min(best, found, key=run_cost)
                 if best is first and told:
                     first = best = _noted(best, found)
@@ -525,7 +497,7 @@ class Session:
             progress(f"with loops in blocks of {size} steps")
             with suppress(EatssError, isl.Error):
                 classes = tuple(ClassSize(region=at, size=size) for at in self.in_classes)
-                cut = self._with(best.recomputed, (), (), classes)
+                cut = self._with(Rewrites(recomputed=best.recomputed, classes=classes))
                 regions = zip(whole, cut.symbolic.regions, strict=True)
                 if all(one.generic <= its.generic for one, its in regions):
                     found = cut._selected(profile, options, **how, progress=no_progress)
@@ -673,10 +645,10 @@ class Session:
         Without chunks where rows are shorter than one.
         """
         reading = self.reading_at(sizes)
-        how: dict[str, Any] = {"recomputed": self.recomputed, "split": self.split}
-        plain = self._like_this(reading, **how, classes=self.classes)
-        chunks = self.chunks if self.chunks and plain.has(self.chunks) else ()
-        return plain._with(self.recomputed, self.split, chunks, self.classes, self.fused)
+        own = self.rewrites
+        plain = self._like_this(reading, rewrites=replace(own, chunks=(), fused="none"))
+        chunks = own.chunks if own.chunks and plain.has(own.chunks) else ()
+        return plain._with(replace(own, chunks=chunks))
 
     @cached_property
     def scops(self) -> tuple[Scop, ...]:
@@ -734,15 +706,7 @@ class Session:
             progress=progress,
         )
         warnings = found.warnings + self.notes
-        return replace(
-            found,
-            recomputed=self.recomputed,
-            split=self.split,
-            classes=self.classes,
-            chunks=self.chunks,
-            fused=self.fused,
-            warnings=warnings,
-        )
+        return replace(found, warnings=warnings, **self.rewrites.rewriting())
 
     def _chooses(self, options: ModelOptions) -> bool:
         """Tell whether the prediction says which arrays are computed anew, or what is split."""

@@ -11,7 +11,7 @@ import islpy as isl
 import numpy as np
 
 from eatss.analysis.analyse import AnalysedProgram, SlowLoop
-from eatss.analysis.variant import ChunkedScan, ClassSize, RecomputedArray
+from eatss.analysis.variant import ChunkedScan, RecomputedArray, Rewrites
 from eatss.analysis.work import parameter_values
 from eatss.base.diagnostics import (
     Diagnostic,
@@ -58,7 +58,6 @@ if TYPE_CHECKING:
 
 
 Arrays = tuple[RecomputedArray, ...]
-Classes = tuple[ClassSize, ...]
 Chunks = tuple[ChunkedScan, ...]
 Frees: TypeAlias = Callable[[ScheduledScop, ScheduledScop], bool]
 """Tells whether a region has more parallel loops than another one."""
@@ -157,24 +156,15 @@ def chunkable(numeric: Sequence[Scop], profile: GpuProfile, *, strict_fp: bool) 
     return tuple(found)
 
 
-def regions_with(
-    scops: Sequence[Scop],
-    arrays: Arrays,
-    split: Numbers = (),
-    chunks: Chunks = (),
-    classes: Classes = (),
-) -> tuple[Scop, ...]:
-    """Return regions in which the readers of some arrays compute the elements anew.
-
-    And regions whose statements are cut, recurrences of which are in chunks, or whose loops are in
-    blocks of steps.
+def regions_with(scops: Sequence[Scop], rewrites: Rewrites) -> tuple[Scop, ...]:
+    """Return regions changed as they are to be; which nests are fused is of their schedules.
 
     Raises:
         InputError: ``EATSS-P026``, they cannot.
     """
     found = []
     for scop in scops:
-        names = [one.array for one in arrays if one.region == scop.index]
+        names = [one.array for one in rewrites.recomputed if one.region == scop.index]
         changed = with_recomputed_producers(scop, names) if names else scop
         if changed is None or not {*names} <= {array.name for array in scop.arrays}:
             raise input_error(
@@ -182,8 +172,9 @@ def regions_with(
                 f"region {scop.index} cannot compute {', '.join(names)} anew where it is read",
                 hint="select again: the source is another one",
             )
-        if scop.index in split:
+        if scop.index in rewrites.split:
             changed = with_split_sets(changed)
+        chunks = rewrites.chunks
         lengths = {one.statement: one.length for one in chunks if one.region == scop.index}
         cut = with_chunked_scans(changed, lengths)
         if cut is None:
@@ -192,7 +183,7 @@ def regions_with(
                 f"region {scop.index} has no recurrence {', '.join(lengths)} to cut into chunks",
                 hint="select again: the source is another one",
             )
-        size = {one.region: one.size for one in classes}.get(scop.index)
+        size = {one.region: one.size for one in rewrites.classes}.get(scop.index)
         if size is not None and not 1 <= size <= max(CLASS_SIZES):
             raise input_error(
                 "EATSS-P026",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from eatss.base.diagnostics import (
@@ -38,7 +39,7 @@ _UNUSUAL = re.compile(r"[^A-Za-z0-9_.=-]+")
 
 
 @shows_types
-@frozen
+@dataclass(frozen=True, kw_only=True)
 class SourceOptions(Reading):
     """How C is read, for which card sizes are selected, and what becomes of files in the way.
 

@@ -24,7 +24,7 @@ from eatss.tune.document import ParsedSpace, origin_of, parsed_space
 from eatss.tune.expressions import (
     LARGEST,
     Expression,
-    column_of,
+    evaluate,
     evaluate_one,
     truth,
 )
@@ -210,15 +210,12 @@ class BoundSpace:
         missing = [name for name in self.names if name not in point]
         if missing:
             return f"{missing[0]} has no value"
-        known = dict(self.constants)
+        known = self._known(point)
         for name, values in zip(self.names, self._values_along(point), strict=True):
-            value = _plain(point[name])
-            if _place_in(values, value) is None:
-                return f"{name} = {value!r} is not among its values"
-            known[name] = value
+            if _place_in(values, known[name]) is None:
+                return f"{name} = {known[name]!r} is not among its values"
         for test in self.walk.tests:
-            found = column_of([evaluate_one(test.condition, known)])
-            if not truth(test.condition, found)[0]:
+            if not truth(test.condition, evaluate(test.condition, known, 1)).all():
                 return test.name
         return None
 

@@ -7,6 +7,7 @@ a fresh process is the reference: what others compute is compared with what it c
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from eatss.base.diagnostics import EatssError
 from eatss.base.supervisor import Refused, connect, end_at_sigterm
@@ -31,8 +32,8 @@ def main() -> None:
 
 def _serve(job: BenchJob, orders: Iterator[Order], emit: Emit) -> None:
     try:
-        card = open_card(job.card, device=job.device, compiler=job.compiler, nvcc=job.nvcc)
-        metering = Metering(card, job.meter)
+        card = open_card(job.card, job.measuring)
+        metering = Metering(card, job.measuring.meter)
     except MeterError as error:
         emit(Refused(code="EATSS-E074", message=str(error), hint=error.remedy or None))
         return
@@ -70,15 +71,16 @@ class _Bench:
             self._referred.add(place)
             if order.reference != order.folder and not self._run_reference(order):
                 return False
-        return self._run(order, order.folder, order.label, self._options(order), self._emit)
+        options = order.care.options(self._job, order.sizes)
+        return self._run(order, order.folder, order.label, options, self._emit)
 
     def _run_reference(self, order: Order) -> bool:
         """Let the reference compute, so that its results are there; what it takes is not told."""
         assert order.reference is not None
-        options = MeasureOptions(
+        options = replace(
+            self._job.measuring,
             sizes=dict(order.sizes),
-            seed=self._job.seed,
-            timeout_s=self._job.timeout_s,
+            check=True,
             least_windows=1,
             least_window_s=1e-3,
             least_updates=1,
@@ -86,7 +88,6 @@ class _Bench:
             budget_s=1e-3,
             warm_up_s=0.0,
             settle_s=1e-3,
-            restoring="between windows",
         )
 
         def told(event: object) -> None:
@@ -107,9 +108,6 @@ class _Bench:
             looks_around=False,
         )
         return run_on(self._card, self._metering, job, emit, self._known)
-
-    def _options(self, order: Order) -> MeasureOptions:
-        return order.care.options(self._job, order.sizes)
 
 
 if __name__ == "__main__":

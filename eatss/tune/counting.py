@@ -28,6 +28,7 @@ from eatss.tune.expressions import (
     Column,
     Expression,
     Named,
+    at_first,
     column_of,
     evaluate,
     truth,
@@ -433,22 +434,23 @@ class Dimension:
     def below(self, columns: Named, rows: int) -> Below:
         """Return its values below prefixes."""
         one = np.ones(rows, dtype=np.int64)
+        own = {name: columns[name] for name in self.names}
         if self.listed:
             return Below(first=0 * one, step=one, sizes=len(self.listed) * one)
         given = np.stack(
-            [_whole(own, evaluate(own, columns, rows)) for own in self.expressions], axis=1
+            [_whole(each, evaluate(each, columns, rows)) for each in self.expressions], axis=1
         )
         if self.over == "range":
             start, stop, step = given.T
             if not step.all():
-                message = f"a step of 0 goes nowhere{self._at(columns, step == 0)}"
+                message = f"a step of 0 goes nowhere{at_first(step == 0, own)}"
                 raise self.expressions[2].error("EATSS-S011", message)
             return Below(first=start, step=step, sizes=np.maximum((stop - start) // step + 1, 0))
         different, which = np.unique(given, axis=0, return_inverse=True)
         which = which.reshape(-1)
         tables = [
-            self._generated(tuple(own), self._at(columns, which == at))
-            for at, own in enumerate(different.tolist())
+            self._generated(tuple(arguments), at_first(which == at, own))
+            for at, arguments in enumerate(different.tolist())
         ]
         lengths = np.array([len(table) for table in tables], dtype=np.int64)
         return Below(
@@ -463,15 +465,6 @@ class Dimension:
             return generated(self.over, given)
         except ValueError as error:
             raise self.expressions[0].error("EATSS-S011", f"{error}{at}") from None
-
-    def _at(self, columns: Named, bad: Column) -> str:
-        """Return the values of names in the first bad row, as words."""
-        row = int(np.flatnonzero(bad)[0])
-        own = ((name, columns[name]) for name in self.names)
-        shown = [
-            f"{name} = {column[row]}" for name, column in own if isinstance(column, np.ndarray)
-        ]
-        return f" at {', '.join(shown)}" if shown else ""
 
 
 def _whole(expression: Expression, column: Column) -> Integers:

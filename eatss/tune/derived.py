@@ -36,7 +36,7 @@ from eatss.choose.cuda_candidates import (
 from eatss.choose.options import SelectOptions
 from eatss.choose.selection import KernelSelection, Selection
 from eatss.plan.launch import trips_of
-from eatss.tune.points import CUTS, Configuration, Filter, Iterator, Listed, Space, Value
+from eatss.tune.points import CUTS, Configuration, Filter, Iterator, Space, Value
 
 if TYPE_CHECKING:
     from eatss.session.session import Session
@@ -173,7 +173,7 @@ def _ppcg(facts: Sequence[KernelFacts]) -> tuple[list[Iterator], list[Filter]]:
     for at in range(depth):
         name = f"tile_{at}"
         most = max(reach(one.loops[at].trip_count) for one in facts if at < len(one.loops))
-        iterators.append(Iterator(name=name, over=Listed(values=PPCG_TILES)))
+        iterators.append(Iterator(name=name, values=PPCG_TILES))
         condition = f"{name} <= {max(most, PPCG_TILES[0])}"
         filters.append(Filter(name=f"{name} is no longer than its loop", condition=condition))
     return iterators, filters
@@ -256,7 +256,7 @@ class KernelSpace:
     def iterators(self) -> list[Iterator]:
         """Return the iterators, those that most filters name first."""
         every = self.dimensions.items()
-        return [Iterator(name=self.prefix + n, over=Listed(values=values)) for n, values in every]
+        return [Iterator(name=self.prefix + n, values=values) for n, values in every]
 
     def point(self, kernel: KernelSelection) -> Configuration:
         """Return the values of the variables in a selection."""

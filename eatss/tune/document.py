@@ -1,24 +1,27 @@
 """Documents of search spaces, TOML or plain mappings, to ``Space`` and back; parsed and checked.
 
-All findings about a document come at once, each with its place in the file.
+What is wrong with the shape of a document is told first; all findings about its names and
+expressions come at once, each with its place in the file.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping
 from collections.abc import Iterator as Iterating
+from dataclasses import field
 from graphlib import CycleError, TopologicalSorter
-from typing import Any
+from typing import Any, TypeAlias
 
-from eatss.base.diagnostics import Diagnostic, InputError, did_you_mean, input_error
+from eatss.base.codec import MisfitError, decode, encode, unknown
+from eatss.base.diagnostics import InputError, did_you_mean, input_error
 from eatss.base.files import StrPath, read_regular
 from eatss.base.frozen import frozen
-from eatss.base.text import NamedTexts, Texts
 from eatss.cards.document import Origin, finding, parsed_toml
 from eatss.tune.counting import GENERATORS, Dimension
 from eatss.tune.expressions import LARGEST, Expression, Place, name_fault, parse_expression
-from eatss.tune.points import RANGE, Filter, Generated, Iterator, Listed, Range, Space, Value
+from eatss.tune.points import RANGE, Filter, Iterator, Space, Value
 
 
 @frozen
@@ -43,52 +46,35 @@ def origin_of(space: Space) -> Origin:
     return Origin(label=space.source or f"the space {space.name}", text=space.text or None)
 
 
-class _Findings:
-    """What was found wrong with a document so far."""
-
-    def __init__(self, origin: Origin) -> None:
-        self.origin = origin
-        self.found: list[Diagnostic] = []
-
-    def wrong(self, code: str, message: str, path: Place, hint: str | None = None) -> None:
-        """Note a finding."""
-        self.found.append(finding(code, message, path, self.origin, hint))
-
-    def parsed(self, texts: Iterable[tuple[str, Place]]) -> list[Expression]:
-        """Return expressions; note why one is none."""
-        found = []
-        for text, path in texts:
-            try:
-                found.append(parse_expression(text, path, self.origin))
-            except InputError as error:
-                self.found += error.diagnostics
-        return found
-
-    def tell(self) -> None:
-        """Raise what was found.
-
-        Raises:
-            InputError: something was.
-        """
-        if self.found:
-            raise InputError(*self.found)
-
-
 def parsed_space(space: Space) -> ParsedSpace:
     """Parse a space and check its names.
 
     Raises:
         InputError: ``EATSS-S004`` to ``S016``, all findings.
     """
-    findings = _Findings(origin_of(space))
-    _check_names(space, findings)
+    origin = origin_of(space)
+    findings = [
+        finding(*one, origin) for one in (*_names_at_fault(space), *_values_at_fault(space))
+    ]
+
+    def parsed(texts: Iterable[tuple[str, Place]]) -> list[Expression]:
+        found = []
+        for text, path in texts:
+            try:
+                found.append(parse_expression(text, path, origin))
+            except InputError as error:
+                findings.extend(error.diagnostics)
+        return found
 
     def named(table: str, texts: Iterable[tuple[str, str]]) -> dict[str, Expression]:
-        found = findings.parsed((text, (table, name)) for name, text in texts)
+        found = parsed((text, (table, name)) for name, text in texts)
         return {one.path[1]: one for one in found}
 
     constants = named("constants", space.constants)
-    dimensions = [found for one in space.iterators if (found := _dimension(one, findings))]
+    dimensions = []
+    for one in space.iterators:
+        expressions = parsed(zip(one.arguments, _places(one), strict=False))
+        dimensions.append(Dimension.of(one.name, one.values, one.over, expressions))
     filters = named("filters", ((one.name, one.condition) for one in space.filters))
     variant = named("variant", space.variant)
     order = [one.name for one in space.iterators]
@@ -100,7 +86,7 @@ def parsed_space(space: Space) -> ParsedSpace:
     ]
     for name, expression, later in uses:
         for used in (used for used in expression.names if used in later):
-            findings.found += expression.error(
+            findings += expression.error(
                 "EATSS-S011",
                 f"{name} uses {used}, which is not known there",
                 expression.node(used),
@@ -113,8 +99,9 @@ def parsed_space(space: Space) -> ParsedSpace:
     except CycleError as error:
         circle = error.args[1]
         message = f"constants depend on each other: {' → '.join(circle)}"
-        findings.wrong("EATSS-S004", message, ("constants", circle[0]))
-    findings.tell()
+        findings.append(finding("EATSS-S004", message, ("constants", circle[0]), origin))
+    if findings:
+        raise InputError(*findings)
     return ParsedSpace(
         constants={name: constants[name] for name in ordered},
         dimensions=tuple(dimensions),
@@ -123,8 +110,12 @@ def parsed_space(space: Space) -> ParsedSpace:
     )
 
 
-def _check_names(space: Space, findings: _Findings) -> None:
-    """Check that each name can be one and stands for one thing."""
+_Fault: TypeAlias = tuple[str, str, Place]
+"""The code of a finding, its sentence and its place."""
+
+
+def _names_at_fault(space: Space) -> Iterating[_Fault]:
+    """Yield names that cannot be one, or stand for several things."""
     seen: dict[str, str] = {}
     places = (
         *(("constants", "a constant", name) for name, _ in space.constants),
@@ -136,56 +127,58 @@ def _check_names(space: Space, findings: _Findings) -> None:
         if fault is None and name in seen:
             fault = f"it is {seen[name]} and {words}"
         if fault is not None:
-            findings.wrong("EATSS-S004", f'nothing can be called "{name}": {fault}', (table, name))
+            yield "EATSS-S004", f'nothing can be called "{name}": {fault}', (table, name)
         seen.setdefault(name, words)
     names = [one.name for one in space.filters]
     for name in dict.fromkeys(name for name in names if names.count(name) > 1):
-        findings.wrong("EATSS-S004", f'two filters are called "{name}"', ("filters", name))
+        yield "EATSS-S004", f'two filters are called "{name}"', ("filters", name)
     if not space.iterators:
-        hint = "write [iterators] with a line like tile_i = [8, 16, 32]"
-        findings.wrong("EATSS-S004", "the space has no iterators", ("iterators",), hint)
+        yield "EATSS-S004", "the space has no iterators: tile_i = [8, 16, 32]", ("iterators",)
 
 
-def _dimension(one: Iterator, findings: _Findings) -> Dimension | None:
-    """Return an iterator with its values' expressions parsed."""
-    path: Place = ("iterators", one.name)
-    match one.over:
-        case Listed(values=values):
-            fault = next((f for at, v in enumerate(values) if (f := _fault(v, values[:at]))), None)
-            if not values:
-                fault = "EATSS-S016", f"{one.name} has no values"
-            if fault is not None:
-                findings.wrong(*fault, path)
-                return None
-            return Dimension.of(one.name, values, "", ())
-        case Range() as own:
-            over, texts = "range", [(getattr(own, key), (*path, key)) for key in RANGE]
-        case Generated(generator=over, arguments=arguments):
-            wanted = GENERATORS[over].arguments if over in GENERATORS else ()
-            if len(arguments) != len(wanted):
-                forms = ", ".join(
-                    f"{name} = [{', '.join(known.arguments)}]" for name, known in GENERATORS.items()
-                )
-                message = f"{over} takes {len(wanted)}, not {len(arguments)}"
-                findings.wrong("EATSS-S007", message, (*path, over), f"known: {forms}")
-                return None
-            texts = [(text, (*path, over)) for text in arguments]
-    parsed = findings.parsed(texts)
-    return Dimension.of(one.name, (), over, parsed) if len(parsed) == len(texts) else None
+def _values_at_fault(space: Space) -> Iterating[_Fault]:
+    """Yield iterators that have no values, twice the same, or too large ones."""
+    for one in space.iterators:
+        path: Place = ("iterators", one.name)
+        if not (one.values or one.over):
+            yield "EATSS-S016", f"{one.name} has no values", path
+        for at, value in enumerate(one.values):
+            if not isinstance(value, str) and not abs(value) <= LARGEST:
+                yield "EATSS-S011", f"the value {value} is over 2^53", path
+            elif value in one.values[:at]:
+                yield "EATSS-S004", f"the value {value!r} twice", path
+        if one.over in GENERATORS:
+            takes, given = GENERATORS[one.over].arguments, len(one.arguments)
+            if given != len(takes):
+                message = f"{one.over} takes {len(takes)}, not {given}: {', '.join(takes)}"
+                yield "EATSS-S007", message, (*path, one.over)
 
 
-def _fault(value: object, before: Sequence[Value]) -> tuple[str, str] | None:
-    """Return why something is no value of an iterator."""
-    if not isinstance(value, Value) or (isinstance(value, str) and not value.isprintable()):
-        return "EATSS-S004", f"{value!r} is neither a number, nor a text, nor true or false"
-    if not isinstance(value, str) and not abs(value) <= LARGEST:
-        return "EATSS-S011", f"the value {value} is over 2^53"
-    return ("EATSS-S004", f"the value {value!r} twice") if value in before else None
+def _places(one: Iterator) -> list[Place]:
+    """Return where the arguments of an iterator stand."""
+    keys = RANGE if one.over == "range" else [one.over] * len(one.arguments)
+    return [("iterators", one.name, key) for key in keys]
 
 
 MAX_FILE_BYTES = 1 << 20
-_KEYS = ("name", "constants", "iterators", "filters", "variant")
-_FORMS = "[8, 16, 32], { start = 8, stop = 64, step = 8 } or { powers = [2, 8, 64] }"
+_EXPRESSIONS = (
+    'write expressions or numbers; a name with a dot stands between quotes: "k0.threads_i" = …'
+)
+_HINTS = {
+    "name": 'write name = "dgemm"',
+    "iterators": "write [8, 16, 32], { start = 8, stop = 64, step = 8 } or { powers = [2, 8, 64] }",
+}
+
+
+@frozen
+class _Document:
+    """What a document of a space has."""
+
+    name: str
+    iterators: Mapping[str, tuple[Value, ...] | Mapping[str, Value | tuple[Value, ...]]]
+    constants: Mapping[str, Value] = field(default_factory=dict)
+    filters: Mapping[str, Value] = field(default_factory=dict)
+    variant: Mapping[str, Value] = field(default_factory=dict)
 
 
 def read_space(path: StrPath) -> Space:
@@ -226,22 +219,50 @@ def space_from_document(document: Mapping[str, Any], source: str = "", *, text: 
     Raises:
         InputError: ``EATSS-S004`` to ``S011``, all findings.
     """
-    reading = _Document(document, Origin(label=source or "space", text=text or None))
+    try:
+        found = decode(_Document, document)
+        for name in unknown(document, encode(found)):
+            raise MisfitError(f"there is no such key; {did_you_mean(name, encode(found))}", name)
+        iterators = tuple(_iterator(*one) for one in found.iterators.items())
+    except MisfitError as error:
+        where = error.where.strip(".")
+        path = tuple(filter(None, re.split(r"[.\[\]]+", where)))
+        why, _, hint = error.why.partition("; ")
+        hint = hint or _HINTS.get(path[0] if path else "name", _EXPRESSIONS)
+        told = f"{where}: {why}" if where else why
+        origin = Origin(label=source or "space", text=text or None)
+        raise InputError(finding("EATSS-S004", told, path, origin, hint)) from None
     space = Space(
-        name=reading.name(),
-        constants=reading.expressions("constants"),
-        iterators=reading.iterators(),
-        filters=tuple(
-            Filter(name=name, condition=condition)
-            for name, condition in reading.expressions("filters")
-        ),
-        variant=reading.expressions("variant"),
+        name=found.name,
+        constants=tuple((name, _text(one)) for name, one in found.constants.items()),
+        iterators=iterators,
+        filters=tuple(Filter(name=name, condition=_text(v)) for name, v in found.filters.items()),
+        variant=tuple((name, _text(one)) for name, one in found.variant.items()),
         source=source,
         text=text,
     )
-    reading.tell()
     parsed_space(space)
     return space
+
+
+def _text(value: Any) -> str:
+    """Return the text of an expression: what is written as a number is one, too."""
+    return value if isinstance(value, str) else repr(value)
+
+
+def _iterator(name: str, given: tuple[Value, ...] | Mapping[str, Any]) -> Iterator:
+    """Return an iterator as a document has it."""
+    if not isinstance(given, Mapping):
+        return Iterator(name=name, values=given)
+    if {*RANGE[:2]} <= {*given} <= {*RANGE}:
+        arguments = tuple(_text(given.get(key, 1)) for key in RANGE)
+        return Iterator(name=name, over="range", arguments=arguments)
+    if len(given) != 1 or not {*given} <= {*GENERATORS}:
+        why = "it is no list of values, no range and no generator"
+        raise MisfitError(why, f"iterators.{name}")
+    ((over, own),) = given.items()
+    several = own if isinstance(own, tuple) else (own,)
+    return Iterator(name=name, over=over, arguments=tuple(map(_text, several)))
 
 
 def space_text(space: Space) -> str:
@@ -253,94 +274,22 @@ def space_text(space: Space) -> str:
         is_number = text.isascii() and text.isdecimal() and text == str(int(text))
         return int(text) if is_number else text
 
-    def over(one: Range | Listed | Generated) -> object:
-        if isinstance(one, Listed):
+    def over(one: Iterator) -> object:
+        arguments = list(map(plain, one.arguments))
+        if not one.over:
             return list(one.values)
         table = tomlkit.inline_table()
-        if isinstance(one, Generated):
-            table[one.generator] = list(map(plain, one.arguments))
+        if one.over == "range":
+            table.update(zip(RANGE[: 2 if arguments[-1] == 1 else 3], arguments, strict=False))
         else:
-            keys = [key for key in RANGE if key != "step" or one.step != "1"]
-            table.update({key: plain(getattr(one, key)) for key in keys})
+            table[one.over] = arguments
         return table
 
     tables = {
         "name": space.name,
         "constants": {name: plain(text) for name, text in space.constants},
-        "iterators": {one.name: over(one.over) for one in space.iterators},
+        "iterators": {one.name: over(one) for one in space.iterators},
         "filters": {one.name: one.condition for one in space.filters},
         "variant": {name: plain(text) for name, text in space.variant},
     }
     return tomlkit.dumps({key: own for key, own in tables.items() if own or key == "iterators"})
-
-
-class _Document(_Findings):
-    """A document that is read, and what was found wrong so far."""
-
-    def __init__(self, document: Mapping[str, Any], origin: Origin) -> None:
-        super().__init__(origin)
-        self.document = document if isinstance(document, Mapping) else {}
-        for key in self.document:
-            if key not in _KEYS:
-                hint = did_you_mean(str(key), _KEYS, "known here")
-                self.wrong("EATSS-S004", f"unknown key {key}", (str(key),), hint)
-
-    def name(self) -> str:
-        """Return what the space is called."""
-        name = self.document.get("name")
-        if isinstance(name, str) and name and name.isprintable():
-            return name
-        words = "name is missing" if name is None else f"name is {name!r}, not a text"
-        self.wrong("EATSS-S004", words, ("name",), 'write name = "dgemm"')
-        return "space"
-
-    def table(self, key: str) -> Mapping[str, Any]:
-        """Return a table of the document, an empty one where it is missing."""
-        table = self.document.get(key, {})
-        if isinstance(table, Mapping):
-            return table
-        self.wrong("EATSS-S004", f"{key} is no table", (key,), f"write [{key}] and a line for each")
-        return {}
-
-    def expressions(self, key: str) -> NamedTexts:
-        """Return expressions by name: texts, or numbers."""
-        found = {
-            str(name): self.texts([one], (key, str(name))) for name, one in self.table(key).items()
-        }
-        return tuple((name, texts[0]) for name, texts in found.items() if texts)
-
-    def texts(self, values: Iterable[object], path: Place) -> Texts:
-        """Return the texts of expressions, or none where one is none."""
-        found = tuple(one if isinstance(one, str) else repr(one) for one in values)
-        if all(isinstance(one, Value) for one in values):
-            return found
-        hint = 'a name with a dot stands between quotes: "k0.threads_i" = …'
-        message = f"{'.'.join(path)} is neither an expression nor a number"
-        self.wrong("EATSS-S004", message, path, hint)
-        return ()
-
-    def iterators(self) -> tuple[Iterator, ...]:
-        """Return the iterators in order."""
-        found = {str(name): self._over(str(name), v) for name, v in self.table("iterators").items()}
-        return tuple(
-            Iterator(name=name, over=over) for name, over in found.items() if over is not None
-        )
-
-    def _over(self, name: str, value: object) -> Range | Listed | Generated | None:
-        path = ("iterators", name)
-        if isinstance(value, list | tuple) and not any(isinstance(v, list | dict) for v in value):
-            return Listed(values=tuple(value))
-        if isinstance(value, Mapping):
-            keys = {*value}
-            if len(keys) == 1 and keys <= {*GENERATORS}:
-                ((key, given),) = value.items()
-                texts = self.texts(
-                    given if isinstance(given, list | tuple) else [given], (*path, key)
-                )
-                return Generated(generator=key, arguments=texts) if texts else None
-            if {*RANGE[:2]} <= keys <= {*RANGE}:
-                texts = self.texts([value.get(key, 1) for key in RANGE], path)
-                return Range(**dict(zip(RANGE, texts, strict=True))) if texts else None
-        message = f"{name} is no list of values, no range and no generator"
-        self.wrong("EATSS-S004", message, path, f"write {_FORMS}")
-        return None

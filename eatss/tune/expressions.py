@@ -368,10 +368,7 @@ def _applied(node: ast.expr, name: str, given: list[Any], of: _Lookup) -> Any:
         if np.any(bad):
             names = dict.fromkeys(filter(None, map(dotted, ast.walk(node))))
             seen = {name: of(name) for name in names if name not in FUNCTIONS}
-            columns = {name: own for name, own in seen.items() if isinstance(own, np.ndarray)}
-            shown = [f"{name} = {own[np.argmax(bad)]}" for name, own in columns.items() if own.size]
-            at = f" at {', '.join(shown)}" if shown else ""
-            raise _WrongError(code, message + at, node, hint)
+            raise _WrongError(code, message + at_first(bad, seen), node, hint)
 
     refuse(not _is_number(*given), "EATSS-S011", "a text stands where a number belongs")
     given = [one * 1 if _kind(one) == "b" else one for one in given]
@@ -403,6 +400,13 @@ def _applied(node: ast.expr, name: str, given: list[Any], of: _Lookup) -> Any:
     refuse(~np.isfinite(found), *too_large)
     is_whole = name in ("ceil", "floor")
     return np.asarray(found, dtype=np.int64)[()] if is_whole else found
+
+
+def at_first(bad: Any, columns: Named) -> str:
+    """Return what columns have in the first of some rows, as words."""
+    arrays = ((name, own) for name, own in columns.items() if np.size(own) and np.ndim(own))
+    shown = ", ".join(f"{name} = {np.asarray(own)[np.argmax(bad)]}" for name, own in arrays)
+    return f" at {shown}" if shown else ""
 
 
 def _kind(value: Any) -> str:

@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field, replace
+from dataclasses import field, fields, replace
 from typing import Annotated, Literal, TypeAlias, get_args
 
-from eatss.base.compilers import nvcc_option
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
 from eatss.base.options import option, shows_types
-from eatss.base.targets import CardNumber, Goal, SweepTarget, measure_of
+from eatss.base.targets import Goal, SweepTarget, measure_of
 from eatss.base.text import Texts
 from eatss.cards.profile import GpuProfile
 from eatss.frontend.options import Reading
 from eatss.measurement.measurement import Measurement, Status
-from eatss.measurement.options import (
-    DEVICE_HELP,
-    CompilerChoice,
-    MeasureOptions,
-    compiler_option,
-    meter_option,
-    named_nvcc,
-    parse_device,
-)
+from eatss.measurement.options import BenchKeywords, CompilerChoice, MeasureOptions, Windows
 from eatss.program.expression import SizePairs
 from eatss.tune.points import Configuration, Values
 from eatss.tune.rows import CardSeen, Metrics, Role, Sizes, Stage
@@ -99,56 +90,29 @@ class Made:
 
 @frozen
 class BenchJob:
-    """A card to hold: the import path of what makes it, and how it measures."""
+    """A card to hold: the import path of what makes it, and how it measures by default."""
 
     card: str
-    device: CardNumber = 0
-    compiler: CompilerChoice = "auto"
-    nvcc: str | None = None
-    meter: str = "auto"
+    measuring: MeasureOptions = MeasureOptions()
     reads_idle: bool = True
-    seed: int = 0
-    timeout_s: float = 60.0
-    compares: bool = True
-
-
-OF_BENCH = ("seed", "meter", "compiler", "nvcc", "device", "timeout_s")
-_OF_CARE = (
-    "least_window_s", "settle_s", "spare", "least_updates", "least_windows", "target", "budget_s",
-    "warm_up_s",
-)  # fmt: skip
-"""Options of a measurement that are fields of a job, or say how much care is taken."""
 
 
 @frozen
-class Care:
-    """How carefully a variant is measured; fields as of ``MeasureOptions``.
+class Care(Windows):
+    """How carefully a variant is measured.
 
     ``checks`` says that it is compared with the original C, at reduced sizes, ``counters`` that
     hardware counters are read, too.
     """
 
     stage: Stage
-    least_window_s: float
-    settle_s: float
-    spare: float
-    least_updates: int
-    least_windows: int
-    target: float
-    budget_s: float
-    warm_up_s: float = 0.0
     checks: bool = False
     counters: bool = False
 
     def options(self, bench: BenchJob, sizes: SizePairs) -> MeasureOptions:
         """Return how a card measures with this care."""
-        return MeasureOptions(
-            sizes=dict(sizes),
-            restoring="between windows",
-            check=bench.compares,
-            **{name: getattr(bench, name) for name in OF_BENCH},
-            **{name: getattr(self, name) for name in _OF_CARE},
-        )
+        windows = {one.name: getattr(self, one.name) for one in fields(Windows)}
+        return replace(bench.measuring, sizes=dict(sizes), **windows)
 
 
 @frozen
@@ -205,6 +169,7 @@ DEFAULT_VARIANTS = 300
 FIRST = Care(
     stage="first",
     least_window_s=0.4,
+    warm_up_s=0.0,
     settle_s=0.15,
     spare=0.25,
     least_updates=2,
@@ -220,6 +185,7 @@ FIRST_TIME = replace(FIRST, least_window_s=0.05, settle_s=0.02, spare=0.3, least
 CAREFUL = Care(
     stage="careful",
     least_window_s=1.0,
+    warm_up_s=0.0,
     settle_s=0.3,
     spare=0.05,
     least_updates=8,
@@ -237,7 +203,7 @@ REFERENCE = replace(
 
 @shows_types
 @frozen
-class SweepOptions:
+class SweepOptions(BenchKeywords):
     """How a sweep goes.
 
     Attributes:
@@ -247,11 +213,7 @@ class SweepOptions:
         seed: Of strategies and of the data.
         contenders: Variants that are measured again with care; 0 for none.
         counters: Variants whose hardware counters are read at the end, spread over all of them.
-        device: The card, by its number or UUID.
         makers: Processes that generate and compile; by default one a processor but one.
-        meter: What energy rests on.
-        compiler: What compiles.
-        nvcc: Path of an nvcc, by default that of this machine.
         timeout_s: Seconds that a single run may take.
         compares: Whether results are compared with those of the reference, and its own with the
             original C.
@@ -289,17 +251,10 @@ class SweepOptions:
             help="Variants, from fast to slow, to read hardware counters of (Nsight Compute).",
         ),
     ] = 0
-    device: Annotated[
-        CardNumber,
-        option(kind=str, default="0", made=parse_device, metavar="N|UUID", help=DEVICE_HELP),
-    ] = 0
     makers: Annotated[
         int | None,
         option(metavar="N", min=1, help="Processes that generate; default: by the cores."),
     ] = None
-    meter: Annotated[str, meter_option()] = "auto"
-    compiler: Annotated[CompilerChoice, compiler_option()] = "auto"
-    nvcc: Annotated[str | None, nvcc_option(made=named_nvcc)] = None
     timeout_s: Annotated[
         float, option("--timeout", metavar="SECONDS", min=0.01, help="Limit of one run.")
     ] = 20.0
@@ -327,6 +282,17 @@ class SweepOptions:
                 )
         if self.makers is not None and self.makers < 1:
             raise input_error("EATSS-W001", f"makers is {self.makers}", hint="give 1 or more")
+
+    @property
+    def measuring(self) -> MeasureOptions:
+        """How the card measures, but for the windows."""
+        return MeasureOptions(
+            seed=self.seed,
+            timeout_s=self.timeout_s,
+            check=self.compares,
+            restoring="between windows",
+            **{one.name: getattr(self, one.name) for one in fields(BenchKeywords)},
+        )
 
     @property
     def limited(self) -> Budget:

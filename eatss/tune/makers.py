@@ -11,10 +11,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from eatss.analysis.variant import Rewrites
 from eatss.base.diagnostics import Diagnostic, EatssError, InputError, input_error
 from eatss.base.files import StrPath
 from eatss.base.frozen import Numbers, frozen
-from eatss.base.targets import Fusion
 from eatss.base.text import Texts
 from eatss.building import ppcg
 from eatss.cards import GpuProfile
@@ -27,7 +27,6 @@ from eatss.lower.requests import checked_options
 from eatss.lower.variants import kernel_variants_for, with_own_sizes
 from eatss.measurement.options import TileChoice
 from eatss.session.session import Session
-from eatss.session.steps import Arrays, Chunks
 from eatss.tune.derived import KernelVariants
 from eatss.tune.generation import own_folder, predicted_metrics
 from eatss.tune.jobs import Made, MakerJob, Wanted
@@ -138,14 +137,7 @@ class CudaMaker:
         if place not in self._bases:
             sized = self.program(sizes).session
             self._bases[place] = selected_under(
-                sized.c_source,
-                sized.reading,
-                self._profile,
-                options,
-                recomputed=sized.recomputed,
-                split=sized.split,
-                chunks=sized.chunks,
-                fused=sized.fused,
+                sized.c_source, sized.reading, self._profile, options, sized.rewrites
             )
         return self._bases[place]
 
@@ -178,32 +170,18 @@ def selected_under(
     reading: Reading,
     profile: GpuProfile,
     options: SelectOptions,
-    *,
-    recomputed: Arrays,
-    split: Numbers,
-    chunks: Chunks,
-    fused: Fusion,
+    rewrites: Rewrites,
 ) -> Selection:
     """Return the sizes that are selected for generated code under options of the user's.
 
-    Those of the program that computes ``recomputed`` arrays anew where it reads them, ``split``,
-    with recurrences in ``chunks`` and nests that are ``fused``.
+    Those of the program with its regions changed by ``rewrites``.
 
     Raises:
         InputError: the options do not go together.
         NoSolutionError: no sizes satisfy the limits of the card.
     """
     volume = options.volume_name()
-    session = Session(
-        source,
-        reading,
-        volume=volume,
-        code=True,
-        recomputed=recomputed,
-        split=split,
-        chunks=chunks,
-        fused=fused,
-    )
+    session = Session(source, reading, volume=volume, code=True, rewrites=rewrites)
     return session.select(profile, options, fuse_rows=False, tile_time=False)
 
 

@@ -67,41 +67,25 @@ def is_decision(name: str) -> bool:
     return name in (*SELECTING, *OF_PPCG) or bool(_OF_KERNEL.fullmatch(name))
 
 
-@frozen
-class Range:
-    """From ``start`` to ``stop``, which is included, in steps of ``step``: expressions."""
-
-    start: str
-    stop: str
-    step: str = "1"
-
-
 RANGE = ("start", "stop", "step")
-
-
-@frozen
-class Listed:
-    """The values themselves."""
-
-    values: tuple[Value, ...]
-
-
-@frozen
-class Generated:
-    """What a generator yields: ``powers(2, 1, 1024)``, ``divisors(N)``; its arguments are
-    expressions.
-    """  # noqa: D205
-
-    generator: str
-    arguments: Texts
+"""The arguments of a range; ``stop`` is included."""
 
 
 @frozen
 class Iterator:
-    """A dimension of the space."""
+    """A dimension of the space: over ``values``, or over what a generator yields.
+
+    Attributes:
+        name: What it is called.
+        values: The values themselves.
+        over: ``"range"``, or a generator: ``powers``, ``divisors``.
+        arguments: Those of the range or generator, as expressions.
+    """
 
     name: str
-    over: Range | Listed | Generated
+    values: tuple[Value, ...] = ()
+    over: str = ""
+    arguments: Texts = ()
 
 
 @frozen

@@ -6,14 +6,15 @@ Convex hull and Pareto front are of performance against efficiency, both to be h
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial import ConvexHull, QhullError
 
 from eatss.base.frozen import Names, Numbers, frozen
 from eatss.measurement.counters import DURATION
@@ -202,13 +203,15 @@ def convex_hull(x: Floats, y: Floats) -> Numbers:
     Points on an edge are no corners; of equal points the first is taken. All points on one line
     give its two ends, equal points one. Points with a NaN are left out.
     """
-    points: list[int] = []
-    for k in _in_order(x, y):
-        if not points or (x[k], y[k]) != (x[points[-1]], y[points[-1]]):
-            points.append(k)
-    if len(points) < 3:
-        return tuple(points)
-    return tuple(_chain(points, x, y)[:-1] + _chain(points[::-1], x, y)[:-1])
+    known = np.array(_in_order(x, y), dtype=int)
+    if not known.size:
+        return ()
+    points, first = np.unique(np.stack((x, y), axis=1)[known], axis=0, return_index=True)
+    corners = np.unique([0, len(points) - 1])
+    with suppress(QhullError):  # fewer than three points, or all on one line
+        corners = ConvexHull(points).vertices
+    corners = np.roll(corners, -int(np.argmin(corners)))
+    return tuple(known[first[corners]].tolist())
 
 
 def _in_order(x: Floats, y: Floats) -> list[int]:
@@ -216,21 +219,6 @@ def _in_order(x: Floats, y: Floats) -> list[int]:
     known = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
     found: list[int] = known[np.lexsort((y[known], x[known]))].tolist()
     return found
-
-
-def _chain(points: Sequence[int], x: Floats, y: Floats) -> list[int]:
-    """Return the corners that turn left on the way through sorted points."""
-    found: list[int] = []
-    for k in points:
-        while len(found) > 1 and _turn(found[-2], found[-1], k, x, y) <= 0:
-            found.pop()
-        found.append(k)
-    return found
-
-
-def _turn(a: int, b: int, c: int, x: Floats, y: Floats) -> float:
-    """Return twice the area of a triangle, positive where it turns left."""
-    return float((x[b] - x[a]) * (y[c] - y[a]) - (y[b] - y[a]) * (x[c] - x[a]))
 
 
 def pareto_front(x: Floats, y: Floats) -> Numbers:
@@ -244,32 +232,6 @@ def pareto_front(x: Floats, y: Floats) -> Numbers:
         if last is None or y[k] > y[last] or (x[k] == x[last] and y[k] == y[last]):
             found.append(k)
     return tuple(found[::-1])
-
-
-def weighted_winners(time_s: Floats, energy_j: Floats) -> list[tuple[int, float, float]]:
-    """Return which point has the least ``α·t/t* + (1 − α)·e/e*`` for each ``α`` [BEAST, eq. 2].
-
-    ``t*`` and ``e*`` are the least time and the least energy of all points, so that both terms are
-    1 at best and ``α`` weighs relative losses. From ``α = 0``, energy alone, to 1, time alone; the
-    ranges touch and cover 0 to 1. Each has the point, and its lowest and highest ``α``.
-    """
-    known = _in_order(energy_j, time_s)
-    if not known:
-        return []
-    t, e = time_s / time_s[known].min(), energy_j / energy_j[known].min()
-    falling: list[int] = []
-    for k in known:
-        if not falling or t[k] < t[falling[-1]]:
-            falling.append(k)
-    arc = _chain(falling, e, t)
-    borders = [0.0, *(_border(a, b, t, e) for a, b in itertools.pairwise(arc)), 1.0]
-    return list(zip(arc, borders, borders[1:], strict=False))
-
-
-def _border(a: int, b: int, t: Floats, e: Floats) -> float:
-    """Return the weight at which two points are as good."""
-    saved, lost = float(t[a] - t[b]), float(e[b] - e[a])
-    return lost / (saved + lost)
 
 
 EQUAL = 0.01
@@ -299,15 +261,6 @@ class Figures:
 
 
 @frozen
-class Weighted:
-    """The variant that is best for weights of time from ``alpha_low`` to ``alpha_high``."""
-
-    variant: str
-    alpha_low: float
-    alpha_high: float
-
-
-@frozen
 class EqualSpeed:
     """The widest spread of energy among equally fast variants.
 
@@ -333,7 +286,6 @@ class TradeOff:
         equal_speed: The widest spread of energy among measured variants, ``None`` where no two are
             equally fast.
         pareto: Variants that no other beats in both, by rising performance.
-        weighted: Which variant has the least weighted loss, from energy alone to time alone.
     """
 
     energy_wasted: float
@@ -343,7 +295,6 @@ class TradeOff:
     upper_right: int
     equal_speed: EqualSpeed | None
     pareto: Names
-    weighted: tuple[Weighted, ...]
 
 
 def figures_of(found: Population, place: int) -> Figures:
@@ -394,10 +345,6 @@ def trade_off(everything: Population) -> TradeOff | None:
         upper_right=int((right & above).sum()),
         equal_speed=equal_speed_spread(speed, found.energy_j),
         pareto=tuple(found.rows[k].variant for k in pareto_front(speed, thrift)),
-        weighted=tuple(
-            Weighted(variant=found.rows[k].variant, alpha_low=low, alpha_high=high)
-            for k, low, high in weighted_winners(found.time_s, found.energy_j)
-        ),
     )
 
 

@@ -102,7 +102,7 @@ class CardProcess(HeldProcess):
         device = self.open()
         idle = self._idle
         return CardSeen(
-            uuid=device.uuid or f"{socket.gethostname()}:{self._job.device}",
+            uuid=device.uuid or f"{socket.gethostname()}:{self._job.measuring.device}",
             name=device.name,
             host=socket.gethostname(),
             compute_capability=device.compute_capability,

@@ -278,27 +278,24 @@ def split_study(found: Population) -> tuple[SplitBar, ...]:
     """
     names = [name for name in STUDIED_APART if name in value_names(found.rows)]
     default = of_role(found.rows, "default")
-    if not names or default is None or not default.time_s:
+    if not names or default is None:
         return ()
-    groups: dict[tuple[Value | None, Value | None], list[Row]] = {}
-    for row in found.rows:
+    groups: dict[tuple[Value | None, Value | None], list[int]] = {}
+    for place, row in enumerate(found.rows):
         point = dict(row.values)
         if any(name in point for name in names):
-            groups.setdefault((point.get("split"), point.get("warp_fraction")), []).append(row)
+            groups.setdefault((point.get("split"), point.get("warp_fraction")), []).append(place)
     listed = []
-    for (split, fraction), rows in sorted(groups.items(), key=_numbers_first):
-        best = min(rows, key=lambda row: row.time_s or np.inf)
-        assert best.time_s is not None
-        energy = None
-        if best.energy_j and default.energy_j:
-            energy = best.energy_j / default.energy_j
+    for (split, fraction), places in sorted(groups.items(), key=_numbers_first):
+        best = figures_of(found, min(places, key=found.time_s.__getitem__))
+        speedup, energy = best.over(figures_of(found, found.rows.index(default)))
         listed.append(
             SplitBar(
                 split=split,
                 warp_fraction=fraction,
                 variant=best.variant,
-                variants=len(rows),
-                speedup=default.time_s / best.time_s,
+                variants=len(places),
+                speedup=speedup,
                 energy=energy,
             )
         )

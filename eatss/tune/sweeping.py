@@ -29,7 +29,7 @@ from eatss.tune.generation import (
     ppcg_program,
     source_text,
 )
-from eatss.tune.jobs import OF_BENCH, BenchJob, MakerJob, OnProgress, SweepOptions
+from eatss.tune.jobs import BenchJob, MakerJob, OnProgress, SweepOptions
 from eatss.tune.outline import outlined
 from eatss.tune.points import Space
 from eatss.tune.processes import Lab
@@ -150,14 +150,10 @@ def sweep(
         warned(setting.warnings)
         make(chosen.strategy, setting.job).close()  # before anything is measured
         makers = chosen.makers or max(1, min(MOST_MAKERS, (os.cpu_count() or 2) - 1))
-        lab = stack.enter_context(closing(Lab(setting.maker, makers, _bench(chosen, card))))
+        bench = BenchJob(card=card or CUPY_CARD, measuring=chosen.measuring)
+        lab = stack.enter_context(closing(Lab(setting.maker, makers, bench)))
         Campaign(setting, lab, progress).run()
     return Store.read(path)
-
-
-def _bench(options: SweepOptions, card: str | None) -> BenchJob:
-    same = {name: getattr(options, name) for name in (*OF_BENCH, "compares")}
-    return BenchJob(card=card or CUPY_CARD, **same)
 
 
 def _check_place(path: Path) -> None:

@@ -144,6 +144,18 @@ def test_bank_conflicts_are_those_of_the_lanes_one_by_one(
     assert found[0] == bank_cycles(split, steps, width)
 
 
+def test_requests_that_count_as_one_take_as_many_cycles() -> None:
+    dice = np.random.default_rng(3)
+    along_x = 1 << dice.integers(0, 6, 600)
+    along_y = WARP // along_x
+    for width, apart in product((2, 4, 8, 16), (1, 32, 160)):
+        # most steps are beyond what the lanes along the other axis reach, and meet the same banks
+        steps = dice.integers(-3, 4, (2, 600)) + apart * dice.integers(-4, 5, (2, 600))
+        found = bank_wavefronts([1.0 * along_x, 1.0 * along_y], [*(1.0 * steps)], width)
+        rows = zip(along_x.tolist(), along_y.tolist(), *steps.tolist(), strict=True)
+        assert found.tolist() == [bank_cycles(row[:2], row[2:], width) for row in rows]
+
+
 def test_no_request_of_a_box_takes_fewer_cycles_than_it_says() -> None:
     dice = np.random.default_rng(7)
     least = np.stack([dice.integers(1, 9, 400), dice.integers(1, 5, 400),

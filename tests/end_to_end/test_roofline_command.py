@@ -69,8 +69,6 @@ def test_json_holds_what_the_machine_says_and_no_infinity() -> None:
     one = found["rooflines"]["fp64"]
     assert one["time_balance"] == machine.time_balance
     assert one["race_to_halt"] is machine.race_to_halt
-    assert one["capped_from"] > 0
-    assert one["capped_to"] is None
     assert (found["programs"], found["measured"]) == ([], [])
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import pytest
 
 from eatss.analysis.layout import ClassBlock
-from eatss.analysis.variant import ClassSize
+from eatss.analysis.variant import ClassSize, Rewrites
 from eatss.base.diagnostics import InputError
 from eatss.base.shipped import data_directory
 from eatss.cards import load_profile
@@ -40,7 +40,7 @@ def session(
     source = own if own.exists() else data_directory("kernels") / f"{name}.c"
     classes = (ClassSize(region=0, size=size),)
     reading = Reading(dtype=dtype)
-    return Session(source, reading, code=True, recomputed=(), classes=classes)
+    return Session(source, reading, code=True, rewrites=Rewrites(classes=classes))
 
 
 def runs(of: Session) -> tuple[ClassRun, ...]:
@@ -114,7 +114,7 @@ void scaled(double A[N][N], double x[N], double d[N])
 def test_a_register_is_scaled_by_an_element_of_shared_memory(tmp_path: Path) -> None:
     source = tmp_path / "scaled.c"
     source.write_text(SCALED, encoding="utf-8")
-    of = Session(source, code=True, recomputed=(), classes=(ClassSize(region=0, size=4),))
+    of = Session(source, code=True, rewrites=Rewrites(classes=(ClassSize(region=0, size=4),)))
     of.write(made := program(of), tmp_path / "scaled")
     assert "x_1_r[i / 32] *= sh.d_1[i];" in made.text
     right(verify(tmp_path / "scaled", device="cpu", sizes=SIZES))
@@ -199,7 +199,7 @@ void beside(double A[N][N], double x[N], double d[N], double B[N][N])
 def test_names_are_their_own_beside_a_loop_that_one_block_runs(tmp_path: Path) -> None:
     source = tmp_path / "beside.c"
     source.write_text(BESIDE_A_LOOP, encoding="utf-8")
-    of = Session(source, code=True, recomputed=(), classes=(ClassSize(region=1, size=4),))
+    of = Session(source, code=True, rewrites=Rewrites(classes=(ClassSize(region=1, size=4),)))
     assert apart(of).kernels[0].loop_block is not None
     names = [one.name for one in program(of).kernels]
     assert len({*names}) == len(names)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import eatss
 from eatss.analysis.layout import SplitK
+from eatss.analysis.variant import Rewrites
 from eatss.program import save_program
 from eatss.session.session import Session
 from eatss.verify.run import verify
@@ -184,9 +185,9 @@ def test_a_warp_goes_through_the_ends_of_running_sums() -> None:
 
 def test_programs_at_sizes_of_no_chunk_have_none() -> None:
     (found,) = eatss.select(SUM, gpu="h200", target="cuda").chunks
-    session = Session(SUM, code=True, chunks=(found,))
-    assert session.at((("N", 5000),)).chunks == (found,)
-    assert session.at((("N", 200),)).chunks == ()
+    session = Session(SUM, code=True, rewrites=Rewrites(chunks=(found,)))
+    assert session.at((("N", 5000),)).rewrites.chunks == (found,)
+    assert session.at((("N", 200),)).rewrites.chunks == ()
 
 
 def test_strict_recurrences_have_no_chunks() -> None:

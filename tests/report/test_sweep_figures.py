@@ -12,7 +12,7 @@ from matplotlib.collections import PathCollection
 from eatss.report.sweep_figures import (
     correlation_bars,
     hull_figure,
-    metric_split,
+    over_metric,
     performance_energy_scatter,
     size_figure,
     sorted_distribution,
@@ -91,13 +91,20 @@ def test_bars_of_correlations_are_sorted_and_movers_are_bold() -> None:
     assert bold
 
 
-def test_a_split_shows_every_variant_on_one_side() -> None:
-    panels = metric_split(FOUND, "occupancy").figure.axes
-    for axes in panels:
-        below, above = clouds(axes)
-        assert len(below) + len(above) == len(FOUND)
-    mean = FOUND.column("occupancy").mean()
-    assert clouds(panels[0])[0][:, 0].max() <= mean < clouds(panels[0])[1][:, 0].min()
+def test_over_a_metric_each_panel_shows_every_variant_and_its_trend() -> None:
+    panels = over_metric(FOUND, "occupancy").figure.axes
+    assert len(panels) == 3
+    for axes, y in zip(
+        panels, (FOUND.performance / 1e3, FOUND.efficiency, FOUND.power_w), strict=True
+    ):
+        (cloud,) = clouds(axes)
+        assert cloud[:, 1] == pytest.approx(y)
+        (trend,) = axes.lines
+        assert np.corrcoef(FOUND.column("occupancy"), y)[0, 1] == pytest.approx(
+            float(axes.get_title().split()[2]), abs=0.006
+        )
+        slope = np.polyfit(FOUND.column("occupancy"), y, 1)[0]
+        assert np.ptp(trend.get_ydata()) == pytest.approx(abs(slope) * np.ptp(trend.get_xdata()))
 
 
 def test_studies_draw_their_numbers() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from eatss.base.diagnostics import InputError, NoSolutionError
 from eatss.tune import counting
 from eatss.tune.bound import BoundSpace, bind
-from eatss.tune.points import Filter, Generated, Iterator, Listed, Range, Space
+from eatss.tune.points import Filter, Iterator, Space
 from tests.refusals import refusing
 
 NAMES = ("a", "b", "c", "d", "k0.e")
@@ -27,25 +27,23 @@ class Small:
     space: Space
 
 
+def ranged(name: str, start: str, stop: str, step: str = "1") -> Iterator:
+    return Iterator(name=name, over="range", arguments=(start, stop, step))
+
+
 def values_of(one: Iterator, row: dict[str, Any]) -> list[Any]:
     """Return the values of an iterator, as plain Python."""
 
     def value(text: str) -> int:
         return int(eval(text.replace("k0.e", "k0_e"), {"min": min}, plain(row)))
 
-    match one.over:
-        case Listed(values=values):
-            return list(values)
-        case Range(start=start, stop=stop, step=step):
-            first, last, by = value(start), value(stop), value(step)
-            found = []
-            while (first <= last) if by > 0 else (first >= last):
-                found.append(first)
-                first += by
-            return found
-        case Generated(arguments=arguments):
-            number = value(arguments[0])
-            return [n for n in range(1, number + 1) if number % n == 0]
+    if not one.over:
+        return list(one.values)
+    numbers = [*map(value, one.arguments)]
+    if one.over == "divisors":
+        return [n for n in range(1, numbers[0] + 1) if numbers[0] % n == 0]
+    first, last, by = numbers
+    return list(range(first, last + (1 if by > 0 else -1), by))
 
 
 def plain(row: dict[str, Any]) -> dict[str, Any]:
@@ -95,22 +93,20 @@ def spaces(draw: st.DrawFn) -> Space:
     for name in NAMES[:count]:
         end = draw(st.sampled_from([*numbers, "3", "4", "7"]))
         kind = draw(st.integers(0, 4))
-        over: Range | Listed | Generated
         if kind == 0:
-            over = Range(start=draw(st.sampled_from(["1", "2"])), stop=end)
+            one = ranged(name, draw(st.sampled_from(["1", "2"])), end)
         elif kind == 1:
-            over = Range(start=end, stop="1", step="-1")
+            one = ranged(name, end, "1", "-1")
         elif kind == 2:
-            over = Generated(generator="divisors", arguments=(f"{end} + 1",))
+            one = Iterator(name=name, over="divisors", arguments=(f"{end} + 1",))
         elif kind == 3 and numbers:
             step = draw(st.sampled_from(numbers))
-            over = Range(start=step, stop="6", step=step)
+            one = ranged(name, step, "6", step)
         else:
-            over = Listed(
-                values=draw(st.sampled_from([(4, 1, 3), (5,), ("x", "y"), (True, False)]))
-            )
-        iterators.append(Iterator(name=name, over=over))
-        if not isinstance(over, Listed) or type(over.values[0]) is int:
+            listed = st.sampled_from([(4, 1, 3), (5,), ("x", "y"), (True, False)])
+            one = Iterator(name=name, values=draw(listed))
+        iterators.append(one)
+        if one.over or type(one.values[0]) is int:
             numbers.append(name)
     condition = st.builds(
         lambda a, b, op, c: f"{a} * {b} {op} {c}",
@@ -188,10 +184,7 @@ def check_allowed(bound: BoundSpace, space: Space, kept: list[dict[str, Any]]) -
 def plain_space(count: int, *conditions: str, last: int = 100) -> Space:
     return Space(
         name="plain",
-        iterators=tuple(
-            Iterator(name=name, over=Range(start="1", stop=str(last)))
-            for name in "abcdefgh"[:count]
-        ),
+        iterators=tuple(ranged(name, "1", str(last)) for name in "abcdefgh"[:count]),
         filters=tuple(Filter(name=text, condition=text) for text in conditions),
     )
 
@@ -230,7 +223,7 @@ def test_two_parts_that_share_no_name_multiply() -> None:
 def test_constants_may_decide_alone() -> None:
     space = Space(
         name="none",
-        iterators=(Iterator(name="a", over=Range(start="1", stop="9")),),
+        iterators=(ranged("a", "1", "9"),),
         constants=(("most", "card.sm_count - 1"),),
         filters=(Filter(name="large cards", condition="most >= 100"),),
     )
@@ -252,8 +245,8 @@ def test_an_iterator_without_values_is_named() -> None:
     space = Space(
         name="none",
         iterators=(
-            Iterator(name="a", over=Range(start="1", stop="9")),
-            Iterator(name="b", over=Range(start="a + 1", stop="1")),
+            ranged("a", "1", "9"),
+            ranged("b", "a + 1", "1"),
         ),
     )
     with pytest.raises(NoSolutionError, match="b has no values"):
@@ -261,16 +254,16 @@ def test_an_iterator_without_values_is_named() -> None:
 
 
 def test_a_step_of_0_and_a_division_tell_where() -> None:
-    for over, code, words in (
-        (Range(start="1", stop="9", step="a - 2"), "EATSS-S011", "at a = 2"),
-        (Range(start="1", stop="9 // (a - 3)"), "EATSS-S011", "division by zero at a = 3"),
-        (Generated(generator="powers", arguments=("a", "1", "9")), "EATSS-S011", "powers of 1"),
+    for (over, *arguments), code, words in (
+        (("range", "1", "9", "a - 2"), "EATSS-S011", "at a = 2"),
+        (("range", "1", "9 // (a - 3)", "1"), "EATSS-S011", "division by zero at a = 3"),
+        (("powers", "a", "1", "9"), "EATSS-S011", "powers of 1"),
     ):
         space = Space(
             name="wrong",
             iterators=(
-                Iterator(name="a", over=Range(start="1", stop="4")),
-                Iterator(name="b", over=over),
+                ranged("a", "1", "4"),
+                Iterator(name="b", over=over, arguments=tuple(arguments)),
             ),
         )
         with refusing(code, words):
@@ -295,7 +288,7 @@ def test_decisions_are_the_variant_and_iterators_called_like_them() -> None:
     space = Space(
         name="gemm",
         iterators=tuple(
-            Iterator(name=name, over=Listed(values=values))
+            Iterator(name=name, values=values)
             for name, values in (
                 ("m", (16, 32)),
                 ("tile_k", (4, 8)),

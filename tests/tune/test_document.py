@@ -14,7 +14,7 @@ from eatss.base.diagnostics import InputError
 from eatss.cards import load_profile
 from eatss.tune.bound import bind
 from eatss.tune.document import read_space, space_from_document, space_from_text, space_text
-from eatss.tune.points import Generated, Listed, Range, card_constants
+from eatss.tune.points import Iterator, card_constants
 from tests.end_to_end.in_process import eatss
 from tests.refusals import refusing
 
@@ -60,10 +60,11 @@ TABLE_II = """
 
 def test_a_space_is_read_and_comes_back() -> None:
     space = space_from_text(GOOD, "good.toml")
-    over = {one.name: one.over for one in space.iterators}
-    assert over["dim_m"] == Range(start="16", stop="max_threads", step="16")
-    assert over["blk_k"] == Generated(generator="powers", arguments=("2", "1", "64"))
-    assert over["split"] == Listed(values=(0, 0.5, "auto"))
+    over = {one.name: one for one in space.iterators}
+    range_ = ("16", "max_threads", "16")
+    assert over["dim_m"] == Iterator(name="dim_m", over="range", arguments=range_)
+    assert over["blk_k"] == Iterator(name="blk_k", over="powers", arguments=("2", "1", "64"))
+    assert over["split"] == Iterator(name="split", values=(0, 0.5, "auto"))
     assert space_from_text(space_text(space), "again") == space
     bound = bind(space, card_constants(load_profile("h200")))
     assert bound.constants["max_threads"] == 1024
@@ -88,7 +89,7 @@ def test_a_space_is_read_and_comes_back() -> None:
         ('stop = "max_threads"', 'stop = "dim_m"', "S011", (7, "dim_m"), "not known there"),
         ("bytes = 8", 'bytes = "max_threads / bytes"', "S004", (5, "bytes"), "bytes → bytes"),
         ("bytes = 8", 'bytes = "dim_m"', "S011", (5, "dim_m"), "constants none"),
-        ("bytes = 8", "bytes = [8]", "S004", (5, "bytes"), "neither an expression nor a number"),
+        ("bytes = 8", "bytes = [8]", "S004", (5, "bytes"), "write expressions or numbers"),
         ("bytes = 8", "dim_m = 8", "S004", (7, "dim_m"), "a constant and an iterator"),
         ("bytes = 8", "min = 8", "S004", (5, "min"), "min is a function"),
         ("bytes = 8", 'bytes = "8 // 0"', "S011", (5, "8 // 0"), "division by zero"),
@@ -124,7 +125,7 @@ def test_a_space_is_read_and_comes_back() -> None:
             (18, "k0"),
             '"k0.threads_i"',
         ),
-        ('name = "dgemm"', "", "S004", None, "name is missing"),
+        ('name = "dgemm"', "", "S004", None, "there is no 'name'"),
         ("[constants]", "[constants", "S001", (3, ""), "not valid TOML"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Hull, front and weighted winners against their definitions.
+"""Hull and front against their definitions.
 
 What choosing for speed alone or energy alone costs.
 
@@ -7,9 +7,7 @@ Ranks with ties, choices, and means over programs.
 
 from __future__ import annotations
 
-import itertools
 import math
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -24,14 +22,12 @@ from eatss.tune.population import (
     pareto_front,
     population,
     trade_off,
-    weighted_winners,
 )
 from eatss.tune.standing import choices, geometric_means, standing
 from tests.synthetic_sweeps import row
 
 COORDINATE = st.integers(-20, 20)
 POINTS = st.lists(st.tuples(COORDINATE, COORDINATE), min_size=1, max_size=25)
-COSTS = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=1, max_size=25)
 
 
 def columns(points: list[tuple[int, int]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -75,36 +71,6 @@ def test_what_was_not_measured_is_on_no_frontier() -> None:
     x, y = np.array([1.0, 2.0, 9.0, 3.0]), np.array([1.0, 4.0, np.nan, 0.0])
     assert 2 not in convex_hull(x, y)
     assert pareto_front(x, y) == (1, 3)
-
-
-@settings(max_examples=50, deadline=None)
-@given(COSTS)
-def test_the_winner_of_a_range_has_the_least_weighted_cost_in_it(
-    costs: list[tuple[int, int]],
-) -> None:
-    time_s, energy_j = columns(costs)
-    found = weighted_winners(time_s, energy_j)
-    assert found[0][1] == 0
-    assert found[-1][2] == 1
-    assert all(a[2] == b[1] for a, b in itertools.pairwise(found))
-    least_t, least_e = min(t for t, _ in costs), min(e for _, e in costs)
-    for point, low, high in found:
-        for share in (Fraction(1, 3), Fraction(1, 2), Fraction(2, 3)):
-            alpha = Fraction(low) + share * (Fraction(high) - Fraction(low))
-
-            def cost(k: int, alpha: Fraction = alpha) -> Fraction:
-                t, e = costs[k]
-                return alpha * Fraction(t, least_t) + (1 - alpha) * Fraction(e, least_e)
-
-            least = min(cost(k) for k in range(len(costs)))
-            assert float(cost(point) - least) <= 1e-12
-
-
-def test_at_both_ends_one_objective_rules() -> None:
-    time_s, energy_j = np.array([1.0, 1.2, 2.0, 1.9]), np.array([5.0, 3.0, 2.9, 4.0])
-    found = weighted_winners(time_s, energy_j)
-    assert [point for point, _, _ in found] == [2, 1, 0]
-    assert weighted_winners(time_s, np.full(4, np.nan)) == []
 
 
 def test_the_numbers_of_a_small_example() -> None:

@@ -188,11 +188,6 @@ class EnergyRoofline(Lines):
         return self.energy_balance / self.time_balance
 
     @property
-    def effective_balance_gap(self) -> float:
-        """``half_efficiency_intensity`` / B_τ: the gap with constant power in it [2.4, 5.2]."""
-        return self.half_efficiency_intensity / self.time_balance
-
-    @property
     def race_to_halt(self) -> bool:
         """Whether what is compute-bound in time is so in energy too [2.4, 5.2].
 
@@ -228,11 +223,6 @@ class EnergyRoofline(Lines):
     def best_flops_j(self) -> float:
         """Flops for a joule, at most."""
         return 1 / self.least_flop_j
-
-    @property
-    def constant_share(self) -> float:
-        """The share of energy that is constant power where flops are most efficient."""
-        return 1 - self.flop_efficiency
 
 
 def _array(values: ArrayLike) -> _Floats:
@@ -359,28 +349,6 @@ def roofline_of(profile: GpuProfile, width: Width) -> EnergyRoofline:
             f"the coefficients of '{profile.name}' make no roofline: {error}",
             hint="characterise the card again, or mend its profile",
         ) from None
-
-
-def capped_range(machine: EnergyRoofline) -> tuple[float, float] | None:
-    """Return the intensities in flop/byte between which a card would draw more than its limit.
-
-    Power rises up to B_τ and falls beyond it [Choi and Vuduc, section 3, eq. (7)]. The first is 0
-    where bytes alone draw too much, the second infinite where flops alone do. ``None``: the limit
-    is not reached, or there is none.
-    """
-    limit_w = machine.power_limit_w
-    if limit_w is None or machine.most_power_w <= limit_w:
-        return None
-    left_w = limit_w - machine.constant_w
-    byte_power_w = machine.byte_j / machine.byte_s
-    low = machine.time_balance * (left_w - byte_power_w) / machine.flop_power_w
-    beside_flops_w = left_w - machine.flop_power_w
-    high = (
-        machine.flop_power_w * machine.energy_balance / beside_flops_w
-        if beside_flops_w > 0
-        else math.inf
-    )
-    return max(0.0, low), high
 
 
 def power_limited_roofline_of(profile: GpuProfile, width: Width) -> PowerLimitedRoofline:

@@ -78,13 +78,14 @@ def test_half_of_the_best_efficiency_is_reached_where_intensity_is_effective_bal
 
 
 @given(machine=MACHINES)
-def test_racing_to_halt_is_right_where_the_effective_gap_is_below_one(
+def test_racing_to_halt_is_right_where_half_is_reached_before_the_time_balance(
     machine: EnergyRoofline,
 ) -> None:
     at_balance = machine.efficiency_flops_j(machine.time_balance) * machine.least_flop_j
-    if machine.effective_balance_gap < 1 - CLOSE:
+    gap = machine.half_efficiency_intensity / machine.time_balance
+    if gap < 1 - CLOSE:
         assert machine.race_to_halt
         assert at_balance >= 0.5
-    if machine.effective_balance_gap > 1 + CLOSE:
+    if gap > 1 + CLOSE:
         assert not machine.race_to_halt
         assert at_balance < 0.5

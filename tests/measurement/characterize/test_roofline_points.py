@@ -19,7 +19,6 @@ from eatss.measurement.characterize.benchmark import read_record
 from eatss.measurement.characterize.roofline import (
     EnergyRoofline,
     PowerLimitedRoofline,
-    capped_range,
     power_limited_roofline_of,
     roofline_of,
     roofline_points_of,
@@ -59,17 +58,6 @@ def test_peaks_of_the_h200_are_what_its_calibration_multiplies_to() -> None:
 def test_a_profile_whose_coefficients_make_no_machine_is_refused() -> None:
     with refusing("EATSS-B030", "constant_w"):
         roofline_of(replace(H200, tdp_w=100.0), "fp64")
-
-
-@pytest.mark.parametrize("limit_w", [60, 101, 130, 149, 180, 250, 290])
-def test_power_exceeds_the_limit_exactly_within_the_capped_range(limit_w: float) -> None:
-    machine = replace(UNLIMITED, power_limit_w=limit_w)
-    found = capped_range(machine)
-    over = machine.power_w(INTENSITIES) > limit_w
-    if found is None:
-        assert not over.any()
-    else:
-        assert (over == ((found[0] < INTENSITIES) & (found[1] > INTENSITIES))).all()
 
 
 def test_lower_clocks_keep_to_the_limit_in_less_time_and_energy_than_a_full_clock() -> None:
