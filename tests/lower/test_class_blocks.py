@@ -141,7 +141,7 @@ void few(double A[N][N], double d[N])
 def test_a_statement_runs_in_its_steps_of_a_block_alone(tmp_path: Path) -> None:
     source = tmp_path / "few.c"
     source.write_text(IN_FEW_STEPS, encoding="utf-8")
-    of = Session(source, code=True, recomputed=(), classes=(ClassSize(region=0, size=2),))
+    of = Session(source, code=True, rewrites=Rewrites(classes=(ClassSize(region=0, size=2),)))
     of.write(made := program(of), tmp_path / "few")
     assert "if (k == 0) {" in made.text  # of two steps
     right(verify(tmp_path / "few", device="cpu", sizes=SIZES))
@@ -167,7 +167,7 @@ void row(double A[N][N])
 def test_a_loop_that_all_lanes_run_has_another_name_than_one_they_share(tmp_path: Path) -> None:
     source = tmp_path / "row.c"
     source.write_text(ONE_ROW, encoding="utf-8")
-    of = Session(source, code=True, recomputed=(), classes=(ClassSize(region=0, size=3),))
+    of = Session(source, code=True, rewrites=Rewrites(classes=(ClassSize(region=0, size=3),)))
     of.write(program(of), tmp_path / "row")
     right(verify(tmp_path / "row", device="cpu", sizes=SIZES))
 
