@@ -141,8 +141,9 @@ class ClassSize:
 
 @frozen
 class ChunkedScan:
-    """A recurrence that is cut into chunks of ``length`` steps.
+    """A recurrence that is cut into chunks of ``length`` steps, or sums of one pass by such parts.
 
+    A ``length`` of 0 is that of rows.
     ``region`` is the number of its region, ``statement`` the name it has there.
     """
 

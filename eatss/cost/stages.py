@@ -191,8 +191,8 @@ def add_spread(of: CudaCode) -> None:
     if plan.cut.scans:
         _add_scan(of, points * np.ceil(plan.trips[plan.cut.sum_loop] / plan.sum_lanes))
         return
-    lanes = np.clip(plan.sum_lanes, 1.0, card.warp)
-    warps = np.maximum(1.0, plan.sum_lanes / card.warp)
+    lanes = np.maximum(1.0, plan.lanes_of_sum)
+    warps = np.maximum(1.0, plan.sum_lanes / lanes)
     rounds, handed = np.log2(lanes), np.where(warps > 1, points * warps, 0.0)
     of.add_instructions(points * rounds * 4 + handed / warps)
     of.add_shared((handed + points * (warps > 1)) / warps, 1.0)

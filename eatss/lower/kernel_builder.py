@@ -62,6 +62,7 @@ from eatss.lower.thread_ast import Node as Tree
 from eatss.lower.thread_ast import Phase, subtree_of, thread_code, thread_range, tile_set
 from eatss.lower.thread_builder import ThreadBuilder
 from eatss.lower.whole_tiles import WholeTiles, is_product
+from eatss.plan.shares import lanes_of_warp
 from eatss.plan.stage import StagedReads, Tiling, is_ahead
 from eatss.polyhedral.dependences import at_most
 from eatss.polyhedral.expression import Combiner
@@ -246,7 +247,11 @@ class KernelBuilder:
         known = launch
         ranges = {}
         for loop in self._mapping.spread:
-            tiles = tile_range(self._values(loop.name), loop, launch)
+            values, all_launches = self._values(loop.name), launch
+            if self._unit.rows is not None and loop is self._mapping.mapped[0]:
+                values = self._unit.rows
+                all_launches = coalesced(without_parameters(values, [loop.name]))
+            tiles = tile_range(values, loop, all_launches)
             ranges[loop.name] = _only_tile(tiles, loop)
             self._note_tile(ranges[loop.name], loop)
             self._ranges[loop.origin] = ranges[loop.name]
@@ -374,7 +379,10 @@ class KernelBuilder:
             elif of:
                 notes[f"{of}{subscripts} is read from the copy {array.name}"] = None
         yield from notes
-        if self._chunk:
+        passes = dict.fromkeys(one.one_pass for one in self._piece.statements if one.one_pass)
+        for sums in passes:
+            yield f"{' and '.join(sums)}: from one pass over their terms, by parts"
+        if self._chunk and not passes:
             yield f"the recurrence runs in chunks of {self._chunk} steps"
         lost = (one.array for each in self._piece.statements for one in each.recomputed)
         for name in dict.fromkeys(lost):
@@ -490,14 +498,15 @@ class KernelBuilder:
             return tuple(found)
 
         summed = self._strided(loop, ranges, sums)
-        parts = list(references.combined())
+        parts, beside = list(references.combined()), self._mapping.beside
+        lanes = int(lanes_of_warp(loop.threads, beside))
         found = [
             *neutral,
             *summed,
-            *self._at_points(shuffles(parts, min(loop.threads, CUDA.lanes))),
+            *self._at_points(shuffles(parts, lanes, beside)),
         ]
         taken: Nodes = ()
-        if loop.threads > (1 if self._sums_for_all else CUDA.lanes):
+        if loop.threads > (1 if self._sums_for_all else lanes):
             tiles, put, all_parts = passed_to_all(parts, loop, self._mapping, self._names)
             self._boxes += tiles
             found.append(with_bodies(put, self._at_points))
@@ -509,7 +518,7 @@ class KernelBuilder:
         else:
             stores = (*taken, *stores)
         if loop.threads > 1:
-            first = of_lanes(Name(loop.thread), loop.threads)[0]
+            first = of_lanes(Name(loop.thread), loop.threads, beside)[0]
             stores = (If(conditions=(first,), body=stores),)
         return (*found, *stores)
 

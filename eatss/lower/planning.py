@@ -7,6 +7,8 @@ from collections.abc import Mapping as Dictionary
 from dataclasses import field, replace
 from math import prod
 
+import islpy as isl
+
 from eatss.analysis.analyse import analyse_kernel
 from eatss.analysis.facts import KernelFacts, VolumeKind
 from eatss.analysis.layout import Layout, SplitK
@@ -52,7 +54,9 @@ from eatss.polyhedral.scop import Place
 class Unit:
     """What becomes one CUDA kernel; ``kernel`` is the one of the analysis whose sizes it has.
 
-    Sums of arrays that are ``continued`` go on in the registers of other sums.
+    Sums of arrays that are ``continued`` go on in the registers of other sums. Its blocks take the
+    ``rows``, a set of parameters of which its outermost loop is one, where they are more than it
+    runs.
     """
 
     piece: Piece
@@ -63,6 +67,7 @@ class Unit:
     names: NameTable
     notes: Names
     continued: Dictionary[str, str] = field(default_factory=dict)
+    rows: isl.Set | None = None
 
 
 _Sums = dict[str, frozenset[str]]
@@ -423,7 +428,7 @@ class UnitPlanner:
         of_chunks = {
             one.name: frozenset(loop.name for loop in piece.loops)
             for one in piece.statements
-            if one.chunk
+            if one.chunk and not one.one_pass
         }
         runs = [] if spread is None else [*serial_runs(piece, sums | of_chunks)]
         if spread is None or not any(loops for _, loops in runs):

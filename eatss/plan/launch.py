@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from math import prod
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from eatss.analysis.facts import AccessFacts, KernelFacts, StatementFacts
 from eatss.analysis.layout import Candidates
 from eatss.analysis.variant import KernelVariant, LaunchFacts, RegisterTileFacts
 from eatss.base.frozen import Names
+from eatss.base.tape import whole
 from eatss.base.targets import CUDA
 from eatss.plan.contract import (
     MOST_POINTS,
@@ -51,6 +52,7 @@ from eatss.plan.shares import (
     blocks_of_sum,
     chunks_of,
     free_axes,
+    lanes_of_warp,
     outer_tile,
     stream_of,
     threads_beside_lanes,
@@ -235,6 +237,7 @@ class LaunchPlan(Tiled):
     run on the card, ``launches`` how often the host launches it. ``steps`` along a loop at whose
     tiles blocks take turns are those of one block. ``sum_lanes`` threads and ``chunks`` blocks
     share a sum, 1 where none is spread here; ``turns_of`` blocks take turns at another loop of it.
+    With ``columns`` axes are the other way round: the lanes of a sum are not along ``x``.
     """
 
     facts: KernelFacts
@@ -246,6 +249,7 @@ class LaunchPlan(Tiled):
     sum_lanes: Number
     chunks: Number
     turns_of: Number
+    columns: bool = False
 
     def __len__(self) -> int:
         """Return the number of layouts."""
@@ -262,7 +266,14 @@ class LaunchPlan(Tiled):
     def axes(self) -> list[tuple[str, Number]]:
         """Threads along ``x``, ``y`` and so on, with the loop each belongs to."""
         axes, loop = super().axes, self.cut.sum_loop
-        return axes if loop is None else [(loop, self.sum_lanes), *axes]
+        axes = axes if loop is None else [(loop, self.sum_lanes), *axes]
+        return axes[::-1] if self.columns else axes
+
+    @property
+    def lanes_of_sum(self) -> Number:
+        """Lanes of a warp that share a sum."""
+        beside = prod(self.threads.values(), start=1.0) if self.columns else 1.0
+        return lanes_of_warp(self.sum_lanes, beside)
 
     @cached_property
     def blocks(self) -> Number:
@@ -286,7 +297,7 @@ class LaunchPlan(Tiled):
                 shortest = reduce(np.minimum, (self.steps[name] for name in along))
                 own = np.minimum(self.blocks, np.rint(own * (1.0 + 1.0 / shortest)))
             found = np.maximum(found, own)
-        return found
+        return named(f"blocks of {self.cut.statements[0]}", found)
 
     @cached_property
     def lanes(self) -> list[Number]:
@@ -671,10 +682,14 @@ class LaunchPlan(Tiled):
 
     def _each(self, of: Callable[..., int], columns: Sequence[Number]) -> Number:
         """Return what a function of whole numbers gives for each layout, once for equal ones."""
-        table = np.stack(np.broadcast_arrays(np.zeros(len(self)), *columns)[1:], axis=1)
-        unique, back = np.unique(table.astype(np.int64), axis=0, return_inverse=True)
-        found = [of(*row) for row in unique.tolist()]
-        return np.array(found, dtype=np.float64)[back.reshape(-1)]
+
+        def each(*numbers: Any) -> Any:
+            table = np.stack(np.broadcast_arrays(np.zeros(1), *numbers)[1:], axis=1)
+            unique, back = np.unique(table.astype(np.int64), axis=0, return_inverse=True)
+            found = [of(*row) for row in unique.tolist()]
+            return np.array(found, dtype=np.float64)[back.reshape(-1)]
+
+        return whole(each, *columns)
 
     @property
     def shared_bytes(self) -> Number:
