@@ -40,7 +40,7 @@ from eatss.lower.assumptions import (
     stated_conditions,
     within,
 )
-from eatss.lower.class_blocks import ClassBuilder, class_of
+from eatss.lower.class_blocks import ClassBuilder, class_of, run_of
 from eatss.lower.index_range import (
     INT_MAX,
     Indices,
@@ -556,7 +556,8 @@ class RegionBuilder:
         has = self._profile.compute_capability >= CUDA.copies_ahead
         context = replace(context, copies_ahead=has)
         built = ClassBuilder(name, found, block, context).build()
-        tiles = () if found.run.wide is None else ((found.run.wide, int(block.width)),)
+        shared = [one.wide for one in run_of(found).parts if one.wide is not None]
+        tiles = tuple((one, int(block.width)) for one in dict.fromkeys(shared))
         self._note(built, built.piece, (block.threads, 1, 1), tiles, built.notes, True)
         return len(block.kernels), built
 

@@ -290,7 +290,9 @@ class _Printer:
 
     def _perform(self, node: Intrinsic, _: _Words) -> str:
         texts = {name: ", ".join(map(self._element, own)) for name, own in node.operands}
-        return node.instruction.cuda.format(**texts, **dict(node.immediates))
+        for name, value in node.immediates:
+            texts[name] = str(value) if isinstance(value, int) else self._expression(value)
+        return node.instruction.cuda.format(**texts)
 
     def _copy(self, node: Copy, words: _Words) -> str:
         """Return a copy: by itself, ahead, or of several elements."""
