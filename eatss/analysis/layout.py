@@ -105,6 +105,8 @@ class FusedRows:
     A block has ``rows`` rows, one a thread along ``y``, and ``lanes`` threads along ``x`` for each
     of them, which take ``tile`` elements of the row at a time. With ``whole`` 1 they keep rows that
     are no longer. ``kernels`` are the names of all, of which so many outer ``loops`` are over rows.
+    With ``columns`` 1 the axes are the other way round: threads beside each other have rows beside
+    each other, which is right for columns of matrices.
     """
 
     kernels: Names
@@ -113,6 +115,19 @@ class FusedRows:
     lanes: Number
     tile: Number
     whole: Number = 0
+    columns: int = 0
+
+    @property
+    def axes(self) -> tuple[Axis, Axis]:
+        """The axes of threads of different rows, and of those of one."""
+        return ("x", "y") if self.columns else ("y", "x")
+
+    @property
+    def extents(self) -> tuple[int, int, int]:
+        """Threads along x, y and z."""
+        own = int(self.lanes), int(self.rows)
+        x, y = own[::-1] if self.columns else own
+        return x, y, 1
 
     @property
     def threads(self) -> Number:

@@ -141,8 +141,9 @@ class ClassSize:
 
 @frozen
 class ChunkedScan:
-    """A recurrence that is cut into chunks of ``length`` steps.
+    """A recurrence that is cut into chunks of ``length`` steps, or sums of one pass by such parts.
 
+    A ``length`` of 0 is that of rows.
     ``region`` is the number of its region, ``statement`` the name it has there.
     """
 
@@ -227,13 +228,27 @@ class PartFacts:
 
 
 @frozen
+class PrivateTileFacts:
+    """A group of references of which threads write elements, each of its own rows.
+
+    Its tiles are ``filled`` first, unless all that is read was written in the same iteration, and
+    stored in the parts that are in ``stored_in``, by index.
+    """
+
+    references: tuple[int, ...]
+    filled: bool
+    stored_in: tuple[int, ...]
+
+
+@frozen
 class LaunchFacts:
     """One kernel of generated code, sizes aside.
 
     ``mapped`` are the loops that go to blocks and threads, in the order of threads: along ``x``
     last. ``stageable`` are groups of references, by index, that may be copied to shared memory
     together; ``copied_in`` says in which parts, by index, each of them is copied: in each that
-    reads it. Boxes of one part lie where those of the others do.
+    reads it. Boxes of one part lie where those of the others do. Groups that are ``private`` are
+    written, too.
     ``sum_loop`` is the loop of the sums that are spread over lanes and chunks, ``outer_loop``
     another one of theirs that blocks may share; ``shared_loop`` is that of sums that blocks share
     and lanes do not. What ``scans`` stores each step of its sum. ``products`` are the statements
@@ -254,6 +269,7 @@ class LaunchFacts:
     products: tuple[ProductFacts, ...] = ()
     whole_if_finite: Names = ()
     stream_loop: str | None = None
+    private: tuple[PrivateTileFacts, ...] = ()
 
     @property
     def turns_loop(self) -> str | None:

@@ -26,9 +26,15 @@ def fixed(noun: type[_Noun]) -> type[_Noun]:
     return _declared(noun, kw_only=False)
 
 
-def _declared(noun: type[_Noun], *, kw_only: bool) -> type[_Noun]:
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+def frozen_part(noun: type[_Noun]) -> type[_Noun]:
+    """Return a class as :func:`frozen` does, without slots: nouns have fields of several such."""
+    return _declared(noun, kw_only=True, slots=False)
+
+
+def _declared(noun: type[_Noun], *, kw_only: bool, slots: bool = True) -> type[_Noun]:
     own = {*vars(noun)}
-    made: Any = dataclass(init=False, repr=False, eq=False, slots=True, kw_only=kw_only)(noun)
+    made: Any = dataclass(init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)(noun)
     every = fields(made)
     compared = _values([one.name for one in every if one.compare])
     hashed = _values([one.name for one in every if (one.compare if one.hash is None else one.hash)])

@@ -174,9 +174,15 @@ class Replay:
 class Taped:
     """A function of columns that Python runs through now and then, and a tape for all batches."""
 
-    def __init__(self, function: Callable[..., Any], again: float = inf) -> None:
-        """Take a function that returns a column, and times as many rows to record it anew."""
-        self.function, self.again = function, again
+    def __init__(
+        self, function: Callable[..., Any], again: float = inf, *, later: bool = False
+    ) -> None:
+        """Take a function that returns a column, and times as many rows to record it anew.
+
+        What is recorded ``later`` is so for the second batch, of which it takes more rows: the
+        first may be the only one.
+        """
+        self.function, self.again, self.later = function, again, later
         self.rows = self.recorded = 0
         self.seen: list[Any] = []
         self.replay: Replay | None = None
@@ -188,13 +194,17 @@ class Taped:
         if not rows:
             return np.empty(0)
         self.rows += rows
+        if self.later and self.rows == rows:
+            with np.errstate(all="ignore"):
+                return np.broadcast_to(self.function(*table), rows)
         if self.replay is not None and self.rows >= self.again * self.recorded:
             self.replay = None
         with np.errstate(all="ignore"):  # what is chosen by rows is computed for all of them
             while True:
                 if self.replay is None:
                     self.recorded = self.rows
-                    self.replay = self._recorded(table[:, :: -(-rows // _RECORDED)])
+                    most = 4 * _RECORDED if self.later else _RECORDED
+                    self.replay = self._recorded(table[:, :: -(-rows // most)])
                 try:
                     return self.replay.result(table)
                 except _UnlikeError as error:

@@ -21,12 +21,13 @@ SweepTarget: TypeAlias = Literal["cuda", "ppcg"]
 Cut: TypeAlias = Literal["ppcg", "eatss"]
 """Whose kernels a program is cut into: PPCG's, or those of eatss."""
 
-Fusion: TypeAlias = Literal["none", "rows", "users", "all"]
+Fusion: TypeAlias = Literal["none", "rows", "users", "all", "ahead"]
 """Which nests become one kernel: none, those of which one uses what the other makes, or also those
-that read the same array; ``rows`` are ``users`` where loops that take turns are nests of their own.
+that read the same array; ``rows`` are ``users`` where loops that take turns are nests of their own,
+and ``ahead`` joins the begin of a step of a loop on the host to the rows of the step before.
 """
 
-FUSIONS: tuple[Fusion, ...] = ("users", "rows", "all")
+FUSIONS: tuple[Fusion, ...] = ("users", "rows", "all", "ahead")
 """What is tried beside none."""
 
 Axis: TypeAlias = Literal["x", "y", "z"]

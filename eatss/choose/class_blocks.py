@@ -61,9 +61,9 @@ def _best(
 ) -> tuple[ClassBlock, Prediction] | None:
     """Return the block that costs least, ``None`` where kernels apart do."""
     model = CudaModel.of(facts[run.kernels[0]], profile)
-    widths = (1,) if run.wide is None else WIDTHS
+    widths = WIDTHS if run.is_wide else (1,)
     most = profile.threads_per_block
-    table = [pair for pair in product(THREADS, widths) if pair[0] <= most]
+    table = [pair for pair in product(THREADS, widths) if pair[1] <= pair[0] <= most]
     threads, width = np.array(table, dtype=np.float64).T
     demand = class_demand(
         run, ClassBlock(kernels=run.kernels, threads=threads, width=width), facts, model

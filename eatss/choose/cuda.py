@@ -21,10 +21,13 @@ from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import APART, Candidates, Layout, mapped_loops
 from eatss.analysis.variant import KernelVariant
 from eatss.base.diagnostics import Diagnostic, NoSolutionError
+from eatss.base.targets import AXES
 from eatss.cards.profile import GpuProfile
 from eatss.choose.cuda_candidates import MOST_LAYOUTS, Integers, every_candidate
+from eatss.choose.cuda_space import STREAM_MARGIN, CudaSpace, shared_limit
 from eatss.choose.objectives import NEVER, OBJECTIVES, costs, nothing_allowed
 from eatss.choose.options import ModelOptions, ObjectiveName
+from eatss.choose.search import IRREGULAR_MARGIN, Effort, Search, efforts_of, prove
 from eatss.choose.selection import KernelSelection, ReferenceSelection, Usage
 from eatss.cost.cuda_model import CudaModel, CudaPrediction
 from eatss.cost.expected import Prediction
@@ -179,11 +182,6 @@ FULL_SPEED_AHEAD = 1.05
 products are predicted better: on an H100 layouts between the two took 7 to 35 % more time, and
 saved 2 to 10 % of the energy (five programs, docs/design-findings.md)."""
 
-STREAM_MARGIN = 1.04
-"""So many times what is expected of layouts whose blocks take equal shares of steps is taken to be
-their cost. With 1.03 syrk of 2150 × 1950 doubles was one, which took 4 % more energy on an H100
-than without (``library-streams``)."""
-
 FEWER = (
     "its loops leave more layouts than can be compared: "
     "tiles and threads differ along fewer of them"
@@ -210,7 +208,7 @@ class CudaChoice:
         self.facts, self.profile, self.options = facts, profile, options
         self.model = CudaModel.of(facts, profile)
         self.every = every_candidate(facts, variants, profile, most)
-        self.can_launch = False
+        self.variants, self.can_launch, self.slowest_s = variants, False, np.inf
 
     @cached_property
     def costs(self) -> Integers:
@@ -226,12 +224,14 @@ class CudaChoice:
         times_s = np.where(value < NEVER, times_s, np.inf)
         fastest_s = float(times_s.min())
         full = FULL_SPEED_AHEAD if ahead[times_s == fastest_s].any() else FULL_SPEED
-        return np.where(times_s <= full * fastest_s, value, NEVER)
+        self.slowest_s = full * fastest_s
+        return np.where(times_s <= self.slowest_s, value, NEVER)
 
     def _priced(self, own: Candidates) -> tuple[Number, Flag, Integers]:
         """Return times of layouts, which fill buffers ahead and wait for none, costs."""
         prediction = self.model.columns(own)
-        fits = prediction.fits & (prediction.shared_bytes <= self.shared_limit(own))
+        limit = shared_limit(own, self.profile, self.options)
+        fits = prediction.fits & (prediction.shared_bytes <= limit)
         fits &= np.isfinite(prediction.total.time_s)
         self.can_launch |= bool(fits.any())
         value = np.where(fits, costs(prediction.total, self.options.objective), NEVER)
@@ -240,15 +240,25 @@ class CudaChoice:
         late = largest(demand.late for demand, _ in prediction.launches)
         return prediction.total.time_s, (own.pipeline_stages > 1) & (late == 0), value
 
-    def shared_limit(self, own: Candidates) -> Number:
-        """Return the shared memory that a block may have, in bytes, an entry a layout.
+    def searches(self, effort: Effort) -> list[Search]:
+        """Return what looks for layouts that cost less than the best of those that are offered.
 
-        Tiles that are filled ahead may have all that the card lets a block ask for.
+        All between those are looked through, variant by variant.
         """
-        asked = self.options.shared_per_block(self.profile)
-        most = max(asked, self.profile.shared_per_block_optin_bytes)
-        ahead = (own.pipeline_stages > 1) | (own.warps is not None)
-        return np.where(ahead & (self.options.shared_per_block_bytes is None), most, asked)
+        enough = float(self.costs.min()) / IRREGULAR_MARGIN
+        ends = np.cumsum([len(own) for own in self.every])[:-1]
+        of_cuts: dict[object, list[tuple[Candidates, Integers]]] = {}
+        for own, value in zip(self.every, np.split(self.costs, ends), strict=True):
+            of_cuts.setdefault(own.variant.cut, []).append((own, value))
+        most = effort.most_boxes // len(of_cuts)
+        effort = replace(effort, most_boxes=most, children=0, enough=enough)
+        found = []
+        for several in of_cuts.values():
+            offered = [own for own, _ in several]
+            space = CudaSpace(self.model, offered, self.profile, self.options, self.slowest_s)
+            best = int(np.argmin(np.concatenate([value for _, value in several])))
+            found.append(Search(space, space.points[best : best + 1], effort))
+        return found
 
     def at(self, place: int) -> tuple[Candidates, int]:
         """Return the candidates among which a layout is, and its row there."""
@@ -283,7 +293,7 @@ class CudaChoice:
             layout=chosen,
             private=held - staged,
             shared=staged,
-            shared_limit_bytes=int(self.shared_limit(own)[0]),
+            shared_limit_bytes=int(shared_limit(own, self.profile, self.options)[0]),
             prediction=prediction,
             **found,
         )
@@ -303,32 +313,24 @@ class CudaChoice:
         return 1 if waits or room < ROOM_BESIDE_SUMS else blocks
 
 
-def select_cuda(
-    facts: KernelFacts,
-    variants: Sequence[KernelVariant],
-    profile: GpuProfile,
-    options: ModelOptions,
-    most: int = MOST_LAYOUTS,
-) -> KernelSelection:
-    """Select cuts, threads, points, tiles and places of one kernel.
-
-    About ``most`` layouts of each cut are compared.
+def select_cuda(choice: CudaChoice) -> KernelSelection:
+    """Select cuts, threads, points, tiles and places of one kernel, and prove nothing yet.
 
     Raises:
         NoSolutionError: ``EATSS-M020``, no layout of it can launch on the card, or
             ``EATSS-M020``, the objective allows none of those that can.
     """
     began = time.perf_counter()
-    choice = CudaChoice(facts, variants, profile, options, most)
-    if not choice.every and mapped_loops(facts) and variants:
+    facts, options = choice.facts, choice.options
+    if not choice.every and mapped_loops(facts) and choice.variants:
         raise _no_solution(facts)
     if not choice.every:  # it runs in one thread
         return predicted_kernel(
             facts,
-            profile,
+            choice.profile,
             options.objective,
             layout=Layout(tile_sizes=(), block=()),
-            shared_limit_bytes=options.shared_per_block(profile),
+            shared_limit_bytes=options.shared_per_block(choice.profile),
         )
     best = int(np.argmin(choice.costs))
     least = int(choice.costs[best])
@@ -339,9 +341,65 @@ def select_cuda(
     return choice.described(
         *choice.at(best),
         objective=least,
+        optimal="best found",
         solve_time_s=time.perf_counter() - began,
         compared=len(choice.costs),
         **extra,
+    )
+
+
+def with_bounds(
+    selections: Sequence[KernelSelection],
+    choices: Mapping[str, CudaChoice],
+    options: ModelOptions,
+    began: float,
+) -> tuple[KernelSelection, ...]:
+    """Return selections with what nothing else that may be taken costs less than.
+
+    That takes a sixth of a second for each variant at least, so it is looked for where a gap or a
+    time is asked for. A layout that is not offered is taken where it is expected to be
+    ``IRREGULAR_MARGIN`` times better than all that are. Kernels that are one with others are left
+    as they are.
+    """
+    if options.gap is None and options.timeout_s is None:
+        return tuple(selections)
+    joined = {name for one in selections for name in one.joined}
+    alone = [one for one in selections if choices[one.name].every and one.name not in joined]
+    efforts = efforts_of(options, [1.0 * one.objective for one in alone], began)
+    pairs = zip(alone, efforts, strict=True)
+    searched = {one.name: choices[one.name].searches(effort) for one, effort in pairs}
+    prove([own for every in searched.values() for own in every])
+    return tuple(
+        _bounded(one, choices[one.name], searched[one.name]) if one.name in searched else one
+        for one in selections
+    )
+
+
+def _bounded(
+    selection: KernelSelection, choice: CudaChoice, searched: Sequence[Search]
+) -> KernelSelection:
+    """Return a selection with what was proven, or what was found in its place."""
+    best = min(searched, key=lambda own: own.found.cost)
+    better = IRREGULAR_MARGIN * best.found.cost < selection.objective
+    if better and len(selection.block) <= len(AXES):  # of more loops not all blocks launch
+        assert isinstance(best.space, CudaSpace)
+        selection = choice.described(
+            best.space.layouts(best.found.good[:1]),
+            0,
+            objective=round(best.found.cost),
+            solve_time_s=selection.solve_time_s,
+            compared=selection.compared,
+        )
+    least = IRREGULAR_MARGIN * min(own.found.bound for own in searched)
+    bound = int(min(selection.objective, least))
+    gap = searched[0].effort.gap
+    return replace(
+        selection,
+        bound=bound,
+        optimal="proven" if bound >= (1.0 - gap) * selection.objective else "best found",
+        boxes=sum(own.found.boxes for own in searched),
+        compared=selection.compared + sum(own.found.points for own in searched),
+        solve_time_s=selection.solve_time_s + sum(own.found.seconds for own in searched),
     )
 
 

@@ -330,6 +330,7 @@ def _plain(
     names = [loop.name for loop in mapped]
     serial = [loop for loop in facts.loops if loop.name not in names]
     held = any(launch.held for launch in variant.launches)
+    waits = held or any(launch.private for launch in variant.launches)
     groups, outer = _groups(facts, variant), reordering_loops(facts)
     read_often = [_in_loops(facts, group, names) for group in groups]
     of_sums = dict.fromkeys(outer, (1,) if variant.in_order else (PLAIN_TILE,))
@@ -346,7 +347,7 @@ def _plain(
             (*staging, *tiles, stages)
             for staging in _stagings(read_often, single=single)
             for tiles in (staged_tiles if any(staging) else plain_tiles)
-            for stages in (ahead if any(staging) and serial and held else (1,))
+            for stages in (ahead if any(staging) and serial and waits else (1,))
             if stages == 1 or any(map(_goes_on, serial, tiles))
         ]
         if len(threads) * len(inner) <= most:

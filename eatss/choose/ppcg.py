@@ -9,6 +9,7 @@ model errs is not taken.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -28,7 +29,16 @@ from eatss.choose.cuda import predicted_kernel
 from eatss.choose.cuda_candidates import reach
 from eatss.choose.objectives import NEVER, OBJECTIVES, costs, nothing_allowed, values
 from eatss.choose.options import ModelOptions, ObjectiveName
-from eatss.choose.search import Costs, Effort, Search, Sizes, effort_of, prove, search
+from eatss.choose.search import (
+    IRREGULAR_MARGIN,
+    Costs,
+    Effort,
+    Search,
+    Sizes,
+    efforts_of,
+    prove,
+    search,
+)
 from eatss.choose.selection import (
     PPCG_DEFAULT,
     PPCG_SHARED_BYTES,
@@ -172,11 +182,6 @@ AT_FLOOR = 0.58
 Of 14 such programs on an H200 ten ran longer with sizes that were expected to take less time, by
 up to 1.2 times; nine of them were expected to save less energy than the margin."""
 
-IRREGULAR_MARGIN = 1.1
-"""So many times better than regular sizes others have to be besides. What is predicted best of all
-that was measured is predicted too well, by 14 % of its energy and 15 % of its time in the median of
-111 programs on an H200."""
-
 TRIANGLE_THREADS = 128
 """Threads of a block over a triangle, at least: smaller ones were predicted worst. On an H200
 correlation takes 19.5 ms with 64, where its default takes 16.5."""
@@ -213,9 +218,6 @@ _WHOLE = 0.7
 
 _AGAIN = 12
 """Times as many boxes after which bounds are recorded anew: which monomials tell most changes."""
-
-LEAST_EFFORT = 0.05
-"""Share of a program's effort that goes to a kernel, at least, about."""
 
 
 class PpcgSpace:
@@ -742,21 +744,15 @@ def _spaces(
     kernels: Sequence[KernelFacts], profile: GpuProfile, options: ModelOptions
 ) -> list[tuple[PpcgSpace, Effort]]:
     """Return the kernels that have sizes, each with its share of the effort."""
-    most_bytes = options.shared_per_block(profile)
+    began, most_bytes = time.perf_counter(), options.shared_per_block(profile)
     models = ((facts, PpcgModel.of(facts, profile)) for facts in kernels)
     spaces = [
         PpcgSpace(facts, model, profile, most_bytes, options.objective)
         for facts, model in models
         if model.kernel.threads
     ]
-    whole = sum(space.default_cost for space in spaces)
-    even = 1.0 / max(1, len(spaces))
-    shares = [s.default_cost / whole if 0 < whole < inf else even for s in spaces]
-    shares = [max(LEAST_EFFORT, share) for share in shares]
-    return [
-        (space, effort_of(options, share / sum(shares)))
-        for space, share in zip(spaces, shares, strict=True)
-    ]
+    efforts = efforts_of(options, [space.default_cost for space in spaces], began)
+    return list(zip(spaces, efforts, strict=True))
 
 
 def _best_setting(tried: Sequence[Sequence[_Cell]], usual: _Usual) -> tuple[int, list[int]]:

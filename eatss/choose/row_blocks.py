@@ -24,7 +24,7 @@ from eatss.cost.cuda_model import rows_prediction
 from eatss.cost.expected import Prediction
 from eatss.cost.terms import Predicted, prediction_at
 from eatss.plan.launch import trips_of
-from eatss.plan.phases import RowRun
+from eatss.plan.phases import RowPhase, RowRun
 
 ROWS = (1, 2, 4, 8)
 """Rows of a block."""
@@ -133,6 +133,21 @@ class _Joining:
         every = FusedRows(
             kernels=run.kernels, loops=loops, rows=rows, lanes=lanes, tile=tile, whole=whole
         )
+        ways = [self._best(run, every, limit_s)]
+        if any(map(self._is_beside, run.phases)):
+            ways.append(self._best(run, replace(every, columns=1), limit_s))
+        found = [one for one in ways if one is not None]
+        return min(found, key=lambda one: one.cost, default=None)
+
+    def _is_beside(self, phase: RowPhase) -> bool:
+        """Tell whether rows lie beside each other in memory, as columns do."""
+        return phase.lane_loop is not None and any(
+            phase.rows[-1] in one.spatial and phase.lane_loop not in one.invariant
+            for one in self.facts[phase.kernel].references
+        )
+
+    def _best(self, run: RowRun, every: FusedRows, limit_s: float) -> _Joined | None:
+        """Return the best of some blocks."""
         found = rows_prediction(self.facts, run, every, self.profile, in_order=self.in_order)
         times = np.where(found.fits, found.expected.time_s, np.inf)
         cost = np.where(np.isfinite(times), costs(found.expected, self.options.objective), NEVER)
@@ -143,10 +158,10 @@ class _Joining:
             return None
         block = replace(
             every,
-            rows=int(rows[row]),
-            lanes=int(lanes[row]),
-            tile=int(tile[row]),
-            whole=int(whole[row]),
+            rows=int(every.rows[row]),
+            lanes=int(every.lanes[row]),
+            tile=int(every.tile[row]),
+            whole=int(every.whole[row]),
         )
         return _Joined(block=block, predicted=predicted, cost=int(cost[row]))
 

@@ -54,6 +54,12 @@ _LEAST_WORTH = 0.005
 """Of a cut: a side that never gained anything is cut at last, too."""
 
 
+IRREGULAR_MARGIN = 1.1
+"""So many times better than regular sizes others have to be besides. What is predicted best of all
+that was measured is predicted too well, by 14 % of its energy and 15 % of its time in the median of
+111 programs on an H200."""
+
+
 class Space(Protocol):
     """What is searched: vectors of whole sizes."""
 
@@ -107,13 +113,24 @@ MOST_BOXES = 5_000
 as many gemm is proven to 2 % in place of 12."""
 
 
-def effort_of(options: ModelOptions, share: float) -> Effort:
-    """Return the effort for a share of a program, whose search begins now."""
+LEAST_EFFORT = 0.05
+"""Share of a program's effort that goes to a kernel, at least, about."""
+
+
+def efforts_of(options: ModelOptions, costs: Sequence[float], began: float) -> list[Effort]:
+    """Return the efforts for kernels of a program, shared by their costs, that ``began`` then."""
+    total, even = sum(costs), 1.0 / max(1, len(costs))
+    shares = [own / total if 0 < total < inf else even for own in costs]
+    shares = [max(LEAST_EFFORT, share) for share in shares]
+    return [_effort_of(options, share / sum(shares), began) for share in shares]
+
+
+def _effort_of(options: ModelOptions, share: float, began: float) -> Effort:
     asked = options.gap is not None or options.timeout_s is not None
     return Effort(
         gap=GAP if options.gap is None else options.gap,
         most_boxes=1 << 62 if asked else int(share * MOST_BOXES),
-        until=time.perf_counter() + longest_s(options) if asked else inf,
+        until=began + longest_s(options) if asked else inf,
         children=max(_FEWEST_CHILDREN, int(share * MOST_CHILDREN)),
     )
 
@@ -165,8 +182,8 @@ def search(
 def prove(searches: Sequence[Search]) -> None:
     """Bound boxes of searches, whose efforts they share, always of the one that may gain most."""
     most = sum(one.effort.most_boxes for one in searches)
-    while most > 0 and (one := max(searches, key=lambda own: own.unproven)).unproven:
-        if time.perf_counter() >= one.effort.until and one.found.boxes:
+    while searches and (one := max(searches, key=lambda own: own.unproven)).unproven:
+        if one.found.boxes and (most <= 0 or time.perf_counter() >= one.effort.until):
             break
         most -= one.step(most)
     for one in searches:
@@ -218,7 +235,7 @@ class Search:
         self.space, self.effort, self.told, self.found = space, effort, told, Found()
         self.dice = np.random.default_rng(0)
         low, high = space.root()
-        self.open = _Boxes(low, high, np.zeros(1), _sides(low, high))
+        self.open = _Boxes(low, high, np.zeros(len(low)), _sides(low, high))
         self.left = inf
         self.worth = space.weights
         self.seen = np.diag(np.full(low.shape[1], _SURE))

@@ -15,7 +15,7 @@ from eatss.base.frozen import Names, frozen
 from eatss.base.targets import TARGETS
 from eatss.cards.profile import GpuProfile
 from eatss.choose.class_blocks import with_class_blocks
-from eatss.choose.cuda import KernelVariants, select_cuda
+from eatss.choose.cuda import CudaChoice, KernelVariants, select_cuda, with_bounds
 from eatss.choose.cuda_candidates import layouts_of_each
 from eatss.choose.loop_blocks import with_loop_blocks
 from eatss.choose.options import DEFAULT_TIMEOUT_S, PUBLISHED, Cell, ModelOptions
@@ -104,19 +104,20 @@ def select_program(
     if options.uniform and any(facts.loops for facts in kernels):
         selections, vector = published.select(modelled)
     elif options.model == "prediction" and TARGETS[options.target].own:
-        offered = variants or {}
+        offered, began = variants or {}, time.perf_counter()
         most = layouts_of_each(len(kernels))
-        selections = _select_each(
-            kernels,
-            lambda facts: select_cuda(facts, offered.get(facts.name, ()), profile, options, most),
-            progress,
-        )
+        choices = {
+            one.name: CudaChoice(one, offered.get(one.name, ()), profile, options, most)
+            for one in kernels
+        }
+        selections = _select_each(kernels, lambda own: select_cuda(choices[own.name]), progress)
         selections = with_row_blocks(
             selections, kernels, row_runs, profile, options, in_order=strict_fp
         )
         selections = with_time_tiles(selections, kernels, time_runs, profile, options)
         selections = with_class_blocks(selections, kernels, class_runs, profile, options)
         selections = with_loop_blocks(selections, kernels, loop_runs, offered, profile, options)
+        selections = with_bounds(selections, choices, options, began)
     elif options.model == "prediction":
         selections, ppcg_options = select_ppcg(kernels, profile, options, progress)
     else:

@@ -39,7 +39,7 @@ from eatss.cost.cuda_code import CudaCode
 from eatss.plan.contract import FRAGMENT_PLACES, Contract, most_unrolled, runs_along, unrolled
 from eatss.plan.intervals import beyond
 from eatss.plan.launch import Compute, LaunchPlan
-from eatss.plan.numbers import Number, no, nowhere
+from eatss.plan.numbers import Number, largest, no, nowhere
 from eatss.plan.shares import UniformSet
 from eatss.plan.stage import element_words
 
@@ -214,11 +214,13 @@ class _Counting:
         for use in one.uses:
             if use.held:
                 continue
-            if use.reads:
+            # what the same iteration wrote is in registers
+            if use.reads and (use.group is None or self.plan.stages[use.group].filled):
                 self._add_reads(use)
             if use.writes:
-                requests = instances * max(1, use.count)
-                of.add_stores(requests, *of.request(use.access), of.torn(use.access))
+                requests, on = instances * max(1, use.count), self.plan.staged(use.group)
+                of.add_stores(requests * (1.0 - on), *of.request(use.access), of.torn(use.access))
+                of.add_shared(requests * on, of.banks(use))
                 converts = float(use.access.converts)
                 of.add_instructions(requests * (code.load_instructions + converts))
         self._add_wait()
@@ -297,7 +299,10 @@ class _Counting:
 
     @cached_property
     def _together(self) -> Number:
-        """The steps whose loads are under way together: registers have room for them."""
+        """The steps whose loads are under way together: registers have room for them.
+
+        None is where tiles are written: no load moves in front of a store that may meet it.
+        """
         of, plan, serial = self.of, self.plan, self.one.serial
         if not serial:
             return 1.0
@@ -308,7 +313,8 @@ class _Counting:
         taken = of.code.base_registers + plan.held_words
         taken = taken + FRAGMENT_PLACES * (plan.pipeline_stages > 1)
         room = of.card.registers_per_thread - taken
-        return np.clip(room / np.maximum(1.0, words), 1.0, most)
+        stored = largest(plan.staged(use.group) for use in self.one.uses if use.writes)
+        return np.clip(room / np.maximum(1.0, words), 1.0, np.where(stored > 0, 1.0, most))
 
     def _add_wait(self) -> None:
         """Add what the slowest thread of a block waits for in the statement.

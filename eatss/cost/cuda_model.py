@@ -27,6 +27,7 @@ from eatss.analysis.layout import Candidates, FusedRows, mapped
 from eatss.analysis.variant import SWIZZLED_ROWS
 from eatss.base.frozen import frozen
 from eatss.base.quotients import INSTRUCTIONS
+from eatss.base.tape import Column as Recorded
 from eatss.cards.profile import GpuProfile
 from eatss.cost.access import SECTOR_BYTES
 from eatss.cost.card import SCHEDULERS, Card, CodeConstants, CudaConstants, card_of
@@ -41,7 +42,7 @@ from eatss.plan.intervals import Interval
 from eatss.plan.launch import Compute, LaunchPlan, plan
 from eatss.plan.numbers import Flag, Number, nowhere
 from eatss.plan.phases import KeptRow, RowRun, kept_rows, phase_plans, slots_of
-from eatss.plan.shares import UniformSet
+from eatss.plan.shares import UniformSet, lanes_of_warp
 from eatss.plan.stage import element_words
 
 _PAGE_PIECE_BYTES = 256
@@ -286,7 +287,7 @@ class CudaModel:
         Of boxes of layouts it is what none of a box goes under.
         """
         own = layout.map(
-            lambda one: one if isinstance(one, Interval) else np.asarray(one, dtype=np.float64)
+            lambda one: one if isinstance(one, Interval | Recorded) else np.asarray(one, np.float64)
         )
         plans = plan(self.facts, own, self.card)
         demands = map(self.demand, plans)
@@ -302,7 +303,7 @@ class CudaModel:
 def _sum(parts: Sequence[Predicted]) -> Predicted:
     """Return what launches take one after the other."""
     resident = reduce(np.minimum, (part.resident_blocks for part in parts))
-    total = mapped(lambda *columns: np.asarray(sum(columns)), *parts)
+    total = mapped(lambda *columns: sum(columns), *parts)
     return replace(total, resident_blocks=resident)
 
 
@@ -369,7 +370,8 @@ def _joined(
     fetch = total.l2_bytes * card.sms * card.clock_hz / card.l2_bytes_s
     alone = (sum(busy_cycles(part, card) for part in parts) + fetch) / blocks
     # warps leave their parts of sums in shared memory; those of one pass them on there
-    warps = np.ceil(block.lanes / card.warp)
+    beside = block.rows if block.columns else 1
+    warps = np.ceil(block.lanes / lanes_of_warp(block.lanes, beside))
     wait = (warps == 1) * len(spread) * (model.code.barrier_wait * card.barrier_cycles)
     words = sum(own.element_bytes for launch in spread for own in launch.held)
     demand = replace(
@@ -378,7 +380,7 @@ def _joined(
         blocks=blocks,
         threads=block.threads,
         registers=np.minimum(registers, float(card.registers_per_thread)),
-        shared_bytes=np.where(warps > 1, block.rows * warps * words, 0.0),
+        shared_bytes=np.where(warps > 1, block.rows * (warps + block.columns) * words, 0.0),
         shared_limit_bytes=first.shared_limit_bytes,
         lanes=ones,
         late=0.0 * ones,

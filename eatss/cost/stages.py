@@ -21,16 +21,16 @@ from eatss.plan.stage import FEWEST_AHEAD, PIECE_BYTES, element_words, vector
 
 
 def add_stages(of: CudaCode) -> None:
-    """Add the copies to shared memory and the barriers around them."""
+    """Add the copies to shared memory, those back from there, and the barriers around them."""
     plan, code, card, tile = of.plan, of.code, of.card, _tile_cycles(of)
     barriers: Number = 0.0
     turns: Number = 0.0
     bytes_a_turn: Number = 0.0
     for at, stage in enumerate(plan.stages):
-        on = plan.staged(at) * len(stage.parts)
-        if nowhere(on):
+        used = plan.staged(at) * len(stage.parts)
+        if nowhere(used):
             continue
-        filled = _filled(plan, at)
+        on, filled = used * stage.filled, _filled(plan, at)
         times = prod((plan.steps[name] for name in plan.serial_band[: stage.depth]), start=filled)
         loads = np.ceil(prod(stage.touched) / plan.block_threads)
         columns, width = stage.touched[-1], stage.element_bytes
@@ -50,14 +50,17 @@ def add_stages(of: CudaCode) -> None:
         of.l2_bytes += fetched
         of.copied_bytes += fetched
         even = stage.unrolled | (together > 1)
+        _add_stored(of, at, loads * times, wave)
         ahead = (stage.buffers > 1) & (even | (not stage.narrow))
         each = np.where(even, code.copy_instructions, code.ragged_instructions)
-        each = np.where(ahead & (not stage.narrow) & even, code.ahead_instructions, each)
+        sent = (ahead | plan.copies_together) & (not stage.narrow) & even
+        each = np.where(sent, code.ahead_instructions, each)
         each = np.where(plan.transposed_in_registers, each / in_vectors + 1.0, each)
         of.add_instructions(requests / together * each)
         waits = np.ceil(loads / together / np.where(even, code.batch, code.ragged_batch))
         waits = waits + loads * wave * code.line_wait / of.far_cycles
         alone = of.far_cycles * waits * (1.0 - 1.0 * stage.in_front)
+        alone = np.where(plan.copies_together, loads * wave, alone)  # and once for all of a turn
         turns = np.maximum(turns, on * ahead * times)
         bytes_a_turn = bytes_a_turn + on * ahead * tile_bytes
         # what is sent ahead is waited for as far as the tiles before it do not take as long
@@ -67,7 +70,10 @@ def add_stages(of: CudaCode) -> None:
         last = plan.serial_band[stage.depth - 1] if stage.depth else None
         again = (filled if last is None else times / plan.steps[last]) - filled
         of.chain_cycles += on * ahead * again * of.far_cycles
-        barriers = np.maximum(barriers, on * times * np.where(ahead, 1.0, 2.0))
+        barriers = np.maximum(
+            barriers, used * times * np.where(ahead, 1.0, 2.0 + bool(stage.stored_in))
+        )
+    of.chain_cycles += plan.copies_together * _tiles(plan) * of.far_cycles
     of.chain_cycles += barriers * code.barrier_wait * card.barrier_cycles
     of.add_instructions(barriers * 2)
     of.edge_cycles += turns * _behind_cycles(of, bytes_a_turn, tile)
@@ -115,6 +121,28 @@ def _behind_cycles(of: CudaCode, bytes_a_turn: Number, tile: Number) -> Number:
         of.far_cycles + card.dram_cycles + bytes_a_turn / parts * of.present / of.l2_bytes_cycle
     )
     return parts * np.maximum(0.0, arrive - ((plan.pipeline_stages - 1.0) * turn - late))
+
+
+def _add_stored(of: CudaCode, group: int, copies: Number, wave: Number) -> None:
+    """Add what threads copy back of a tile: so many elements each, in each part that writes it.
+
+    A request takes ``wave`` cycles of shared memory.
+    """
+    stage, plan = of.plan.stages[group], of.plan
+    requests = plan.staged(group) * len(stage.stored_in) * copies
+    if nowhere(requests):
+        return
+    columns = stage.touched[-1]
+    sectors = of.row_sectors(plan.readers(group)[0].access, columns)
+    of.add_stores(requests, wave, sectors / np.maximum(1.0, columns / of.card.warp), 0.0)
+    of.add_shared(requests, wave)
+    of.add_instructions(requests * of.code.copy_instructions)
+    of.chain_cycles += requests * wave
+
+
+def _tiles(plan: LaunchPlan) -> Number:
+    """Return the tiles of serial loops that a block has, in all parts of the launch."""
+    return sum(prod(plan.steps[name] for name in part.serial) for part in plan.cut.parts)
 
 
 def _filled(plan: LaunchPlan, group: int) -> float:
@@ -191,8 +219,8 @@ def add_spread(of: CudaCode) -> None:
     if plan.cut.scans:
         _add_scan(of, points * np.ceil(plan.trips[plan.cut.sum_loop] / plan.sum_lanes))
         return
-    lanes = np.clip(plan.sum_lanes, 1.0, card.warp)
-    warps = np.maximum(1.0, plan.sum_lanes / card.warp)
+    lanes = np.maximum(1.0, plan.lanes_of_sum)
+    warps = np.maximum(1.0, plan.sum_lanes / lanes)
     rounds, handed = np.log2(lanes), np.where(warps > 1, points * warps, 0.0)
     of.add_instructions(points * rounds * 4 + handed / warps)
     of.add_shared((handed + points * (warps > 1)) / warps, 1.0)

@@ -40,7 +40,7 @@ from eatss.lower.assumptions import (
     stated_conditions,
     within,
 )
-from eatss.lower.class_blocks import ClassBuilder, class_of
+from eatss.lower.class_blocks import ClassBuilder, class_of, run_of
 from eatss.lower.index_range import (
     INT_MAX,
     Indices,
@@ -84,6 +84,7 @@ from eatss.lower.transform.point_groups import InterleavedPoints
 from eatss.lower.transform.stream_k import Stream
 from eatss.lower.variants import stream_loop
 from eatss.lower.wavefronts import no_block, pieces_in_tiles, scheduled_in_tiles, tile_launches
+from eatss.plan.numbers import nowhere
 from eatss.polyhedral.dependences import (
     bounded_work,
     compute_dependences,
@@ -555,7 +556,8 @@ class RegionBuilder:
         has = self._profile.compute_capability >= CUDA.copies_ahead
         context = replace(context, copies_ahead=has)
         built = ClassBuilder(name, found, block, context).build()
-        tiles = () if found.run.wide is None else ((found.run.wide, int(block.width)),)
+        shared = [one.wide for one in run_of(found).parts if one.wide is not None]
+        tiles = tuple((one, int(block.width)) for one in dict.fromkeys(shared))
         self._note(built, built.piece, (block.threads, 1, 1), tiles, built.notes, True)
         return len(block.kernels), built
 
@@ -584,9 +586,7 @@ class RegionBuilder:
         kernel = replace(made.kernel, kernel=code)
         told = instruction_notes(code, self._options.instructions)
         notes = (*made.kernel.notes, *told)
-        self._note(
-            kernel, kernel.piece, (block.lanes, block.rows, 1), made.tiles, notes, made.in_order
-        )
+        self._note(kernel, kernel.piece, block.extents, made.tiles, notes, made.in_order)
         return kernel
 
     def _kernel(self, unit: Unit, context: KernelContext) -> BuiltKernel:
@@ -613,7 +613,9 @@ class RegionBuilder:
             unit = replace(unit, mapping=with_vectors(unit.mapping, plan))
             reads = planned_reads(plan, staged, unit, facts)
             neighbours = neighbours_of(unit.mapping, reads, self._scop, plan)
-        context = replace(context, copies_ahead=stages > 1)
+        together = plan is not None and not nowhere(plan.copies_together)
+        stages = 1 if together else stages
+        context = replace(context, copies_ahead=stages > 1, copies_together=together)
         tiling = None if plan is None else plan.tiling
         kernel = KernelBuilder(name, unit, context, reads, tiling).build()
         selected = () if warps is None else (warps.instruction,)

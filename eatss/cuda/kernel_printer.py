@@ -280,7 +280,9 @@ class _Printer:
     def _aligned(self, node: Aligned, words: _Words) -> str:
         """Return the test of where rows begin; what does not change with sizes is left out."""
         strides = [
-            one for one in node.strides if not isinstance(one, Constant) or one.value % node.width
+            one
+            for one in node.strides
+            if not isinstance(one, Constant) or (one.value % node.width and node.width % one.value)
         ]
         whole = [self._expression(equals(one % node.width, 0)) for one in strides]
         tests = " && ".join((f"eatss_is_aligned({node.buffer.name})", *whole))
@@ -288,7 +290,9 @@ class _Printer:
 
     def _perform(self, node: Intrinsic, _: _Words) -> str:
         texts = {name: ", ".join(map(self._element, own)) for name, own in node.operands}
-        return node.instruction.cuda.format(**texts, **dict(node.immediates))
+        for name, value in node.immediates:
+            texts[name] = str(value) if isinstance(value, int) else self._expression(value)
+        return node.instruction.cuda.format(**texts)
 
     def _copy(self, node: Copy, words: _Words) -> str:
         """Return a copy: by itself, ahead, or of several elements."""

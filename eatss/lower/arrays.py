@@ -230,11 +230,10 @@ class DeviceArray:
         """Return an element."""
         return self.buffer.at(*subscripts)
 
-    @property
-    def copied_together(self) -> int:
-        """The elements of a row that a thread may copy at a time."""
+    def copied_together(self, record: int) -> int:
+        """Return the elements of a row that a thread may copy at a time."""
         extents = [one.value if isinstance(one, Constant) else None for one in self.shape]
-        return copied_together(extents, self.array.element_type.size_bytes)
+        return copied_together(extents, self.array.element_type.size_bytes, record)
 
 
 def device_arrays(scop: Scop, names: NameTable) -> dict[str, DeviceArray]:

@@ -254,13 +254,13 @@ def check_order(
     if covered != sorted(their_names(piece.statements)):
         raise internal_error("EATSS-K901", "the parts do not cover the statements", span=span)
     chunked = any(
-        one.chunk and scop.array(one.write.array).element_type.is_floating
+        (one.chunk or one.one_pass) and scop.array(one.write.array).element_type.is_floating
         for one in piece.statements
     )
     if strict and chunked:
         raise input_error(
             "EATSS-K019",
-            "the recurrence is decided to run in chunks, which do not keep its order",
+            "a recurrence or a sum is decided to run in chunks, which do not keep its order",
             span=span,
             hint="select with --strict-fp",
         )

@@ -1,24 +1,29 @@
 """Kernels of a class of tiles as one launch a block of steps: all steps are in it.
 
-    __shared__ A[64][65], A_1[64][33];  // the diagonal, and a part of the panel
-    A = …; A_1 = …;
-    for (k = 0; k < 64; ++k) {
-        for (j = …; …) A_1[k][j] /= A[k][k];                                __syncthreads();
-        for (i = k + 1 + ty; …; i += 8) for (j = tx; …; j += 32) A_1[i][j] -= A[i][k] * A_1[k][j];
-    }                                                                       __syncthreads();
+    __shared__ A[32][33], A_1[32][33];  // the diagonal, and a part of the panel
+    A = …; A_1 = …;                                                         __syncthreads();
+    double r[32];                       // a column of the panel
+    r = A_1;
+    for (k = 0; k < 32; ++k) {          // unrolled
+        r[k] /= A[k][k];
+        for (i = k + 1; i < 32; ++i) r[i] -= A[i][k] * r[k];
+    }
+    A_1 = r;                                                                __syncthreads();
     … = A_1;
 
-All elements that steps use are in shared memory. That no other block writes them, and that no two
-tiles have an element in common that is written, is proven here.
+All elements that steps use are on the chip. That no other block writes them, and that no two tiles
+have an element in common that is written, is proven here; and that what a thread needs of others'
+registers is the same for all of a warp.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
-from itertools import combinations, groupby
+from functools import partial, reduce
+from itertools import accumulate, combinations, groupby, product
 from math import prod
+from typing import TypeAlias
 
 import islpy as isl
 
@@ -26,11 +31,12 @@ from eatss.analysis.analyse import AnalysedProgram
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import ClassBlock
 from eatss.base.diagnostics import input_error
-from eatss.base.frozen import fixed, their_names
+from eatss.base.frozen import Names, Numbers, fixed, their_names
 from eatss.base.targets import CUDA
 from eatss.base.text import counted as amount
 from eatss.lower.arrays import TRUE, affine_text, condition_of, union_of, value_of
 from eatss.lower.index_range import Indices
+from eatss.lower.instructions import FROM_LANE
 from eatss.lower.kernel.barriers import barrier_faults
 from eatss.lower.kernel.checks import fault_in, kernel_faults
 from eatss.lower.kernel.copies import BY_CP_ASYNC
@@ -43,8 +49,8 @@ from eatss.lower.kernel.nodes import (
     Declare,
     Element,
     Extents,
-    For,
     If,
+    Intrinsic,
     Kernel,
     Let,
     Node,
@@ -53,12 +59,11 @@ from eatss.lower.kernel.nodes import (
     Source,
     Wait,
     counted,
+    over_places,
 )
 from eatss.lower.kernel.uses import (
     affine_values,
     buffers_of,
-    every,
-    mapped_of,
     names_of,
     without_unused,
 )
@@ -68,14 +73,13 @@ from eatss.lower.references import BuiltKernel, KernelContext
 from eatss.lower.transform.chain import with_barriers
 from eatss.plan.class_blocks import (
     COPIED_IN_TURNS,
+    ClassPart,
     ClassPhase,
     ClassRun,
     ClassTile,
-    in_turns,
-    nest,
+    Side,
     padding,
     sizes,
-    threads_along,
 )
 from eatss.plan.stage import is_asynchronous
 from eatss.polyhedral.class_tiles import counter
@@ -89,10 +93,12 @@ from eatss.polyhedral.isl_names import (
     dims_as_parameters,
     equal_leading_dims,
     function_on,
+    leading_dims,
     output_affs,
     parameter_at_least,
     parameter_at_most,
     parameter_bound,
+    parameter_names,
     parameters_set,
     renamed_parameter,
     without_parameters,
@@ -109,64 +115,26 @@ _STEP = 1
 
 
 @fixed
-class _Side:
-    """Where a tile begins along a dimension: at ``block * factor + least``.
-
-    It is ``length`` long, as wide as a block where that is ``None``: so far blocks are apart.
-    """
-
-    factor: int
-    least: int
-    length: int | None
-
-    def with_(self, other: _Side) -> _Side | None:
-        """Return a side that both are in, ``None`` where they are not a fixed way apart."""
-        if self == other:
-            return self
-        if self.factor != other.factor or self.length is None or other.length is None:
-            return None
-        least = min(self.least, other.least)
-        end = max(self.least + self.length, other.least + other.length)
-        return replace(self, least=least, length=end - least)
-
-
-@fixed
-class _Tile:
-    """A part of an array that a block has in shared memory."""
-
-    array: str
-    sides: tuple[_Side, ...]
-
-    def elements(self, context: isl.Context) -> isl.Set:
-        """Return the elements that all blocks have, by the number of the block of steps."""
-        dims = [f"x{at}" for at in range(len(self.sides))]
-        within = ["block >= 0"]
-        for dim, one in zip(dims, self.sides, strict=True):
-            first = f"{one.factor} block + {one.least}"
-            within.append(f"{dim} >= {first}")
-            if one.length is not None:
-                within.append(f"{dim} < {first} + {one.length}")
-        text = f"[block] -> {{ [{', '.join(dims)}] : {' and '.join(within)} }}"
-        return isl.Set.read_from_str(context, text)
-
-
-@fixed
-class Class:
-    """Pieces of one statement each that are one launch a block of steps.
-
-    ``wide`` numbers the loop that blocks share, of each; ``at`` has the tiles of accesses.
-    """
+class Part:
+    """Pieces of one statement each whose steps a block takes; ``at`` has the tiles of accesses."""
 
     pieces: tuple[Piece, ...]
-    run: ClassRun
-    wide: tuple[int | None, ...]
-    tiles: tuple[_Tile, ...]
+    plan: ClassPart
     at: Mapping[Place, int]
 
     @property
     def statements(self) -> tuple[Statement, ...]:
         """What a step does, in its order."""
         return tuple(one.statements[0] for one in self.pieces)
+
+
+Class: TypeAlias = tuple[Part, ...]
+"""Parts that are one launch a block of steps, in blocks of their own."""
+
+
+def run_of(own: Class) -> ClassRun:
+    """Return what is planned of a class."""
+    return ClassRun(parts=tuple(one.plan for one in own))
 
 
 def classes_of(
@@ -179,13 +147,18 @@ def classes_of(
     def loops(piece: Piece) -> tuple[tuple[int, int], ...]:
         return tuple(one.member.key for one in piece.host)
 
+    parts = list[Part]()
     for host, together in groupby(pieces, loops):
         own = tuple(together)
         known = [one for one in (piece.facts_in(facts) for piece in own) if one is not None]
-        if len(host) == _STEP + 1 and len(known) == len(own):
-            found = _class(scheduled, own, known)
-            if found is not None:
-                yield found
+        is_class = len(host) == _STEP + 1 and len(known) == len(own)
+        part = _part(scheduled, own, known) if is_class else None
+        if parts and (part is None or not _are_beside((*parts, part))):
+            yield tuple(parts)
+            parts = []
+        parts += [part] if part is not None else []
+    if parts:
+        yield tuple(parts)
 
 
 def class_of(
@@ -200,7 +173,7 @@ def class_of(
         InputError: ``EATSS-K011``, there is none.
     """
     for one in classes_of(scheduled, pieces, facts):
-        if one.run.kernels == block.kernels:
+        if run_of(one).kernels == block.kernels:
             return one
     raise input_error(
         "EATSS-K011",
@@ -209,10 +182,10 @@ def class_of(
     )
 
 
-def _class(
+def _part(
     scheduled: ScheduledScop, pieces: tuple[Piece, ...], facts: Sequence[KernelFacts]
-) -> Class | None:
-    """Return pieces as a class, ``None`` where blocks cannot have what they use for themselves."""
+) -> Part | None:
+    """Return pieces as a part, ``None`` where blocks cannot have what they use for themselves."""
     scop, size = scheduled.scop, scheduled.scop.class_size
     if any(len(one.statements) > 1 or one.inner for one in pieces):
         return None
@@ -223,48 +196,107 @@ def _class(
         return None
     if not _stay(scheduled, statements, wide):
         return None
-    tiles, at = list[_Tile](), dict[Place, int]()
+    tiles, at = list[ClassTile](), dict[Place, int]()
     for statement, loop in zip(statements, wide, strict=True):
         for number, access in enumerate(statement.accesses):
-            if not (access.is_write or scop.array(access.array).n_dims):
+            array = scop.array(access.array)
+            if not (access.is_write or array.n_dims):
                 continue  # a scalar that is read comes by value
-            tile = _tile(statement, access, loop, size)
-            place = None if tile is None or not tile.sides else _joined(tiles, tile)
-            if place is None:
+            sides = _sides(statement, access, loop, size)
+            if not sides:
                 return None
-            at[statement.name, number] = place
-    written = {at[one.name, 0] for one in statements}
-    if not _are_apart(tiles, written, scop.isl_context) or (
-        wide[0] is not None
-        and any(all(one.length for one in tiles[place].sides) for place in written)
-    ):
-        return None
-    loop_names = [one.loops[loop] for one, loop in zip(statements, wide, strict=True) if loop]
-    run = ClassRun(
-        kernels=their_names(facts),
-        size=size,
-        wide=loop_names[0] if loop_names else None,
-        tiles=tuple(
-            ClassTile(
-                array=tile.array,
-                extents=tuple(one.length for one in tile.sides),
-                element_bytes=scop.array(tile.array).element_type.size_bytes,
-                stored=place in written,
+            tile = ClassTile(
+                array=array.name, sides=sides, element_bytes=array.element_type.size_bytes
             )
-            for place, tile in enumerate(tiles)
-        ),
+            at[statement.name, number] = _joined(tiles, tile)
+    kept = _kept(statements, tiles, at, shared=wide[0] is not None)
+    if kept is None:
+        return None
+    along, phases = kept
+    plan = ClassPart(
+        size=size,
+        wide=None if wide[0] is None else statements[0].loops[wide[0]],
+        tiles=tuple(replace(one, along=along.get(place)) for place, one in enumerate(tiles)),
         phases=tuple(
             ClassPhase(
                 kernel=fact.name,
                 loops=tuple(
-                    None if loop == own else size for loop in range(_STEP + 1, len(one.loops))
+                    None if loop == shared else size for loop in range(_STEP + 1, len(one.loops))
                 ),
-                fast=_fast(one),
+                own=own,
+                passed=passed,
             )
-            for fact, one, own in zip(facts, statements, wide, strict=True)
+            for fact, one, shared, (own, passed) in zip(
+                facts, statements, wide, phases, strict=True
+            )
         ),
     )
-    return Class(pieces, run, wide, tuple(tiles), at)
+    part = Part(pieces, plan, at)
+    return part if plan.is_short and _are_beside((part,)) else None
+
+
+_Kept: TypeAlias = tuple[Mapping[int, int], Sequence[tuple[int | None, Numbers]]]
+"""Along which dimension threads have tiles, by number; each statement's loop whose points are
+theirs, and which of its accesses other lanes pass."""
+
+
+def _kept(
+    statements: Sequence[Statement],
+    tiles: Sequence[ClassTile],
+    at: Mapping[Place, int],
+    *,
+    shared: bool,
+) -> _Kept | None:
+    """Return how threads keep what is written, with the most loops shared; ``None`` for no way.
+
+    Where blocks have a loop ``shared``, threads have its points.
+    """
+    places = sorted({at[one.name, 0] for one in statements})
+    sides = [tiles[place].sides for place in places]
+    ways = list[_Kept]()
+    for dims in product(*(range(len(one)) for one in sides)):
+        if all((own[dim].length is None) == shared for own, dim in zip(sides, dims, strict=True)):
+            along = dict(zip(places, dims, strict=True))
+            found = [_own(one, tiles, at, along) for one in statements]
+            known = tuple(one for one in found if one is not None)
+            if len(known) == len(found):
+                ways.append((along, known))
+    return max(ways, key=lambda way: sum(own is not None for own, _ in way[1]), default=None)
+
+
+def _own(
+    statement: Statement,
+    tiles: Sequence[ClassTile],
+    at: Mapping[Place, int],
+    along: Mapping[int, int],
+) -> tuple[int | None, Numbers] | None:
+    """Return the loop whose points threads have, and which accesses other lanes pass.
+
+    ``None`` where threads do not know which register they need, or which lane has it.
+    """
+    block, _, *loops = statement.loops
+    there: dict[int, tuple[set[str], int]] = {}
+    within = set[str]()
+    for number, access in enumerate(statement.accesses):
+        tile = at.get((statement.name, number), -1)
+        if tile not in along:
+            continue
+        for dim, function in enumerate(output_affs(access.relation)):
+            form = affine_form(function)
+            assert form is not None
+            names = {*dict(form.coefficients)} - {block}
+            if dim == along[tile]:
+                there[number] = names, form.constant - tiles[tile].sides[dim].least
+            else:
+                within |= names
+    passed = tuple(number for number, place in there.items() if place != there[0])
+    names, shift = there[0]
+    own = next((at for at, name in enumerate(loops) if name in names), None)
+    if own is not None:
+        apart = within.union(*(there[number][0] for number in passed))
+        if shift or loops[own] in apart:
+            return None
+    return own, passed
 
 
 def _wide(statement: Statement, size: int) -> list[int] | None:
@@ -300,7 +332,9 @@ def _stay(
     return bool(needed.is_subset(needed.eq_at_multi_union_pw_aff(alone(point))))
 
 
-def _tile(statement: Statement, access: Access, wide: int | None, size: int) -> _Tile | None:
+def _sides(
+    statement: Statement, access: Access, wide: int | None, size: int
+) -> tuple[Side, ...] | None:
     """Return the part of an array that an access reaches in a block, ``None`` where it may not."""
     block, *_ = statement.loops
     sides = []
@@ -308,104 +342,88 @@ def _tile(statement: Statement, access: Access, wide: int | None, size: int) -> 
         form = affine_form(function)
         if form is None or form.parameters:
             return None
-        terms = dict(form.coefficients)
+        terms, least = dict(form.coefficients), form.constant
         factor = terms.pop(block, 0)
-        if len(terms) > 1 or any(one != 1 for one in terms.values()):
-            return None
-        least, length = form.constant, 1
-        if factor < 0 or least < 0:
+        if len(terms) > 1 or any(one != 1 for one in terms.values()) or factor < 0 or least < 0:
             return None
         moving = wide is not None and statement.loops[wide] in terms
-        sides.append(_Side(factor, least, None if moving else size if terms else length))
-    return _Tile(access.array, tuple(sides))
+        length = None if moving else size if terms else 1
+        sides.append(Side(factor=factor, least=least, length=length))
+    return tuple(sides)
 
 
-def _joined(tiles: list[_Tile], tile: _Tile) -> int | None:
+def _joined(tiles: list[ClassTile], tile: ClassTile) -> int:
     """Return the number of the tile that another one is in, which is added to them."""
     for at, one in enumerate(tiles):
         if one.array == tile.array:
-            sides = [mine.with_(its) for mine, its in zip(one.sides, tile.sides, strict=True)]
-            known = [side for side in sides if side is not None]
+            sides = [mine.joined(its) for mine, its in zip(one.sides, tile.sides, strict=True)]
+            known = tuple(side for side in sides if side is not None)
             if len(known) == len(sides):
-                tiles[at] = _Tile(one.array, tuple(known))
+                tiles[at] = replace(one, sides=known)
                 return at
     tiles.append(tile)
     return len(tiles) - 1
 
 
-def _are_apart(tiles: Sequence[_Tile], written: set[int], context: isl.Context) -> bool:
-    """Tell whether no block writes an element that is in another tile, too."""
-    return all(
-        one.array != other.array
-        or not {at, its} & written
-        or one.elements(context).is_disjoint(other.elements(context))
-        for (at, one), (its, other) in combinations(enumerate(tiles), 2)
+def _are_beside(parts: Sequence[Part]) -> bool:
+    """Tell whether parts run in the same blocks of steps, and no block writes what others have."""
+    blocks = [
+        union_of(leading_dims(one.domain, 1).reset_tuple_id() for one in part.statements)
+        for part in parts
+    ]
+    tiles = [tile for one in parts for tile in one.plan.tiles]
+    return all(blocks[0].is_equal(one) for one in blocks) and all(
+        one.is_apart(other) for one, other in combinations(tiles, 2)
     )
-
-
-def _fast(statement: Statement) -> int:
-    """Return the loop beside blocks and steps, by number, along which rows are walked."""
-    *_, last = [None, *output_affs(statement.write.relation)]
-    form = None if last is None else affine_form(last)
-    walked = () if form is None else tuple(dict(form.coefficients))
-    own = statement.loops[_STEP + 1 :]
-    return next((at for at, name in enumerate(own) if name in walked), max(0, len(own) - 1))
 
 
 # -- the kernel --------------------------------------------------------------------------------
 
 
 class ClassBuilder:
-    """Builds the kernel of a class of tiles."""
+    """Builds the kernel of classes of tiles."""
 
     def __init__(self, name: str, own: Class, block: ClassBlock, context: KernelContext) -> None:
         """Note what it is made of."""
         self._name, self._own, self._block, self._context = name, own, block, context
-        self._names = context.names.inner()
-        self._host, self._step = own.pieces[0].host_names
-        self._thread, self._origin = map(self._names.fresh, ("thread", "first"))
-        self._index = Indices(context.index_bits)
-        self._locals = tuple(
-            tuple(map(self._names.inner().fresh, one.loops[_STEP + 1 :])) for one in own.statements
-        )
-        self._buffers = tuple(self._buffer(at) for at in range(len(own.tiles)))
-
-    def _buffer(self, at: int) -> Buffer:
-        tile, array = self._own.run.tiles[at], self._context.arrays[self._own.tiles[at].array]
-        extents = tuple(Constant(int(one)) for one in sizes(tile.extents, self._block.width))
-        return Buffer(
-            name=self._names.fresh(array.name),
-            space="shared",
-            element_type=array.array.element_type,
-            layout=Extents(extents, padding=padding(tile)),
+        names, self._index = context.names.inner(), Indices(context.index_bits)
+        self._thread = names.fresh("thread")
+        self._parts = tuple(
+            _PartBuilder(one, block, replace(context, names=names), self._thread, self._index)
+            for one in own
         )
 
     def build(self) -> BuiltKernel:
         """Return the kernel, with barriers.
 
         Raises:
-            InputError: ``EATSS-K011``, a block would need more shared memory than it may have.
+            InputError: ``EATSS-K011``, a block would need more shared memory than it may have, or
+                its threads are not what points need.
             InternalError: ``EATSS-K901``, it is not well formed, or threads may meet.
         """
-        own, context = self._own, self._context
-        steps = [
-            without_parameters(self._placed(at), names) for at, names in enumerate(self._locals)
-        ]
-        values = coalesced(union_of(steps))
-        launch = coalesced(without_parameters(values, [self._step]))
-        body = (*self._copies(load=True), self._steps(values, launch), *self._copies(load=False))
-        front: list[Node] = [Let(name=self._thread, value=Name(f"{CUDA.thread}x"), narrow=True)]
-        grid: IntExpr = Constant(1)
-        if own.run.wide is not None:
-            first = self._block.width * Name(f"{CUDA.block}x")
-            front.append(Let(name=self._origin, value=first))
-            grid = self._blocks(launch)
-        nodes = with_barriers(without_unused((*front, *body)))
+        context, block, run = self._context, self._block, run_of(self._own)
+        if block.threads % CUDA.lanes or block.threads < run.lanes(block):
+            raise input_error(
+                "EATSS-K011",
+                f"{block.threads} threads are no whole warps, or fewer than {block.width} points",
+                hint="give class_block a multiple of 32 threads, one a point at least",
+            )
+        first = Let(name=self._thread, value=Name(f"{CUDA.thread}x"), narrow=True)
+        launch = self._parts[0].launch
+        grids = [one.blocks(launch) for one in self._parts]
+        ends = [Constant(0), *accumulate(grids, total)]
+        body: Nodes = ()
+        for part, begin, end in [*zip(self._parts, ends, ends[1:], strict=False)][::-1]:
+            place = Name(f"{CUDA.block}x")
+            own = tuple(part.body(launch, place if begin == Constant(0) else place - begin))
+            mine = place < end
+            body = (If(conditions=(mine,), body=own, orelse=body),) if body else own
+        nodes = with_barriers(without_unused((first, *body)))
         kernel = Kernel(
             name=self._name,
-            threads=self._block.threads,
+            threads=block.threads,
             arguments=self._arguments(nodes),
-            shared=self._buffers,
+            shared=tuple(buffer for one in self._parts for buffer in one.buffers),
             static_shared_bytes=context.static_shared_bytes,
             index_bits=context.index_bits,
             body=nodes,
@@ -419,42 +437,40 @@ class ClassBuilder:
                 f"may have {context.shared_limit_bytes}",
                 hint="give class_block a smaller width, or classes a smaller size",
             )
+        grid = (self._index(ends[-1]), Constant(1), Constant(1))
         return BuiltKernel(
             piece=self._piece(),
             kernel=kernel,
-            grid=(grid, Constant(1), Constant(1)),
-            tiles=(grid, Constant(1), Constant(1)),
+            grid=grid,
+            tiles=grid,
             launch=launch,
-            parameter_tiles=tuple((name, own.run.size) for name in context.scop.parameters),
+            parameter_tiles=tuple((name, run.size) for name in context.scop.parameters),
             most_blocks=None,
-            notes=(self._note(),),
+            notes=tuple(map(self._note, run.parts)),
             index=self._index,
         )
 
-    def _note(self) -> str:
-        run, block = self._own.run, self._block
+    def _note(self, part: ClassPart) -> str:
         where = "one block"
-        if run.wide is not None:
-            where = f"blocks of {amount(block.width, 'point')} of {run.wide}"
-        return f"class of tiles: {run.size} steps of {self._step} in {where}"
+        if part.wide is not None:
+            where = f"blocks of {amount(self._block.width, 'point')} of {part.wide}"
+        return f"class of tiles: {part.size} steps in {where}"
 
     def _piece(self) -> Piece:
         """Return the pieces as one that is launched for each block of steps."""
-        first, own = self._own.pieces[0], self._own
-        host = first.host[:_STEP]
-        placed = []
-        for one in own.pieces:
-            statement = one.statements[0]
+        pieces = [piece for one in self._own for piece in one.pieces]
+        host, placed = pieces[0].host[:_STEP], list[isl.Set]()
+        for one in pieces:
+            (statement,) = one.statements
             functions = [function_on(loop.member.function, statement.domain) for loop in host]
-            here = one.instances(statement)
-            placed.append(bound_domain(here, functions, their_names(host)))
-        statements = own.statements
-        return replace(first, host=host, band=(), statements=statements, placed=tuple(placed))
+            placed.append(bound_domain(one.instances(statement), functions, their_names(host)))
+        statements = tuple(one.statements[0] for one in pieces)
+        return replace(pieces[0], host=host, band=(), statements=statements, placed=tuple(placed))
 
     def _arguments(self, nodes: Nodes) -> tuple[Argument, ...]:
         names, buffers = names_of(nodes), buffers_of(nodes)
-        written = {one.write.array for one in self._own.statements}
-        integers = (*self._context.parameters, self._host)
+        written = {s.write.array for one in self._own for s in one.statements}
+        integers = (*self._context.parameters, self._own[0].pieces[0].host_names[0])
         return (
             *(Argument(name=name) for name in integers if name in names),
             *(
@@ -464,36 +480,113 @@ class ClassBuilder:
             ),
         )
 
+
+class _PartBuilder:
+    """Builds what blocks of a part do. Names are those of the kernel."""
+
+    def __init__(
+        self, own: Part, block: ClassBlock, context: KernelContext, thread: str, index: Indices
+    ) -> None:
+        self._own, self._block, self._context = own, block, context
+        self._thread, self._index = Name(thread), index
+        self._host, self._step = own.pieces[0].host_names
+        names = self._names = context.names
+        self._lane, self._first, self._turn = map(names.fresh, ("lane", "first", "turn"))
+        self._point = names.fresh(own.plan.wide or "point")
+        self._locals = tuple(
+            tuple(
+                self._point if extent is None else names.fresh(name)
+                for name, extent in zip(one.loops[_STEP + 1 :], phase.loops, strict=True)
+            )
+            for one, phase in zip(own.statements, own.plan.phases, strict=True)
+        )
+        self.buffers = tuple(map(self._buffer, own.plan.tiles))
+        self._kept = {
+            at: Buffer.of(
+                "register", names.fresh(f"{buffer.name}_r"), buffer.element_type, *tile.kept
+            )
+            for at, (tile, buffer) in enumerate(zip(own.plan.tiles, self.buffers, strict=True))
+            if tile.along is not None
+        }
+
+    def _buffer(self, tile: ClassTile) -> Buffer:
+        array = self._context.arrays[tile.array]
+        extents = tuple(Constant(int(one)) for one in sizes(tile.extents, self._block.width))
+        return Buffer(
+            name=self._names.fresh(array.name),
+            space="shared",
+            element_type=array.array.element_type,
+            layout=Extents(extents, padding=padding(tile)),
+        )
+
+    @property
+    def launch(self) -> isl.Set:
+        """The blocks of steps that have any."""
+        return self._values(())
+
+    def blocks(self, launch: isl.Set) -> IntExpr:
+        """Return how many blocks share the longest of the loops that they do."""
+        if self._own.plan.wide is None:
+            return Constant(1)
+        reached = renamed_parameter(self._values((self._point,)), self._point, self._first)
+        last = parameter_bound(reached, self._first, upper=True).coalesce()
+        width = int(self._block.width)
+        return self._index(value_of(last, launch) + width) // width
+
+    def body(self, launch: isl.Set, block: IntExpr) -> Iterator[Node]:
+        """Yield what a block does, by its number."""
+        width, thread = int(self._block.width), self._thread
+        if self._own.plan.wide is not None:
+            yield Let(name=self._first, value=block * width)
+        yield from self._copies(load=True)
+        declared = tuple(Declare(buffer=one) for one in self._kept.values())
+        loaded, stored = (
+            tuple(self._registers(at, load=load) for at in self._kept) for load in (True, False)
+        )
+        if self._own.plan.wide is None:  # all warps compute the same
+            yield Let(name=self._lane, value=thread % CUDA.lanes, narrow=True)
+            yield from declared
+            yield Scope(body=(*loaded, *self._whole_or_not(launch)), apart="steps")
+            tests: list[IntExpr] = [thread < CUDA.lanes] * (self._block.threads > CUDA.lanes)
+            yield Scope(body=_if(tests, stored), apart="kept")
+        else:
+            yield Let(name=self._lane, value=thread, narrow=True)
+            yield Let(name=self._point, value=Name(self._first) + Name(self._lane))
+            within = f"0 <= {self._first} <= {self._point} < {self._first} + {width}"
+            names = [self._first, self._point]
+            known = launch.intersect(parameters_set(launch.get_ctx(), names, within))
+            points = self._values((self._point,))
+            tests = [thread < width] * (self._block.threads > width)
+            tests += self._tests(points, known)
+            steps = self._whole_or_not(known.intersect(points))
+            yield Scope(body=_if(tests, (*declared, *loaded, *steps, *stored)), apart="steps")
+        yield from self._copies(load=False)
+
     # copies ---------------------------------------------------------------------------------
 
     def _copies(self, *, load: bool) -> Iterator[Node]:
         """Yield what fills tiles, or stores them: what is in their arrays of them."""
         ahead = False
-        for at, tile in enumerate(self._own.tiles):
-            own, array = self._own.run.tiles[at], self._context.arrays[tile.array]
-            if not (load or own.stored):
+        for at, tile in enumerate(self._own.plan.tiles):
+            if not load and tile.along is None:
                 continue
-            extents = [int(one) for one in sizes(own.extents, self._block.width)]
-            number = self._names.fresh("e")
+            array, number = self._context.arrays[tile.array], self._names.fresh("e")
+            extents = [int(one) for one in sizes(tile.extents, self._block.width)]
             places = unravelled(Name(number), extents)
             there = tuple(map(total, self._begins(at), places))
-            inside, outside = self._buffers[at].at(*places), array.element(there)
-            conditions = tuple(
+            inside, outside = self.buffers[at].at(*places), array.element(there)
+            within = [
                 self._index(place) < self._index(extent)
                 for place, extent in zip(there, array.shape, strict=True)
-            )
+            ]
+            copy = Copy(target=outside, source=inside, condition=_all(within))
+            if load:
+                copy = replace(copy, target=inside, source=outside, clears=True)
+                if self._context.copies_ahead and is_asynchronous(tile.element_bytes):
+                    ahead, copy = True, replace(copy, ahead=True, kind=BY_CP_ASYNC)
             threads, count = int(self._block.threads), prod(extents)
-            if load and self._context.copies_ahead and is_asynchronous(own.element_bytes):
-                ahead, copy = True, Copy(target=inside, source=outside, clears=True, ahead=True)
-                copy = replace(copy, condition=_all(conditions), kind=BY_CP_ASYNC)
-                loop = counted(number, count, (copy,), min(COPIED_IN_TURNS, -(-count // threads)))
-                loop = replace(loop, lower=Name(self._thread), step=Constant(threads))
-            else:
-                copy = Copy(target=inside, source=outside)
-                copy = copy if load else Copy(target=outside, source=inside)
-                point, last = If(conditions=conditions, body=(copy,)), Constant(count - 1)
-                turns = min(COPIED_IN_TURNS, -(-count // threads))
-                loop = self._in_turns(number, Name(self._thread), last, threads, (point,), turns)
+            loop = counted(number, count, (copy,), min(COPIED_IN_TURNS, -(-count // threads)))
+            loop = replace(loop, lower=self._thread, step=Constant(threads))
             yield Scope(body=(loop,), apart=f"{'load' if load else 'store'} {at}")
         if ahead:
             yield from (Commit(), Wait(pending=0))
@@ -501,10 +594,22 @@ class ClassBuilder:
     def _begins(self, at: int) -> IntExprs:
         """Return where a tile begins in its array."""
         found = []
-        for side in self._own.tiles[at].sides:
+        for side in self._own.plan.tiles[at].sides:
             first = side.factor * Name(self._host) + side.least
-            found.append(first + Name(self._origin) if side.length is None else first)
+            found.append(first + Name(self._first) if side.length is None else first)
         return tuple(found)
+
+    def _registers(self, at: int, *, load: bool) -> Node:
+        """Return what a thread reads of a tile into its registers, or writes from them."""
+        tile, kept, names = self._own.plan.tiles[at], self._kept[at], self._names.inner()
+        counters = [names.fresh("place") for _ in kept.layout.extents]
+        *others, turn = map(Name, counters)
+        where = Name(self._lane) + CUDA.lanes * turn
+        own = self.buffers[at].at(*others[: tile.along], where, *others[tile.along :])
+        ends = kept.at(*others, turn), own
+        target, source = ends if load else ends[::-1]
+        tests = [where < tile.places] if tile.places % CUDA.lanes else []
+        return over_places(kept, counters, *_if(tests, (Copy(target=target, source=source),)))
 
     # steps ----------------------------------------------------------------------------------
 
@@ -514,164 +619,149 @@ class ClassBuilder:
         names = (self._host, self._step, *self._locals[number])
         return dims_as_parameters(piece.instances(statement), names)
 
-    def _steps(self, values: isl.Set, launch: isl.Set) -> Node:
-        """Return the loop over the steps of a block; ``values`` are those for which any runs."""
-        first, last = (
-            parameter_bound(values, self._step, upper=up).coalesce() for up in (False, True)
-        )
-        known = launch.intersect(parameter_at_least(self._step, first))
-        known = known.intersect(parameter_at_most(self._step, last))
-        if self._own.run.wide is not None:
-            known = known.intersect(
-                parameters_set(launch.get_ctx(), [self._origin], f"{self._origin} >= 0")
-            )
-        return For(
-            counter=self._step,
-            lower=self._index(value_of(first, launch)),
-            condition=self._index(strict(Name(self._step) <= value_of(last, launch))),
-            step=Constant(1),
-            body=tuple(self._phases(coalesced(known))),
+    def _values(self, kept: Names) -> isl.Set:
+        """Return the values of some counters that any statement has."""
+        every = enumerate(self._locals)
+        others = ([one for one in (self._step, *names) if one not in kept] for _, names in every)
+        return coalesced(
+            union_of(without_parameters(self._placed(at), own) for at, own in enumerate(others))
         )
 
-    def _phases(self, known: isl.Set) -> Iterator[Scope]:
-        for number, phase in enumerate(self._own.run.phases):
-            here, wide = self._placed(number), self._own.wide[number]
-            if wide is not None:
-                name, first = self._locals[number][wide - _STEP - 1], self._origin
-                within = f"{first} <= {name} < {first} + {self._block.width}"
-                here = here.intersect(parameters_set(here.get_ctx(), [name, first], within))
-            nodes = self._nest(number, here, 0, known)
-            if not phase.loops:
-                nodes = (If(conditions=(equals(Name(self._thread), 0),), body=nodes),)
-            yield Scope(body=nodes, apart=f"phase {number}")
+    def _whole_or_not(self, known: isl.Set) -> Nodes:
+        """Return steps without tests where tiles are whole, and else with them."""
+        missing = isl.Set.empty(known.get_space())
+        for number, names in enumerate(self._locals):
+            counters = (self._step, *(one for one in names if one != self._point))
+            here = without_parameters(self._placed(number), [self._point])
+            gaps = _of(here, counters).subtract(here)
+            missing = missing.union(without_parameters(gaps, counters))
+        whole, rest = known.subtract(missing), coalesced(known.intersect(missing))
+        if whole.is_empty() or rest.is_empty():
+            return self._all_steps(known)
+        tests = tuple(self._tests(coalesced(whole), known))
+        return (If(conditions=tests, body=self._all_steps(whole), orelse=self._all_steps(rest)),)
 
-    def _nest(self, number: int, here: isl.Set, depth: int, known: isl.Set) -> Nodes:
-        """Return the loops of a statement inside so many of them, each over a thread's points."""
-        order = nest(self._own.run.phases[number])
-        if depth == len(order):
-            return self._where(condition_of(here, known), tuple(self._compute(number)))
-        names = tuple(self._locals[number][at] for at in order)
-        name, threads = names[depth], int(self._threads(number)[order[depth]])
-        values = coalesced(without_parameters(here, names[depth + 1 :]))
-        some = coalesced(known.intersect(without_parameters(values, [name])))
-        if some.is_empty():
-            return ()
-        first, last = (parameter_bound(values, name, upper=up).coalesce() for up in (False, True))
-        inside = some.intersect(parameter_at_least(name, first))
-        inside = coalesced(inside.intersect(parameter_at_most(name, last)))
-        lower = self._index(value_of(first, some)) + self._place(number, order[depth])
-        upper = self._index(value_of(last, some))
-        if depth + 1 < len(order) or depth == 0:
-            found = For(
-                counter=name,
-                lower=lower,
-                condition=strict(Name(name) <= upper),
-                step=Constant(threads),
-                body=self._nest(number, here, depth + 1, inside),
-            )
-        else:
-            point = self._where(condition_of(here, inside), tuple(self._compute(number)))
-            turns = int(in_turns(self._own.run.phases[number], self._block))
-            found = self._in_turns(name, lower, upper, threads, point, turns)
-        return self._where(condition_of(some, known), (found,))
+    def _all_steps(self, known: isl.Set) -> Nodes:
+        here, known = self._values((self._step,)), coalesced(known)
+        return self._unrolled((), (self._step,), here, known, self._phases)
 
-    def _in_turns(
+    def _phases(self, known: isl.Set) -> Iterator[Node]:
+        """Yield what a step does."""
+        for number, phase in enumerate(self._own.plan.phases):
+            names = self._locals[number]
+            own = None if phase.own is None else names[phase.own]
+            others = tuple(one for one in names if one != own)
+            here = coalesced(without_parameters(self._placed(number), [own] if own else []))
+            body = partial(self._compute, number, own)
+            yield Scope(body=self._unrolled((self._step,), others, here, known, body))
+
+    def _unrolled(
         self,
-        name: str,
-        lower: IntExpr,
-        upper: IntExpr,
-        step: int,
-        point: Nodes,
-        turns: int,
-    ) -> For:
-        """Return a loop in which a thread reads what several points need before it stores any.
+        around: Names,
+        names: Names,
+        here: isl.Set,
+        known: isl.Set,
+        body: Callable[[isl.Set], Iterable[Node]],
+    ) -> Nodes:
+        """Return unrolled loops, whose bounds are those of loops ``around`` alone, and a body.
 
-        Compilers keep loads behind stores that may be to the same memory; these points do not meet.
+        It is where values are ``here``, given what is ``known``.
         """
-        (last,) = (one for one in every(point) if isinstance(one, Compute | Copy))
-        names = self._names.inner()
-        kind = last.target.buffer.element_type
-        values = Buffer.of("register", names.fresh("values"), kind, turns)
-        begin, turn = names.fresh(f"{name}0"), names.fresh("turn")
-        here = Let(name=name, value=Name(begin) + step * Name(turn))
-        kept = values.at(Name(turn))
+        if known.is_disjoint(here):
+            return ()
+        if not names:
+            return _if(self._tests(here, known), tuple(body(known.intersect(here))))
+        name, *rest = names
+        values = coalesced(without_parameters(here, rest))
+        any_value = coalesced(without_parameters(values, [name]))
+        tests, known = self._tests(any_value, known), known.intersect(any_value)
+        free = _of(values, (*around, name))
+        first, last = (parameter_bound(free, name, upper=up).coalesce() for up in (False, True))
+        inside = known.intersect(parameter_at_least(name, first))
+        inside = coalesced(inside.intersect(parameter_at_most(name, last)))
+        some = coalesced(inside.intersect(values))
+        nodes = self._unrolled((*around, name), tuple(rest), here, some, body)
+        end = value_of(last, known) + 1
+        loop = counted(name, end, _if(self._tests(values, inside), nodes))
+        return _if(tests, (replace(loop, lower=value_of(first, known)),))
 
-        def each(*change: Node) -> Node:
-            body = mapped_of(point, type(last), lambda _: change)
-            inside = If(conditions=(strict(Name(name) <= upper),), body=body)
-            return counted(turn, turns, (here, inside))
+    def _tests(self, here: isl.Set, known: isl.Set) -> list[IntExpr]:
+        """Return what is left to test of whether values are ``here``."""
+        condition = condition_of(here, known)
+        return [] if condition == TRUE else [self._index(strict(condition))]
 
-        return For(
-            counter=begin,
-            lower=lower,
-            condition=strict(Name(begin) <= upper),
-            step=Constant(step * turns),
-            body=(
-                Declare(buffer=values),
-                each(replace(last, target=kept)),
-                each(Copy(target=last.target, source=kept)),
-            ),
-        )
-
-    def _where(self, condition: IntExpr, nodes: Nodes) -> Nodes:
-        if condition == TRUE or not nodes:
-            return nodes
-        return (If(conditions=(self._index(strict(condition)),), body=nodes),)
-
-    def _threads(self, number: int) -> tuple[int, ...]:
-        return tuple(map(int, threads_along(self._own.run.phases[number], self._block)))
-
-    def _place(self, number: int, depth: int) -> IntExpr:
-        """Return a thread's place along a loop."""
-        threads, fast = self._threads(number), self._own.run.phases[number].fast
-        thread: IntExpr = Name(self._thread)
-        if threads[depth] == 1:
-            return Constant(0)
-        if len(threads) == 1:
-            return thread
-        return thread % CUDA.lanes if depth == fast else thread // CUDA.lanes
-
-    def _compute(self, number: int) -> Iterator[Node]:
-        statement = self._own.statements[number]
+    def _compute(self, number: int, own: str | None, known: isl.Set) -> Iterator[Node]:
+        """Yield what lanes pass of what is read, and what computes it at a thread's points."""
+        statement, phase = self._own.statements[number], self._own.plan.phases[number]
         counters = (self._host, self._step, *self._locals[number])
         env: Environment = dict(zip(statement.loops, map(Name, counters), strict=True))
-        reads = tuple(
-            self._element(statement, place, access, env)
-            for place, access in enumerate(statement.accesses)
-        )
-        yield Source(line=statement.span.line, text=statement.text, file=statement.written_in)
-        yield Compute(
-            statement=statement,
-            target=reads[0],
-            reads=reads,
-            integers=tuple(
-                self._index(affine_text(one.value, env)) for one in affine_values(statement.value)
+        reads, wheres = list[Element](), list[IntExpr]()
+        for place, access in enumerate(statement.accesses):
+            element, where = self._element(statement, place, access, env)
+            known_place = own is None or place in phase.passed
+            if known_place and element.buffer.space == "register":
+                element = element.buffer.at(*element.subscripts[:-1], where // CUDA.lanes)
+            if place in phase.passed:
+                kind, name = element.buffer.element_type, self._names.fresh("passed")
+                passed = Buffer.of("register", name, kind).at()
+                yield Declare(buffer=passed.buffer)
+                yield Intrinsic(
+                    instruction=FROM_LANE,
+                    operands=(("target", (passed,)), ("value", (element,))),
+                    immediates=(("source", where % CUDA.lanes),),
+                )
+                element = passed
+            reads.append(element)
+            wheres.append(where)
+        nodes: Nodes = (
+            Source(line=statement.span.line, text=statement.text, file=statement.written_in),
+            Compute(
+                statement=statement,
+                target=reads[0],
+                reads=tuple(reads),
+                integers=tuple(
+                    self._index(affine_text(one.value, env))
+                    for one in affine_values(statement.value)
+                ),
+                types={name: one.array.element_type for name, one in self._context.arrays.items()},
             ),
-            types={name: one.array.element_type for name, one in self._context.arrays.items()},
         )
+        if own is None:
+            test = equals(Name(self._lane), wheres[0] % CUDA.lanes)
+            yield If(conditions=(test,), body=nodes)
+            return
+        *_, points = reads[0].buffer.layout.extents
+        if own != self._point:
+            known = known.intersect(parameters_set(known.get_ctx(), [own], f"{own} >= 0"))
+        nodes = _if(self._tests(self._placed(number), known), nodes)
+        if own != self._point:
+            value = Name(self._lane) + CUDA.lanes * Name(self._turn)
+            nodes = (Let(name=own, value=value), *nodes)
+        yield counted(self._turn, points, nodes)
 
     def _element(
         self, statement: Statement, place: int, access: Access, env: Environment
-    ) -> Element:
+    ) -> tuple[Element, IntExpr]:
+        """Return an element, and its place along the dimension of which threads have registers."""
         at = self._own.at.get((statement.name, place))
         if at is None:
-            return self._context.arrays[access.array].element(())
-        functions, begins = output_affs(access.relation), self._begins(at)
-        pairs = zip((affine_text(one, env) for one in functions), begins, strict=True)
-        return self._buffers[at].at(*(as_sum(function - first) for function, first in pairs))
+            return self._context.arrays[access.array].element(()), Constant(0)
+        functions, along = output_affs(access.relation), self._own.plan.tiles[at].along
+        pairs = zip((affine_text(one, env) for one in functions), self._begins(at), strict=True)
+        places = [as_sum(function - first) for function, first in pairs]
+        if along is None:
+            return self.buffers[at].at(*places), Constant(0)
+        where = places.pop(along)
+        return self._kept[at].at(*places, Name(self._turn)), where
 
-    def _blocks(self, launch: isl.Set) -> IntExpr:
-        """Return how many blocks share the longest of the loops that they do."""
-        reached = []
-        for number, wide in enumerate(self._own.wide):
-            assert wide is not None
-            name = self._locals[number][wide - _STEP - 1]
-            others = [one for one in (self._step, *self._locals[number]) if one != name]
-            values = without_parameters(self._placed(number), others)
-            reached.append(renamed_parameter(values, name, self._origin))
-        last = parameter_bound(coalesced(union_of(reached)), self._origin, upper=True).coalesce()
-        width = int(self._block.width)
-        return self._index(value_of(last, launch) + width) // width
+
+def _of(points: isl.Set, names: Names) -> isl.Set:
+    """Return the values of some parameters, whatever others are."""
+    return coalesced(without_parameters(points, [*{*parameter_names(points)} - {*names}]))
+
+
+def _if(tests: Sequence[IntExpr], nodes: Nodes) -> Nodes:
+    return (If(conditions=tuple(tests), body=nodes),) if tests and nodes else nodes
 
 
 def _all(conditions: Sequence[IntExpr]) -> IntExpr:
@@ -693,5 +783,5 @@ def class_runs_for(
         scop = scheduled.scop
         with source_lines("on what code can be made"), bounded_work(scop):
             pieces = pieces_of(scheduled, NameTable((scop.function, *scop.parameters)))
-            found += [one.run for one in classes_of(scheduled, pieces, region.facts)]
+            found += map(run_of, classes_of(scheduled, pieces, region.facts))
     return tuple(found)

@@ -26,6 +26,7 @@ from eatss.lower.arrays import (
 from eatss.lower.assumptions import within
 from eatss.lower.checks import check_coverage_of, check_ranges
 from eatss.lower.index_range import Indices, factors_of
+from eatss.lower.kernel.barriers import passed_on
 from eatss.lower.kernel.nodes import (
     AllFinite,
     Argument,
@@ -62,6 +63,7 @@ from eatss.lower.thread_ast import Node as Tree
 from eatss.lower.thread_ast import Phase, subtree_of, thread_code, thread_range, tile_set
 from eatss.lower.thread_builder import ThreadBuilder
 from eatss.lower.whole_tiles import WholeTiles, is_product
+from eatss.plan.shares import lanes_of_warp
 from eatss.plan.stage import StagedReads, Tiling, is_ahead
 from eatss.polyhedral.dependences import at_most
 from eatss.polyhedral.expression import Combiner
@@ -146,6 +148,7 @@ class KernelBuilder:
             self._references,
             staged or {},
             tiling,
+            kernel=name,
             clears=bool(unit.mapping.warps) or self._products(staged or {}),
         )
         self._thread = ThreadBuilder(own, self._references)
@@ -222,13 +225,20 @@ class KernelBuilder:
 
     def _arguments(self, body: Sequence[Node]) -> tuple[Argument, ...]:
         """Return what a body uses of the region's data: sizes, counters of the host, arrays."""
-        names, buffers = names_of(body), buffers_of(body)
+        names, buffers, met = names_of(body), buffers_of(body), passed_on(body)
         integers = (*self._context.parameters, *self._piece.host_names)
         passed = [Argument(name=name) for name in integers if name in names]
         for key, array in self._context.arrays.items():
             if array.buffer in buffers:
                 read_only = key in self._storage.read_only
-                passed.append(Argument(name=array.name, buffer=array.buffer, read_only=read_only))
+                passed.append(
+                    Argument(
+                        name=array.name,
+                        buffer=array.buffer,
+                        read_only=read_only,
+                        passed_on=array.buffer in met,
+                    )
+                )
         return tuple(passed)
 
     # What is known at each level ---------------------------------------------------------
@@ -246,7 +256,11 @@ class KernelBuilder:
         known = launch
         ranges = {}
         for loop in self._mapping.spread:
-            tiles = tile_range(self._values(loop.name), loop, launch)
+            values, all_launches = self._values(loop.name), launch
+            if self._unit.rows is not None and loop is self._mapping.mapped[0]:
+                values = self._unit.rows
+                all_launches = coalesced(without_parameters(values, [loop.name]))
+            tiles = tile_range(values, loop, all_launches)
             ranges[loop.name] = _only_tile(tiles, loop)
             self._note_tile(ranges[loop.name], loop)
             self._ranges[loop.origin] = ranges[loop.name]
@@ -374,7 +388,10 @@ class KernelBuilder:
             elif of:
                 notes[f"{of}{subscripts} is read from the copy {array.name}"] = None
         yield from notes
-        if self._chunk:
+        passes = dict.fromkeys(one.one_pass for one in self._piece.statements if one.one_pass)
+        for sums in passes:
+            yield f"{' and '.join(sums)}: from one pass over their terms, by parts"
+        if self._chunk and not passes:
             yield f"the recurrence runs in chunks of {self._chunk} steps"
         lost = (one.array for each in self._piece.statements for one in each.recomputed)
         for name in dict.fromkeys(lost):
@@ -490,14 +507,15 @@ class KernelBuilder:
             return tuple(found)
 
         summed = self._strided(loop, ranges, sums)
-        parts = list(references.combined())
+        parts, beside = list(references.combined()), self._mapping.beside
+        lanes = int(lanes_of_warp(loop.threads, beside))
         found = [
             *neutral,
             *summed,
-            *self._at_points(shuffles(parts, min(loop.threads, CUDA.lanes))),
+            *self._at_points(shuffles(parts, lanes, beside)),
         ]
         taken: Nodes = ()
-        if loop.threads > (1 if self._sums_for_all else CUDA.lanes):
+        if loop.threads > (1 if self._sums_for_all else lanes):
             tiles, put, all_parts = passed_to_all(parts, loop, self._mapping, self._names)
             self._boxes += tiles
             found.append(with_bodies(put, self._at_points))
@@ -509,7 +527,7 @@ class KernelBuilder:
         else:
             stores = (*taken, *stores)
         if loop.threads > 1:
-            first = of_lanes(Name(loop.thread), loop.threads)[0]
+            first = of_lanes(Name(loop.thread), loop.threads, beside)[0]
             stores = (If(conditions=(first,), body=stores),)
         return (*found, *stores)
 
@@ -528,8 +546,8 @@ class KernelBuilder:
             ]
             for part in self._parts:
                 nodes += self._part(part, inside)
-            steps, passed_on = scan_steps(values, carried, combiner, loop.threads)
-            rows = (self._at_points(own, (loop,)) for own in (steps, passed_on))
+            steps, handed_on = scan_steps(values, carried, combiner, loop.threads)
+            rows = (self._at_points(own, (loop,)) for own in (steps, handed_on))
             nodes += self._at_points(tuple(node for own in rows for node in own))
             return (*nodes, *self._transfers("store", inside))
 
@@ -592,11 +610,9 @@ class KernelBuilder:
     ) -> Nodes:
         """Return what stands inside ``depth`` serial loops of a part."""
         ahead = bool(is_ahead(depth, max((tile.depth for tile in staged), default=0)))
-        found: list[Node] = [
-            replace(self._staging.copy(tile, known), ahead=ahead)
-            for tile in staged
-            if tile.depth == depth
-        ]
+        here = [tile for tile in staged if tile.depth == depth]
+        fills, stores = self._staging.copies(here, known, ahead=ahead)
+        found: list[Node] = [*fills]
         if depth == len(serial):
             found += self._compute(part, serial, known)
         else:
@@ -621,7 +637,7 @@ class KernelBuilder:
                     body=self._level(part, serial, depth + 1, inside, staged, tiles.known),
                 )
             )
-        return tuple(found)
+        return (*found, *stores)
 
     def _compute(self, part: Part, serial: tuple[SerialTile, ...], known: isl.Set) -> Nodes:
         phase = Phase(
@@ -632,7 +648,8 @@ class KernelBuilder:
             below=subtree_of(self._piece, self._mapping),
         )
         looped = any(other.serial for other in self._parts) and self._mapping.split is None
-        return self._phase(phase, known, separate=bool(serial) or not looped)
+        nodes = self._phase(phase, known, separate=bool(serial) or not looped)
+        return self._staging.computed(nodes, self._parts.index(part))
 
     def _phase(self, phase: Phase, known: isl.Set, *, separate: bool) -> Nodes:
         """Return the code of a thread; where ``separate``, whole tiles apart from partial ones."""
@@ -729,7 +746,7 @@ class KernelBuilder:
             return Share(count=1, element=self._references.element(place, {}))
         return Share(
             count=prod(tile.sizes),
-            element=tile.buffer.at(*unravelled(counter, tile.in_tile(tile.sizes))),
+            element=tile.buffer.at(*unravelled(counter, tile.extents)),
         )
 
     def _checked_code(self, phase: Phase, known: isl.Set) -> Tree | None:

@@ -22,6 +22,7 @@ from eatss.lower.instructions import COMBINES, LAST_LANE, SCAN_STEPS, SHUFFLES
 from eatss.lower.kernel.nodes import Buffer, Copy, Element, If, Intrinsic, Node, Nodes
 from eatss.lower.mapping import MappedLoop, Mapping
 from eatss.lower.pieces import NameTable
+from eatss.plan.shares import lanes_of_warp
 from eatss.polyhedral.expression import Combiner
 from eatss.program import Constant, IntExpr, Name, equals, evaluate, substitute
 from eatss.program.expression import IntExprs
@@ -84,13 +85,16 @@ Parts = Sequence[tuple[Element, Combiner]]
 """Registers that have parts of sums, and what makes one value of two parts."""
 
 
-def shuffles(parts: Parts, width: int) -> Nodes:
-    """Return what makes the first of ``width`` lanes have what all of them add up."""
+def shuffles(parts: Parts, width: int, beside: int = 1) -> Nodes:
+    """Return what makes the first of ``width`` lanes have what all of them add up.
+
+    They are ``beside`` threads apart, between which others do the same.
+    """
     return tuple(
         Intrinsic(
             instruction=SHUFFLES[combiner.name],
             operands=(("sum", (register,)),),
-            immediates=(("delta", width >> step), ("width", width)),
+            immediates=(("delta", (width >> step) * beside), ("width", width * beside)),
         )
         for register, combiner in parts
         for step in range(1, width.bit_length())
@@ -135,42 +139,65 @@ def passed_to_all(
 
     Args:
         parts: what the first lanes of warps have.
-        loop: the loop of the sum, along ``x``.
+        loop: the loop of the sum.
         mapping: the layout of the kernel.
         names: gives out the names of tiles.
 
     Returns:
         Tiles, what first lanes leave of their warps' parts there, and how all threads add them up.
+        Where sums are side by side, warps have few lanes of each: one lane adds them up for all.
     """
-    _, is_first, warp = of_lanes(Name(loop.thread), loop.threads)
-    warps = loop.threads // min(loop.threads, CUDA.lanes)
+    _, is_first, warp = of_lanes(Name(loop.thread), loop.threads, mapping.beside)
+    warps = loop.threads // lanes_of_warp(loop.threads, mapping.beside)
     several = [m for m in mapping.mapped if m.threads > 1]
     points = [m for m in mapping.mapped if m.points > 1]
     own = [*(Name(m.thread) for m in several), *(Name(m.point) for m in points)]
-    extents = [*(m.threads for m in several), *(m.points for m in points), warps]
+    extents = [*(m.threads for m in several), *(m.points for m in points)]
+    # sums side by side in a warp are in banks side by side
+    turned = mapping.beside > 1
+
+    def part(tile: Buffer, at: IntExpr) -> Element:
+        return tile.at(at, *own) if turned else tile.at(*own, at)
+
     tiles = []
     put: list[Node] = []
     taken: list[Node] = []
     for register, combiner in parts:
         name, kind = names.fresh(f"{register.buffer.name}_warps"), register.buffer.element_type
-        tile = Buffer.of("shared", name, kind, *extents)
+        tile = Buffer.of(
+            "shared", name, kind, *([warps, *extents] if turned else [*extents, warps])
+        )
         tiles.append(tile)
-        put.append(Copy(target=tile.at(*own, warp), source=register))
-        first, *others = (tile.at(*own, Constant(at)) for at in range(warps))
+        put.append(Copy(target=part(tile, warp), source=register))
+        first, *others = (part(tile, Constant(at)) for at in range(warps))
         taken.append(Copy(target=register, source=first))
         taken += (
             Intrinsic(
                 instruction=COMBINES[combiner.name],
-                operands=(("target", (register,)), ("value", (part,))),
+                operands=(("target", (register,)), ("value", (other,))),
             )
-            for part in others
+            for other in others
         )
+    if turned:
+        names_of = [names.fresh(f"{register.buffer.name}_all") for register, _ in parts]
+        sums = [
+            Buffer.of("shared", name, register.buffer.element_type, *extents)
+            for name, (register, _) in zip(names_of, parts, strict=True)
+        ]
+        whole = [(one.at(*own), register) for one, (register, _) in zip(sums, parts, strict=True)]
+        left = (Copy(target=one, source=register) for one, register in whole)
+        alone = If(conditions=(Name(loop.thread) < 1,), body=(*taken, *left))
+        taken = [alone, *(Copy(target=register, source=one) for one, register in whole)]
+        tiles += sums
     return tiles, If(conditions=(is_first,), body=tuple(put)), tuple(taken)
 
 
-def of_lanes(thread: IntExpr, threads: int) -> IntExprs:
-    """Return what code asks of a thread that shares a sum: whether it is first, and its warp."""
-    lanes = min(threads, CUDA.lanes)
+def of_lanes(thread: IntExpr, threads: int, beside: int = 1) -> IntExprs:
+    """Return what code asks of a thread that shares a sum: whether it is first, and its warp.
+
+    In a warp so many sums are side by side.
+    """
+    lanes = int(lanes_of_warp(threads, beside))
     return equals(thread, 0), equals(thread % lanes, 0), thread // lanes
 
 

@@ -167,6 +167,13 @@ class Mapping:
         return self.chunks * (1 if self.shared is None else self.shared.blocks)
 
     @property
+    def beside(self) -> int:
+        """Sums that lie side by side in a warp: how far lanes of one that follow are apart."""
+        if self.split is None:
+            return 1
+        return prod(self.block[: AXES.index(self.split.axis)])
+
+    @property
     def sources(self) -> dict[str, str]:
         """What serial loops are called in the source, by their names in C."""
         return {tile.name: tile.source_name for tile in self.serial}

@@ -7,12 +7,15 @@ from collections.abc import Mapping as Dictionary
 from dataclasses import field, replace
 from math import prod
 
+import islpy as isl
+
 from eatss.analysis.analyse import analyse_kernel
 from eatss.analysis.facts import KernelFacts, VolumeKind
 from eatss.analysis.layout import Layout, SplitK
 from eatss.base.frozen import Names, frozen, their_names
 from eatss.base.targets import CUDA
 from eatss.cards import GpuProfile
+from eatss.lower.arrays import union_of
 from eatss.lower.checks import check_launches, check_order, crosses_threads
 from eatss.lower.instructions import of_warps
 from eatss.lower.mapping import Mapping, in_warps, layout, widened, with_shared_sum
@@ -21,6 +24,7 @@ from eatss.lower.products import described, reused_accumulators
 from eatss.lower.recipe import CodegenOptions
 from eatss.lower.scans import scan_of
 from eatss.lower.storage import (
+    Candidate,
     NeedsOneThreadError,
     StoragePlan,
     StoragePlans,
@@ -44,6 +48,7 @@ from eatss.lower.units import (
     sums_of,
     trips,
 )
+from eatss.polyhedral.isl_names import coalesced
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.scop import Place
 
@@ -52,7 +57,9 @@ from eatss.polyhedral.scop import Place
 class Unit:
     """What becomes one CUDA kernel; ``kernel`` is the one of the analysis whose sizes it has.
 
-    Sums of arrays that are ``continued`` go on in the registers of other sums.
+    Sums of arrays that are ``continued`` go on in the registers of other sums. Its blocks take the
+    ``rows``, a set of parameters of which its outermost loop is one, where they are more than it
+    runs.
     """
 
     piece: Piece
@@ -63,6 +70,7 @@ class Unit:
     names: NameTable
     notes: Names
     continued: Dictionary[str, str] = field(default_factory=dict)
+    rows: isl.Set | None = None
 
 
 _Sums = dict[str, frozenset[str]]
@@ -156,7 +164,8 @@ class UnitPlanner:
         for name in (*self._options.instructions, *selected):
             if not mapping.warps:
                 mapping = in_warps(mapping, described(of_warps(name)), own)
-        parts = self._parts(piece, mapping)
+        rows = self._plans.of(piece, mapping.mapped).rows
+        parts = rows_together(piece, self._parts(piece, mapping), rows)
         return self._unit(piece, mapping, parts, facts.name, own)
 
     def _parts(self, piece: Piece, mapping: Mapping) -> tuple[Part, ...]:
@@ -186,7 +195,8 @@ class UnitPlanner:
         Raises:
             NeedsOneThreadError: threads cannot share the work; the text says why.
         """
-        storage, continued = self._plans.of(piece, mapping.mapped), dict[str, str]()
+        storage = self._plans.of(piece, mapping.mapped).with_rows(parts)
+        continued = dict[str, str]()
         if not self._options.strict_fp:
             continued = reused_accumulators(self._scop, piece, mapping, storage, parts)
         storage, dropped = within_registers(storage, mapping, self._scop, self._profile, continued)
@@ -423,7 +433,7 @@ class UnitPlanner:
         of_chunks = {
             one.name: frozenset(loop.name for loop in piece.loops)
             for one in piece.statements
-            if one.chunk
+            if one.chunk and not one.one_pass
         }
         runs = [] if spread is None else [*serial_runs(piece, sums | of_chunks)]
         if spread is None or not any(loops for _, loops in runs):
@@ -470,6 +480,35 @@ class UnitPlanner:
 
 def _noted(units: Sequence[Unit], *notes: str) -> list[Unit]:
     return [replace(unit, notes=(*unit.notes, *notes)) for unit in units]
+
+
+def rows_together(
+    piece: Piece, parts: Sequence[Part], rows: Sequence[Candidate]
+) -> tuple[Part, ...]:
+    """Return parts of which neighbours are one where both write rows, over the same iterations.
+
+    A tile comes once for both, and what one waits for the other does not.
+    """
+    arrays = {one.array for one in rows}
+
+    def iterations(part: Part) -> isl.Set | None:
+        own = [piece.statement(name) for name in part.statements]
+        if not part.serial or not all(one.write.array in arrays for one in own):
+            return None
+        return coalesced(union_of([one.params() for one in piece.domains_of(part)]))
+
+    found: list[Part] = []
+    for part in parts:
+        last = found[-1] if found else None
+        if last is not None and last.serial == part.serial:
+            both = iterations(last), iterations(part)
+            if both[0] is not None and both[1] is not None and both[0].is_equal(both[1]):
+                names = {*last.statements, *part.statements}
+                in_order = tuple(one.name for one in piece.statements if one.name in names)
+                found[-1] = Part(statements=in_order, serial=part.serial)
+                continue
+        found.append(part)
+    return tuple(found)
 
 
 def share_scalars(units: Sequence[Unit], storage: StoragePlan) -> bool:

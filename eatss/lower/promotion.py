@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import gcd, prod
 from typing import TypeVar
 
 import islpy as isl
 
-from eatss.base.frozen import Numbers, frozen
+from eatss.base.frozen import Names, Numbers, frozen
 from eatss.lower.kernel.nodes import Buffer, Extents, For, Nodes
 from eatss.lower.pieces import NameTable
 from eatss.lower.storage import Candidate
-from eatss.plan.stage import Stage, copied_in_rows
+from eatss.plan.stage import Stage, copied_in_rows, in_one_row
 from eatss.polyhedral.expression import ElementType
 from eatss.polyhedral.isl_names import (
     big_value,
+    coalesced,
+    fixed_box,
     parameter_at_least,
     parameter_at_most,
+    parameters_as_dims,
 )
 from eatss.program import (
     Apply,
@@ -58,7 +62,12 @@ class CopyLoop:
 
 
 def copy_loop(
-    sizes: Sequence[int], threads: int, thread: str, names: NameTable, width: int = 1
+    sizes: Sequence[int],
+    threads: int,
+    thread: str,
+    names: NameTable,
+    width: int = 1,
+    record: int = 1,
 ) -> CopyLoop:
     """Return how a block copies a box, neighbouring threads what follows each other in a row.
 
@@ -72,7 +81,15 @@ def copy_loop(
         names: names that are free here.
         width: elements of a row that a thread copies at a time; ``places`` are those of the first.
             Of more than one threads have to fill rows [:func:`eatss.plan.stage.copied_in_rows`].
+        record: elements of the last dimension that are one with that before it, or 1.
     """
+    if record > 1 and width > 1:
+        found = copy_loop(sizes[:-1], threads, thread, names, width // record)
+        return replace(found, places=(*found.places, Constant(0)), width=width)
+    if record > 1:
+        found = copy_loop(in_one_row(sizes, record), threads, thread, names)
+        *others, at = found.places
+        return replace(found, places=(*others, at // record, at % record))
     if copied_in_rows(sizes, threads, width):
         row_at, column_at = (k for k, size in enumerate(sizes) if size > 1)
         lanes = gcd(sizes[column_at] // width, threads)
@@ -193,7 +210,9 @@ class SharedTile:
 
     ``offsets`` are functions of the parameters, one a dimension; ``stage`` is its copy as planned.
     ``depth`` is how many serial loops stand around the copy. ``footprint`` are the elements that
-    are read, over the parameters of that level.
+    are read, over the parameters of that level. A private one has those that are ``loaded`` first
+    and those that are ``stored`` again; pieces of it, which are copied by themselves, lie in the
+    ``whole`` one, and go ``back`` to the array if they are to.
     """
 
     name: str
@@ -203,11 +222,20 @@ class SharedTile:
     stage: Stage
     depth: int
     footprint: isl.Set
+    loaded: isl.Set | None = None
+    stored: isl.Set | None = None
+    whole: SharedTile | None = None
+    back: bool = False
 
     @property
     def sizes(self) -> Numbers:
         """The extents in elements."""
         return tuple(self.stage.extents)
+
+    @property
+    def extents(self) -> Numbers:
+        """The extents of the box in elements, in its order."""
+        return self._in_box(self.sizes)
 
     @property
     def row_at(self) -> int:
@@ -217,14 +245,17 @@ class SharedTile:
     @property
     def buffer(self) -> Buffer:
         """The array in shared memory."""
+        if self.whole is not None:
+            return self.whole.buffer
         return Buffer(
             name=self.name,
             space="shared",
             element_type=self.element_type,
             layout=Extents(
-                tuple(map(Constant, self.in_tile(self.sizes))),
-                padding=self.stage.declared[self.row_at] - self.sizes[self.row_at],
+                tuple(map(Constant, self.extents)),
+                padding=self._in_box(self.stage.declared)[-1] - self.extents[-1],
             ),
+            of_phases=self.stage.private,
         )
 
     @property
@@ -232,10 +263,52 @@ class SharedTile:
         """Whether rows lie along another dimension than those of the array."""
         return bool(self.stage.transposed)
 
-    def in_tile(self, of_array: Sequence[Part]) -> tuple[Part, ...]:
-        """Return what belongs to the dimensions of the array in the order of those of the box."""
+    def in_tile(self, of_array: IntExprs) -> IntExprs:
+        """Return the subscripts in the box of an element, given those in the tile by dimension."""
+        found = self._in_rows(of_array)
+        if self.stage.record == 1:
+            return found
+        *outer, at, part = found
+        return (*outer, self.stage.record * at + part)
+
+    def _in_rows(self, of_array: Sequence[Part]) -> tuple[Part, ...]:
+        """Return what belongs to the dimensions of the array, that of rows last."""
         others = (*of_array[: self.row_at], *of_array[self.row_at + 1 :])
         return (*others, of_array[self.row_at])
+
+    def piece(self, elements: isl.Set | None) -> SharedTile | None:
+        """Return the piece of the tile that holds some elements, ``None`` where there are none."""
+        if elements is None or elements.is_empty():
+            return None
+        whole = tuple(zip(self.offsets, self.sizes, strict=True))
+        box = fixed_box(elements) or whole
+        sizes = tuple(size for _, size in box)
+        return replace(
+            self,
+            offsets=tuple(offset for offset, _ in box),
+            stage=replace(self.stage, extents=sizes, declared=sizes),
+            footprint=elements,
+            whole=self,
+        )
+
+    def loads(self, at: Names) -> Iterator[SharedTile]:
+        """Yield what is copied into a private tile: what is stored again in one piece.
+
+        Args:
+            at: names of the places in the array.
+        """
+        left, own = self.loaded, self.piece(self.stored)
+        if left is not None and own is not None:
+            box = parameters_as_dims(own.within(at), at, left.get_tuple_name())
+            again = coalesced(left.intersect(box))
+            if not again.is_empty():
+                yield replace(own, footprint=again)
+            left = coalesced(left.subtract(box))
+        if (beside := self.piece(left)) is not None:
+            yield beside
+
+    def _in_box(self, sizes: Sequence[int]) -> Numbers:
+        return tuple(in_one_row(self._in_rows(sizes), self.stage.record))
 
     def within(self, at: Sequence[str]) -> isl.Set:
         """Return the places in the array that the tile has, a parameter for each dimension."""

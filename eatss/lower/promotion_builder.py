@@ -21,6 +21,7 @@ from eatss.lower.kernel.copies import planned_kind
 from eatss.lower.kernel.nodes import (
     Aligned,
     Buffer,
+    Commit,
     Copy,
     Declare,
     Element,
@@ -29,10 +30,13 @@ from eatss.lower.kernel.nodes import (
     Let,
     Node,
     Nodes,
+    Scope,
     Staging,
+    Wait,
     Way,
     counted,
 )
+from eatss.lower.kernel.uses import sent
 from eatss.lower.mapping import SerialTile
 from eatss.lower.pieces import NameTable
 from eatss.lower.promotion import (
@@ -102,12 +106,14 @@ class PromotionBuilder:
         staged: Mapping[Candidate, StagedReads],
         tiling: Tiling | None,
         *,
+        kernel: str,
         clears: bool,
     ) -> None:
         self._own, self._references, self._staged, self._tiling = own, references, staged, tiling
         self._piece, self._mapping, self._names = own.piece, own.mapping, own.names
         self._index, self._arrays = own.index, own.context.arrays
         self.clears = clears
+        self._kernel = kernel
         self._ahead = own.context.copies_ahead
         self._aligned: dict[tuple[str, int], Aligned] = {}
         self._members = NameTable()
@@ -169,24 +175,28 @@ class PromotionBuilder:
         inside = [at for at, loop in enumerate(serial) if loop.source_name in reads.moving]
         reason = "no shared-memory tile of constant size holds what is read"
         for depth in range(inside[-1] + 1 if inside else 0, len(serial) + 1):
-            footprint = coalesced(self._footprint(places, serial[:depth]))
+            around, private = serial[:depth], candidate.private
+            footprint = coalesced(self._footprint(places, around))
             box = fixed_box(footprint)
             if box is None:
                 continue
             sizes = tuple(size for _, size in box)
-            wanted = np.ravel(padded_rows(tiling, reads, sizes)[row_at])
-            paddings = [int(wanted[0]) - sizes[row_at], 0]
+            padded_at = row_at if reads.record == 1 else row_at - 1
+            wanted = np.ravel(padded_rows(tiling, reads, sizes)[padded_at])
+            paddings = [int(wanted[0]) - sizes[padded_at], 0]
             if self._mapping.warps:  # rows are whole vectors
                 rest = -sizes[row_at] % width
                 paddings = [rest + width, rest]
             for padding in paddings:
                 stage = Stage(
                     extents=sizes,
-                    declared=[size + padding * on for size, on in zip(sizes, rows, strict=True)],
+                    declared=[size + padding * (at == padded_at) for at, size in enumerate(sizes)],
                     rows=rows,
                     element_bytes=array.array.element_type.size_bytes,
                     threads=self._mapping.threads,
-                    copied=array.copied_together,
+                    copied=1 if private else array.copied_together(reads.record),
+                    private=private,
+                    record=reads.record,
                 )
                 if stage.shared_bytes <= most_bytes:
                     return SharedTile(
@@ -197,12 +207,26 @@ class PromotionBuilder:
                         stage=stage,
                         depth=depth,
                         footprint=footprint,
+                        loaded=self._touched(places, around, on=private and candidate.filled),
+                        stored=self._touched(places, around, on=private, writes=True),
                     )
             reason = (
                 f"its tile of {' x '.join(map(str, sizes))} needs {stage.shared_bytes} bytes, "
                 f"{most_bytes} are left"
             )
         return reason
+
+    def _touched(
+        self,
+        places: Sequence[Place],
+        serial: tuple[SerialTile, ...],
+        *,
+        on: bool,
+        writes: bool = False,
+    ) -> isl.Set | None:
+        """Return the elements that reads touch in a tile, or writes; ``None`` unless ``on``."""
+        own = [place for place in places if self._piece.access(place).is_write == writes]
+        return coalesced(self._footprint(own, serial)) if own and on else None
 
     def _footprint(self, places: Sequence[Place], serial: tuple[SerialTile, ...]) -> isl.Set:
         """Return the elements the accesses touch in a tile of the loops given."""
@@ -236,6 +260,40 @@ class PromotionBuilder:
         read = points_at_a_sample(union_of(images))
         return read is not None and read > _MOSTLY_READ * prod(tile.sizes)
 
+    @property
+    def has_private(self) -> bool:
+        """Whether threads store something of the tiles for each other."""
+        return any(candidate.private for candidate in self._staged)
+
+    def computed(self, nodes: Nodes, part: int) -> Nodes:
+        """Return what threads compute in a part, by its number: a phase where others copy it."""
+        return (self._phase(nodes, f"compute {part}"),) if nodes and self.has_private else nodes
+
+    def _phase(self, nodes: Nodes, what: str) -> Scope:
+        return Scope(body=nodes, phase=f"{self._kernel}: {what}")
+
+    def copies(
+        self, tiles: Sequence[SharedTile], known: isl.Set, *, ahead: bool
+    ) -> tuple[Nodes, Nodes]:
+        """Return what fills tiles, and what stores private ones behind what computes them.
+
+        In phases of their own: threads copy what others compute.
+        """
+        plain = [tile for tile in tiles if not tile.stage.private]
+        fills: list[Node] = [replace(self.copy(tile, known), ahead=ahead) for tile in plain]
+        stores: list[Node] = []
+        for tile in tiles:
+            if tile.stage.private:
+                at = tuple(self._names.inner().fresh(f"x{k}") for k in range(len(tile.sizes)))
+                loads = tuple(self.copy(one, known) for one in tile.loads(at))
+                fills += [self._phase(loads, f"load {tile.name}")] if loads else []
+                own = tile.piece(tile.stored)
+                stored = () if own is None else (self.copy(replace(own, back=True), known),)
+                stores += [self._phase(stored, f"store {tile.name}")] if stored else []
+        if self._own.context.copies_together and any(isinstance(one, Scope) for one in fills):
+            return (*sent(fills), Commit(), Wait(pending=0)), tuple(stores)
+        return tuple(fills), tuple(stores)
+
     def copy(self, tile: SharedTile, known: isl.Set) -> Staging:
         """Return the cooperative copy of a tile, in several ways where part of it is not read."""
         at = tuple(self._names.fresh(f"x{k}") for k in range(len(tile.sizes)))
@@ -257,7 +315,8 @@ class PromotionBuilder:
         if condition == FALSE:
             return Staging(ways=(edge,))
         ways = [self._way(tile, at, known, where=condition, wide=True)]
-        steps = self._whole_steps(tile, at, footprint, box, known) if self._ahead else None
+        runs_ahead = self._ahead and not tile.stage.private
+        steps = self._whole_steps(tile, at, footprint, box, known) if runs_ahead else None
         if steps is not None:
             ways.append(replace(steps, steps=True))
         return Staging(ways=(*ways, edge))
@@ -301,11 +360,14 @@ class PromotionBuilder:
         if where.is_empty():
             return None
         condition = condition_of(edge, without_parameters(box, moving).intersect(where))
-        walk = self._wide_walk(tile)
+        walk, record = self._wide_walk(tile), tile.stage.record
         if (
             walk is not None
-            and at[-1] in names_in(condition)
-            and not self._in_vectors(tile, walk.width, at[-1], footprint, box.intersect(where))
+            and at[-1 if record == 1 else -2] in names_in(condition)
+            and (
+                record > 1
+                or not self._in_vectors(tile, walk.width, at[-1], footprint, box.intersect(where))
+            )
         ):
             return None
         return self._way(tile, at, outer, condition, where=condition_of(where, known), wide=True)
@@ -368,13 +430,20 @@ class PromotionBuilder:
                 places.append(Let(name=name, value=start_plus(first, place)))
             if condition != TRUE:
                 # registers would be as they were
-                clears = self.clears or copy.target.buffer.space == "register"
+                clears = not tile.back and (self.clears or copy.target.buffer.space == "register")
                 test = self._index(strict(condition))
                 copy = replace(copy, condition=test, clears=clears)
             return walk.around((*places, copy))
 
         def into_box(walk: CopyLoop) -> For:
-            target = Element(buffer=tile.buffer, subscripts=tile.in_tile(walk.places))
+            places = walk.places
+            if tile.whole is not None:
+                first = zip(tile.offsets, tile.whole.offsets, strict=True)
+                begins = (value_of(own.sub(of_all), known) for own, of_all in first)
+                places = tuple(start_plus(one, p) for one, p in zip(begins, places, strict=True))
+            target = Element(buffer=tile.buffer, subscripts=tile.in_tile(places))
+            if tile.back:
+                return around(walk, Copy(target=source, source=target))
             kind = planned_kind(tile.stage, walk.width)
             return around(walk, Copy(target=target, source=source, width=walk.width, kind=kind))
 
@@ -389,7 +458,9 @@ class PromotionBuilder:
             name = self._names.fresh(f"wide_{array.name}")
             aligned = Aligned(name=name, buffer=array.buffer, width=width)
             self._aligned[array.name, width] = aligned
-        begins = self._index(equals(value_of(tile.offsets[-1], known) % width, 0))
+        record = tile.stage.record
+        begin = value_of(tile.offsets[-1 if record == 1 else -2], known)
+        begins = self._index(equals(begin % (width // record), 0))
         vectors: Nodes
         if tile.transposed:
             line = Buffer(
@@ -420,7 +491,8 @@ class PromotionBuilder:
         """Return how threads copy a whole box, several elements at a time; ``None`` if not."""
         width, threads = int(tile.stage.width), self._mapping.threads
         if width > 1:
-            return copy_loop(tile.sizes, threads, self.thread, self._names.inner(), width)
+            record = tile.stage.record
+            return copy_loop(tile.sizes, threads, self.thread, self._names.inner(), width, record)
         lines = self._ahead and tile.element_type.is_floating and tile.stage.through_registers
         return self._transposed_walk(tile, tile.stage.copied) if lines else None
 
@@ -433,7 +505,8 @@ class PromotionBuilder:
         """Return how threads copy a box by elements."""
         if tile.stage.in_pieces:
             return self._transposed_walk(tile, 1)
-        return copy_loop(tile.sizes, self._mapping.threads, self.thread, self._names.inner())
+        names, record = self._names.inner(), tile.stage.record
+        return copy_loop(tile.sizes, self._mapping.threads, self.thread, names, record=record)
 
     def _transposed_walk(self, tile: SharedTile, width: int) -> CopyLoop:
         threads, names = self._mapping.threads, self._names.inner()

@@ -42,7 +42,8 @@ class KernelContext:
     """What a kernel is made of, besides its piece.
 
     ``parameters`` are the integer parameters that are passed. Loops may fill tiles ahead of
-    themselves where ``copies_ahead`` says so. With ``strict_fp`` zeros are added to no sum.
+    themselves where ``copies_ahead`` says so, or send all copies of a turn at once where
+    ``copies_together`` does. With ``strict_fp`` zeros are added to no sum.
     """
 
     scop: Scop
@@ -54,6 +55,7 @@ class KernelContext:
     shared_limit_bytes: int
     static_shared_bytes: int
     copies_ahead: bool = False
+    copies_together: bool = False
     strict_fp: bool = False
 
 
@@ -195,7 +197,7 @@ class References:
         """Let references live in a shared tile."""
         for place in places:
             self._at[place] = tile
-        sizes = " x ".join(map(str, tile.in_tile(tile.sizes)))
+        sizes = " x ".join(map(str, tile.extents))
         how = ", transposed" if tile.transposed else ""
         self.notes.append(f"{tile.candidate.text}: shared memory, {sizes} elements{how}")
 

@@ -212,6 +212,7 @@ def _has_rows(decided: Layout, following: Sequence[str], profile: GpuProfile) ->
         and block.lanes & (block.lanes - 1) == 0 < min(block.lanes, block.loops)
         and 1 <= block.tile <= MAX_TILE
         and block.tile % block.lanes == 0
+        and (not block.columns or (block.columns == 1 and CUDA.lanes % block.rows == 0))
     )
 
 

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
 
+import islpy as isl
+
 from eatss.analysis.analyse import AnalysedProgram
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import FusedRows, Layout
@@ -20,7 +22,7 @@ from eatss.cards import GpuProfile
 from eatss.lower.arrays import TRUE, condition_of, union_of
 from eatss.lower.checks import check_launches
 from eatss.lower.kernel.barriers import passed_on
-from eatss.lower.kernel.nodes import Argument, Buffer, Declare, If, Kernel, Nodes, Scope
+from eatss.lower.kernel.nodes import Argument, Buffer, If, Kernel, Nodes, Scope
 from eatss.lower.kernel.uses import buffers_of, names_of, with_buffers, without_unused
 from eatss.lower.kernel_builder import KernelBuilder, products_of_sizes
 from eatss.lower.mapping import Mapping
@@ -51,7 +53,7 @@ from eatss.lower.variants import launch_of
 from eatss.plan.contract import registers_of_a_thread
 from eatss.plan.phases import KeptRow, RowPhase, RowRun, RowStorage, kept_rows, slots_of
 from eatss.polyhedral.dependences import bounded_work, source_lines, tried
-from eatss.polyhedral.isl_names import coalesced
+from eatss.polyhedral.isl_names import coalesced, renamed_parameter, without_parameters
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.program.expression import IntExpr, SizePairs
 from eatss.program.linear import strict
@@ -109,7 +111,9 @@ class RowPlanner(UnitPlanner):
                 return None
             check_launches(piece, [unit.piece for unit in found], dependences)
             phases += found
-        return phases if have_same_rows([unit.piece for unit in phases], block.loops) else None
+        if have_same_rows([unit.piece for unit in phases], block.loops):
+            return phases
+        return _with_same_rows(phases) if block.loops == 1 else None
 
     def _of_piece(self, piece: Piece, block: FusedRows, names: NameTable) -> list[Unit] | None:
         facts, own = piece.facts_in(self._facts), names.inner()
@@ -251,10 +255,10 @@ class RowPlanner(UnitPlanner):
         """
         units = [phase.unit for phase in phases]
         storage, names = self.storage(units, block.loops), units[0].names.inner()
-        declared, told = tuple[Declare, ...](), Names()
+        front, told = Nodes(), Names()
         if block.lanes > 1:
             values = [(one, context.arrays[one.array].buffer) for one in storage.values]
-            declared, phases, told = with_row_values(phases, values, names)
+            front, phases, told = with_row_values(phases, values, block.axes[1], names)
         registers = int(registers_of_a_thread(self._profile, block.threads))
         fits = kept_rows(storage, block, registers)
         kept = [
@@ -277,7 +281,22 @@ class RowPlanner(UnitPlanner):
         if len(always) < len(kept):
             longer, _ = with_kept(always)
             body = (If(conditions=(whole,), body=body, orelse=longer),)
-        return (*declared, *body), (*told, *notes)
+        return (*front, *body), (*told, *notes)
+
+
+def _with_same_rows(units: Sequence[Unit]) -> list[Unit]:
+    """Return units whose blocks take all rows between those of any of them, one loop's."""
+    loops = [unit.mapping.mapped[0].name for unit in units]
+    own = [
+        renamed_parameter(without_parameters(placed, unit.piece.bound[1:]).params(), loop, loops[0])
+        for unit, loop in zip(units, loops, strict=True)
+        for placed in unit.piece.placed
+    ]
+    rows = isl.Set.from_basic_set(union_of(own).coalesce().simple_hull())
+    return [
+        replace(unit, rows=renamed_parameter(rows, loops[0], loop))
+        for unit, loop in zip(units, loops, strict=True)
+    ]
 
 
 def arguments_of(

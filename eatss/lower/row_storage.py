@@ -13,14 +13,16 @@ that is written all accesses are of that element. The model reads the same
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import compress
 
 import islpy as isl
 
 from eatss.analysis.facts import KernelFacts
 from eatss.base.frozen import Names, Numbers, fixed, frozen
-from eatss.base.targets import CUDA
+from eatss.base.targets import CUDA, Axis
 from eatss.lower.arrays import union_of
 from eatss.lower.kernel.nodes import (
     Buffer,
@@ -51,10 +53,8 @@ from eatss.polyhedral.isl_names import (
     without_parameters,
 )
 from eatss.polyhedral.scop import Place, Scop
-from eatss.program import Name, equals
+from eatss.program import IntExpr, Name, equals
 from eatss.program.linear import Coefficients
-
-_FIRST_LANE = equals(Name(f"{CUDA.thread}x"), 0)
 
 
 @frozen
@@ -71,39 +71,75 @@ class LoweredPhase:
 
 
 def with_row_values(
-    phases: Sequence[LoweredPhase], values: Sequence[tuple[RowValue, Buffer]], names: NameTable
-) -> tuple[tuple[Declare, ...], tuple[LoweredPhase, ...], Names]:
-    """Return what is declared, phases that are right for all lanes of a row, and notes.
+    phases: Sequence[LoweredPhase],
+    values: Sequence[tuple[RowValue, Buffer]],
+    axis: Axis,
+    names: NameTable,
+) -> tuple[Nodes, tuple[LoweredPhase, ...], Names]:
+    """Return what is declared and loaded, phases that are right for all lanes of a row, and notes.
 
     Args:
         phases: some without a loop for lanes: what they do the first lane does alone, but for
             what each of them has for itself. A row has several lanes.
         values: what all lanes have in registers, with the array of each.
+        axis: that of the lanes.
         names: gives out the names of the registers.
     """
-    homes = {array: _home(array, f"{array.name}_v", (), names) for _, array in values}
+    own = [_Value(one, array, _home(array, f"{array.name}_v", (), names)) for one, array in values]
+    first = equals(Name(f"{CUDA.thread}{axis}"), 0)
     changed = []
     for number, phase in enumerate(phases):
-        stored = {array for value, array in values if number in value.stores}
+        leaf = partial(_leaf, own, number, first)
         nodes = phase.nodes
         if phase.unit.mapping.split is not None and phase.lane_loop is not None:
-            nodes = mapped(nodes, _combined(phase.lane_loop, homes, stored))
-        own = _leaf(homes, stored, alone=phase.lane_loop is None)
-        changed.append(replace(phase, nodes=mapped(nodes, own)))
-    notes = (f"{one.name}: a value of a row in a register of each of its threads" for one in homes)
-    return tuple(Declare(buffer=one) for one in homes.values()), tuple(changed), tuple(notes)
+            nodes = mapped(nodes, _combined(phase.lane_loop, leaf(alone=True)))
+        nodes = mapped(nodes, leaf(alone=phase.lane_loop is None))
+        changed.append(replace(phase, nodes=nodes))
+    arrays = dict.fromkeys(one.array.name for one in own)
+    notes = (f"{one}: a value of a row in a register of each of its threads" for one in arrays)
+    loads = [
+        Scope(body=mapped(phases[at].nodes, one.loaded), phase=f"load {one.array.name}")
+        for one in own
+        for at in one.value.loads
+    ]
+    declared = (Declare(buffer=one.home) for one in own)
+    return (*declared, *loads), tuple(changed), tuple(notes)
+
+
+@fixed
+class _Value:
+    """A value of a row, its array, and the register that lanes have of it."""
+
+    value: RowValue
+    array: Buffer
+    home: Buffer
+
+    def elements(self, node: Node) -> Iterator[Element]:
+        """Yield the elements of a node that it is."""
+        if isinstance(node, Compute):
+            yield from compress(_elements(node), self._here(node))
+        elif self.value.transfers:
+            yield from (one for own in accesses(node) for one in own if one.buffer == self.array)
+
+    def loaded(self, node: Node) -> Nodes:
+        """Return the load in the place of a node that reads the value."""
+        if not isinstance(node, Compute):
+            return _around_loads(node)
+        read = [*compress(_elements(node)[1:], self._here(node)[1:])]
+        return tuple(Copy(target=self.home.at(), source=one) for one in read[:1])
+
+    def _here(self, node: Compute) -> list[bool]:
+        name = node.statement.name
+        return [(name, at) in self.value.places for at, _ in enumerate(_elements(node))]
 
 
 def _home(array: Buffer, name: str, extents: Numbers, names: NameTable) -> Buffer:
     return Buffer.of("register", names.fresh(name), array.element_type, *extents)
 
 
-def _combined(
-    loop: MappedLoop, homes: dict[Buffer, Buffer], stored: set[Buffer]
-) -> Callable[[Node], Nodes]:
+def _combined(loop: MappedLoop, alone: Callable[[Node], Nodes]) -> Callable[[Node], Nodes]:
     """Return the change of what the first lane does with what the lanes add up."""
     first = (equals(Name(loop.thread), 0),)
-    alone = _leaf(homes, stored, alone=True)
 
     def changed(node: Node) -> Nodes:
         if isinstance(node, If) and not node.orelse and node.conditions == first:
@@ -114,26 +150,28 @@ def _combined(
 
 
 def _leaf(
-    homes: dict[Buffer, Buffer], stored: set[Buffer], *, alone: bool
+    values: Sequence[_Value], number: int, first: IntExpr, *, alone: bool
 ) -> Callable[[Node], Nodes]:
-    """Return the change of nodes to registers of rows, with what is stored of them.
+    """Return the change of nodes of a phase to registers of rows, with what is stored of them.
 
-    What is ``alone`` only the first lane is to do, but for its registers.
+    What is ``alone`` only the ``first`` lane is to do, but for its registers.
     """
-
-    def home(one: Element) -> Element:
-        return homes[one.buffer].at() if one.buffer in homes else one
+    homes = {one.home for one in values}
 
     def changed(node: Node) -> Nodes:
         written, read = accesses(node)
-        if not written or any(one.buffer in homes.values() for one in read):
+        if not written or any(one.buffer in homes for one in read):
             return (node,)  # what is stored of registers is there already
-        kept = [one for one in written if one.buffer in homes]
-        found = with_elements((node,), home)
+        own = {one: value for value in values for one in value.elements(node)}
+        there = {one: value.home.at() for one, value in own.items()}
+        kept = [one for one in written if one in own]
+        found = with_elements((node,), lambda one: there.get(one, one))
         if alone and len(kept) < len(written):
-            found = (If(conditions=(_FIRST_LANE,), body=found),)
-        stores = tuple(Copy(target=one, source=home(one)) for one in kept if one.buffer in stored)
-        return (*found, If(conditions=(_FIRST_LANE,), body=stores)) if stores else found
+            found = (If(conditions=(first,), body=found),)
+        stores = tuple(
+            Copy(target=one, source=there[one]) for one in kept if number in own[one].value.stores
+        )
+        return (*found, If(conditions=(first,), body=stores)) if stores else found
 
     return changed
 
@@ -161,8 +199,8 @@ def with_rows_kept(
             _Row(row, array, home, number, phase.lane_loop) for number, phase in enumerate(phases)
         ]
         front.append(Declare(buffer=home))
-        if row.load_in is not None:
-            loads = mapped(phases[row.load_in].nodes, rows[row.load_in].loaded)
+        for at in row.loads:
+            loads = mapped(phases[at].nodes, rows[at].loaded)
             front.append(Scope(body=loads, phase=f"load {array.name}"))
         nodes = [mapped(own, one.changed) for own, one in zip(nodes, rows, strict=True)]
     notes = (
@@ -191,13 +229,7 @@ class _Row:
                 load = node if isinstance(node, Copy) else load
                 read = [one for one, there in own if there][:1]
                 return tuple(replace(load, target=self._register(), source=one) for one in read)
-            case For() | If() if all(isinstance(one, Let) for body in inside(node) for one in body):
-                return ()
-            case For():
-                return (replace(node, unroll="whole"),)
-            case If() | Let() | Scope():
-                return (node,)
-        return ()
+        return _around_loads(node)
 
     def changed(self, node: Node) -> Nodes:
         """Return a node with registers, and what is stored of them."""
@@ -231,6 +263,18 @@ class _Row:
     def _register(self) -> Element:
         assert self.loop is not None
         return self.home.at(*map(Name, (self.loop.point,) * len(self.home.layout.extents)))
+
+
+def _around_loads(node: Node) -> Nodes:
+    """Return what is around loads: loops and tests in which there are some, names of values."""
+    match node:
+        case For() | If() if all(isinstance(one, Let) for body in inside(node) for one in body):
+            return ()
+        case For():
+            return (replace(node, unroll="whole"),)
+        case If() | Let() | Scope():
+            return (node,)
+    return ()
 
 
 def _elements(node: Compute | Copy) -> tuple[Element, ...]:
@@ -269,8 +313,8 @@ class _Access:
 
 def lane_loop(unit: Unit) -> MappedLoop | None:
     """Return the loop whose points go to the threads of a row."""
-    along_x = [loop for loop in unit.mapping.spread if loop.axis == "x"]
-    return along_x[-1] if along_x else None
+    inside = [loop for loop in unit.mapping.spread if loop.grid is None]
+    return inside[-1] if inside else None
 
 
 def span_of(unit: Unit) -> tuple[int, int] | None:
@@ -323,14 +367,40 @@ def row_storage(
         for array, access in _accesses(number, unit, depth, scop):
             accesses.setdefault(array, []).append(access)
     kernels = {one.name: one for one in facts}
-    kept, values = [], []
+    kept = list[KeptRow]()
+    values = list[RowValue]()
     for array, own in accesses.items():
-        value = _value(array, own)
-        if value is not None:
-            values.append(value)
-        elif (row := _kept(scop, array, own, units, kernels)) is not None:
+        row = _kept(scop, array, own, units, kernels)
+        if row is None:
+            values += _values(array, own, units, kernels)
+        else:
             kept.append(row)
-    return RowStorage(kept=tuple(kept), values=tuple(values))
+    alone = [at for at, unit in enumerate(units) if lane_loop(unit) is None]
+    here = [(a, one) for a, own in accesses.items() for one in own if one.phase in alone]
+    homes = {place for at in alone for place in _homes(units[at])}
+    return RowStorage(kept=tuple(kept), values=tuple(_for_all_lanes(values, here, homes)))
+
+
+def _for_all_lanes(
+    values: Sequence[RowValue], alone: Sequence[tuple[str, _Access]], homes: Collection[Place]
+) -> Sequence[RowValue]:
+    """Return values without those that are made of what the first lane alone has.
+
+    It does what phases do in ``alone``, and has registers in the place of ``homes``. The others do
+    not wait for it.
+    """
+    held = {place for value in values for place in value.places}
+    left = [(array, one) for array, one in alone if one.place not in held]
+    written = {(array, one.phase) for array, one in left if one.writes}
+    late = {one.place for array, one in left if (array, one.phase) in written and not one.writes}
+    made = {(place[0], 0) for place in (*late, *homes) if place is not None}
+    kept = [one for one in values if made.isdisjoint(one.places)]
+    return kept if len(kept) == len(values) else _for_all_lanes(kept, alone, homes)
+
+
+def _homes(unit: Unit) -> frozenset[Place]:
+    """Return the accesses that registers of a thread answer."""
+    return unit.storage.held.union(*(own.places for own in unit.storage.scalars))
 
 
 def _accesses(number: int, unit: Unit, depth: int, scop: Scop) -> Iterator[tuple[str, _Access]]:
@@ -345,7 +415,7 @@ def _accesses(number: int, unit: Unit, depth: int, scop: Scop) -> Iterator[tuple
     for scalar in storage.scalars:
         for _, instances in scalar.escaping:
             yield scalar.array, _Access(number, None, writes=True, image=instances)
-    homes = storage.held.union(*(own.places for own in storage.scalars))
+    homes = _homes(unit)
     for statement in piece.statements:
         instances = piece.unbound(piece.domain_of(statement.name))
         for at, access in enumerate(statement.accesses):
@@ -388,19 +458,40 @@ def _form(piece: Piece, place: Place, names: Mapping[str, str]) -> _Form | None:
     )
 
 
-def _value(array: str, own: Sequence[_Access]) -> RowValue | None:
-    """Return an array of which all lanes of a row can have the element of the row.
+def _values(
+    array: str,
+    accesses: Sequence[_Access],
+    units: Sequence[Unit],
+    facts: Mapping[str, KernelFacts],
+) -> Iterator[RowValue]:
+    """Yield elements of an array of which all lanes of a row can have that of the row.
 
-    Each has to be written before it is read, and used in another phase than it is written in.
+    Each has to be used in another phase than it is written in, and none that other accesses touch.
+    What is not written before it is read is loaded where statements read it, outside loops.
     """
-    if len({one.form for one in own}) > 1 or own[0].form is None or own[0].is_of_a_lane:
-        return None
-    if len({one.phase for one in own}) < 2:
-        return None
-    written = all(one.writes or _is_covered(one.image, own, range(one.phase)) for one in own)
-    if not written or not any(one.writes for one in own):
-        return None
-    return RowValue(array=array, stores=_stores(own))
+    transferred = {one.form for one in accesses if one.place is None}
+    if len(transferred) > 1:
+        return
+    for form in dict.fromkeys(o.form for o in accesses if o.form and not o.is_of_a_lane):
+        own = [one for one in accesses if one.form == form]
+        read = [one for one in own if not one.writes]
+        before = [one for one in read if not _is_covered(one.image, own, range(one.phase))]
+        loads = _loads(before, read)
+        if (
+            len({one.phase for one in own}) > 1
+            and len(read) < len(own)
+            and all(one.place is not None for one in own if one.phase in loads)
+            and all(lane_loop(units[at]) is None for at in loads)
+            and all(one.form == form or one.image.is_disjoint(_all(own)) for one in accesses)
+        ):
+            yield RowValue(
+                array=array,
+                loads=loads,
+                stores=_stores(own),
+                transfers=form in transferred,
+                places=frozenset(one.place for one in own if one.place is not None),
+                references=_references(array, own, units, facts),
+            )
 
 
 def _kept(
@@ -413,10 +504,16 @@ def _kept(
     """Return how an array may be kept, ``None`` if it may not, or if that saves nothing."""
     forms = [one.form for one in accesses if one.is_of_a_lane]
     form = max(dict.fromkeys(forms), key=forms.count, default=None)
+    if form is None:
+        return None
     own = [one for one in accesses if one.form == form]
-    begun = min((one.phase for one in accesses if one.writes), default=len(units))
-    others = (one for one in accesses if one.form != form)
-    if form is None or any(one.phase >= begun for one in others):
+    others = [
+        one
+        for one in accesses
+        if one.form != form and (one.place is None or not one.image.is_disjoint(_all(own)))
+    ]  # or transfers
+    begun = min((one.phase for one in (*own, *others) if one.writes), default=len(units))
+    if any(one.phase >= begun for one in others):
         return None  # memory has what others read as long as nothing is written
     phases = sorted({one.phase for one in own})
     read = [one for one in own if not one.writes]
@@ -425,10 +522,7 @@ def _kept(
         return None
     known = [one for one in spans if one is not None]
     begins, ends = zip(*known, strict=True) if len(known) == len(spans) else ((None,), (None,))
-    uncovered = [one.image for one in read if not _is_covered(one.image, own, range(one.phase))]
-    load_in = _loading(union_of(uncovered), read) if uncovered else None
-    if uncovered and load_in is None:
-        return None
+    uncovered = [one for one in read if not _is_covered(one.image, own, range(one.phase))]
     places = tuple(
         frozenset(one.place for one in own if one.phase == at and one.place is not None)
         for at in range(len(units))
@@ -441,26 +535,47 @@ def _kept(
         end=max(ends),
         first=phases[0],
         last=max(one.phase for one in read),
-        load_in=load_in,
+        loads=_loads(uncovered, read),
         stores=_stores(own),
         places=places,
-        references=tuple(
-            references_at(facts[unit.kernel or ""], unit.piece, here | _held(unit, array))
-            for unit, here in zip(units, places, strict=True)
-        ),
+        references=_references(array, own, units, facts),
     )
+
+
+def _references(
+    array: str, own: Sequence[_Access], units: Sequence[Unit], facts: Mapping[str, KernelFacts]
+) -> tuple[Numbers, ...]:
+    """Return the accesses of each phase, and those of its registers, as references of kernels."""
+    found = []
+    for number, unit in enumerate(units):
+        here = [one for one in own if one.phase == number]
+        places = {one.place for one in here if one.place is not None}
+        if any(one.place is None for one in here):
+            places |= _held(unit, array)
+        found.append(references_at(facts[unit.kernel or ""], unit.piece, places))
+    return tuple(found)
+
+
+def _all(accesses: Sequence[_Access]) -> isl.Set:
+    return union_of([one.image for one in accesses])
 
 
 def _held(unit: Unit, array: str) -> set[Place]:
     return {place for own in unit.storage.registers if own.array == array for place in own.places}
 
 
-def _loading(needed: isl.Set, read: Sequence[_Access]) -> int | None:
-    """Return the first phase that reads all of some elements."""
-    images: dict[int, list[isl.Set]] = {}
+def _loads(uncovered: Sequence[_Access], read: Sequence[_Access]) -> Numbers:
+    """Return phases that read all that is to be loaded: the first one that does, or several."""
+    images: dict[int, isl.Set] = {}
     for one in read:
-        images.setdefault(one.phase, []).append(one.image)
-    return next((at for at, own in images.items() if needed.is_subset(union_of(own))), None)
+        images[one.phase] = union_of([one.image, *(own for own in [images.get(one.phase)] if own)])
+    left = union_of([one.image for one in uncovered]) if uncovered else None
+    alone = next((at for at, own in images.items() if left and left.is_subset(own)), None)
+    loads = [] if alone is None else [alone]
+    for one in uncovered:
+        if not loads or not one.image.is_subset(union_of([images[at] for at in loads])):
+            loads.append(one.phase)
+    return tuple(loads)
 
 
 def _stores(own: Sequence[_Access]) -> Numbers:

@@ -13,7 +13,7 @@ from eatss.base.frozen import Names, frozen, their_names
 from eatss.cards import GpuProfile
 from eatss.lower.arrays import union_of
 from eatss.lower.mapping import MappedLoop, Mapping
-from eatss.lower.pieces import Piece
+from eatss.lower.pieces import Part, Piece
 from eatss.plan.contract import are_held, held_words, registers_of_a_thread
 from eatss.plan.stage import element_words
 from eatss.polyhedral.expression import Array
@@ -54,26 +54,65 @@ class Candidate:
 
     No write of the piece touches what they read, in any launch. ``text`` is how the source
     spells the first of them.
+
+    Of one that is ``private`` writes are among them: each element belongs to one point of the
+    mapped loops. Tiles are stored behind what computes them then, and are ``filled`` first where
+    something is read that the same iteration has not written. ``beside`` are the other references
+    to such elements.
     """
 
     array: str
     text: str
     places: frozenset[Place]
+    private: bool = False
+    filled: bool = True
+    beside: frozenset[Place] = frozenset()
+
+    def written_in(self, statements: Collection[str]) -> bool:
+        """Tell whether some of the statements write what is staged."""
+        return any(name in statements and number == 0 for name, number in self.places)
 
 
 @frozen
 class StoragePlan:
-    """Where the references of a piece live; what is named nowhere lives in global memory."""
+    """Where the references of a piece live; what is named nowhere lives in global memory.
+
+    ``rows`` are candidates that are private, as far as parts allow [:meth:`with_rows`].
+    """
 
     registers: tuple[Registers, ...]
     scalars: tuple[Registers, ...]
     candidates: tuple[Candidate, ...]
     read_only: frozenset[str]
+    rows: tuple[Candidate, ...] = ()
 
     @property
     def held(self) -> frozenset[Place]:
         """The references to elements that live in registers, scalars left out."""
         return frozenset(place for own in self.registers for place in own.places)
+
+    def with_rows(self, parts: Sequence[Part]) -> StoragePlan:
+        """Return the plan with private candidates, of references that serial loops run around.
+
+        No part touches their elements through others.
+        """
+
+        def within(one: Candidate) -> Candidate | None:
+            own, filled = set[Place](), one.filled
+            for part in parts:
+                users = [
+                    {place for place in places if place[0] in part.statements}
+                    for places in (one.places, one.beside)
+                ]
+                if part.serial and all(users):
+                    return None
+                if part.serial and users[0]:
+                    filled = filled or bool(own)  # each part has tiles of its own
+                    own |= users[0]
+            return replace(one, places=frozenset(own), filled=filled) if own else None
+
+        found = filter(None, map(within, self.rows))
+        return replace(self, candidates=(*self.candidates, *found), rows=())
 
 
 class NeedsOneThreadError(Exception):
@@ -190,6 +229,13 @@ def _distinct(sets: Iterable[isl.Set]) -> list[isl.Set]:
     return found
 
 
+def _is_plain(reference: Reference) -> bool:
+    """Tell whether subscripts have a loop each, by themselves."""
+    loops = [name for one in reference.subscripts for name in one.loops]
+    one_each = all(one.affine and len(one.loops) <= 1 for one in reference.subscripts)
+    return one_each and len(loops) == len({*loops})
+
+
 class _Planner:
     def __init__(self, scop: Scop, piece: Piece, mapped: Names, dependences: Dependences) -> None:
         self._scop = scop
@@ -207,6 +253,7 @@ class _Planner:
         registers = []
         scalars = []
         candidates: list[Candidate] = []
+        rows: list[Candidate] = []
         written = {statement.write.array for statement in self._piece.statements}
         everything = self._places()
         for array, places in everything.items():
@@ -222,12 +269,37 @@ class _Planner:
                     found := self._registers(array, group)
                 ) is not None:
                     registers.append(found)
+                elif len(self._mapped) == 1 and declared.n_dims:
+                    rows.extend(self._rows(array, group))
         return StoragePlan(
             registers=tuple(registers),
             scalars=tuple(scalars),
             candidates=tuple(candidates),
             read_only=frozenset(everything) - written,
+            rows=tuple(rows),
         )
+
+    def _rows(self, array: str, group: Sequence[Place]) -> Iterator[Candidate]:
+        """Yield accesses to elements that belong to one point of the mapped loops each.
+
+        Each loop moves one of their subscripts, so that boxes are as planned.
+        """
+        known = self._piece.kernel.references
+        if any(one.places & set(group) and not _is_plain(one) for one in known):
+            return
+        images = _distinct(self._image(place, self._tied) for place in group)
+        relation = union_of(parameters_as_inputs(one, self._mapped, "point") for one in images)
+        if not relation.is_injective():
+            return
+        each = _Planner(self._scop, self._piece, self._piece.bound, self._dependences)
+        for one in self._candidates(array, group):
+            reads = [place for place in one.places if not self._piece.access(place).is_write]
+            yield replace(
+                one,
+                private=True,
+                filled=not all(each._from_outside(place).is_empty() for place in reads),
+                beside=frozenset(group) - one.places,
+            )
 
     def _places(self) -> dict[str, list[Place]]:
         found: dict[str, list[Place]] = {}

@@ -202,6 +202,8 @@ def thread_code(phase: Phase, known: isl.Set) -> Node | None:
     domain = _domain(phase, [thread_instances(phase, one) for one in phase.instances]).coalesce()
     if domain.is_empty():
         return None
+    if phase.below is not None:  # filters may name sizes of which these instances know nothing
+        domain = domain.align_params(phase.below.node.get_domain().get_space())
     schedule = _schedule(phase, domain)
     context = known.get_ctx()
     iterators = isl.IdList.alloc(context, _MAX_DEPTH)

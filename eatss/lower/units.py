@@ -426,8 +426,9 @@ def row_mapping(piece: Piece, depth: int, block: FusedRows, names: NameTable) ->
     """Return the layout of a piece whose rows go to blocks, and the rest of whose loops to lanes.
 
     The innermost row loop has as many threads as a block has rows, along y. The innermost other
-    parallel loop has the lanes, along x.
+    parallel loop has the lanes, along x. For columns it is the other way round.
     """
+    of_rows, of_lanes = block.axes
     row_loops = outer_parallel(piece)[:depth]
     others = [loop for loop in parallel(piece) if loop not in row_loops]
     mapped = []
@@ -436,12 +437,12 @@ def row_mapping(piece: Piece, depth: int, block: FusedRows, names: NameTable) ->
         if loop in row_loops:
             last = loop is row_loops[-1]
             count = block.rows if last else 1
-            mapped.append(laid_out(loop, count, count, "y", "x", names, row_loops.index(loop)))
+            mapped.append(laid_out(loop, count, count, of_rows, "x", names, row_loops.index(loop)))
         elif loop in others:
             last = loop is others[-1]
             tile, threads = (block.tile, block.lanes) if last else (1, 1)
             order = depth + others.index(loop)
-            mapped.append(laid_out(loop, tile, threads, "x", None, names, order))
+            mapped.append(laid_out(loop, tile, threads, of_lanes, None, names, order))
         else:
             serial.append(serial_tile(loop, _STEPS, names))
     return Mapping(mapped=tuple(mapped), serial=tuple(serial))
@@ -449,7 +450,7 @@ def row_mapping(piece: Piece, depth: int, block: FusedRows, names: NameTable) ->
 
 def lanes_mapping(whole: Mapping, loop: LoopMember, block: FusedRows, names: NameTable) -> Mapping:
     """Return the layout of a sum over ``loop`` that the lanes of a row share."""
-    split = laid_out(loop, block.tile, block.lanes, "x", None, names, 0)
+    split = laid_out(loop, block.tile, block.lanes, block.axes[1], None, names, 0)
     serial = tuple(tile for tile in whole.serial if tile.name != loop.name)
     return Mapping(mapped=whole.mapped, serial=serial, split=split)
 

@@ -17,6 +17,7 @@ from eatss.analysis.variant import (
     KernelVariant,
     LaunchFacts,
     PartFacts,
+    PrivateTileFacts,
     ProductFacts,
     RegisterTileFacts,
     WarpInstruction,
@@ -288,7 +289,7 @@ def _whole_if_finite(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) 
     """Yield the statements of which a tile that a bound cuts may run as a full one does."""
     if unit.mapping.split is not None:
         return
-    staged = {place for one in unit.storage.candidates for place in one.places}
+    staged = {place for one in unit.storage.candidates if not one.private for place in one.places}
     held = unit.storage.held
     mapped = their_names(unit.mapping.mapped)
     types = scheduled.scop.types
@@ -311,8 +312,18 @@ def launch_facts(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) -> L
     split = mapping.split
     shared = None if mapping.shared is None else mapping.shared.source_name
     groups: dict[Numbers, list[int]] = {}
+    private: dict[Numbers, PrivateTileFacts] = {}
     for candidate in unit.storage.candidates:
         if references := references_at(kernel, unit.piece, candidate.places):
+            if candidate.private:
+                parts = enumerate(unit.parts)
+                private[references] = PrivateTileFacts(
+                    references=references,
+                    filled=candidate.filled,
+                    stored_in=tuple(
+                        at for at, part in parts if candidate.written_in(part.statements)
+                    ),
+                )
             readers = _readers(kernel, unit, candidate.places, references)
             groups.setdefault(references, []).extend(
                 at for at, part in enumerate(unit.parts) if readers & {*part.statements}
@@ -337,6 +348,7 @@ def launch_facts(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) -> L
         outer_loop=shared if split is not None else None,
         scans=mapping.scan is not None,
         shared_loop=shared if split is None else None,
+        private=tuple(private.values()),
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from itertools import count
 from os import PathLike, fspath
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 from eatss.base.compilers import nvcc_option
 from eatss.base.diagnostics import EatssError, input_error
 from eatss.base.files import is_c_text
-from eatss.base.frozen import Names, Numbers, frozen
+from eatss.base.frozen import Names, Numbers, frozen, frozen_part
 from eatss.base.options import Words, option, parse_numbers, shows_types
 from eatss.base.shipped import located
 from eatss.base.targets import CardNumber
@@ -136,7 +136,7 @@ class MeterOptions:
 _option = partial(option, panel="Measuring")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_part
 class BenchKeywords:
     """The card that measures, and with what.
 
@@ -166,7 +166,7 @@ class BenchKeywords:
     ] = 0
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_part
 class Windows:
     """How long and how often a variant runs while it is measured.
 

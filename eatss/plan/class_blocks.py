@@ -1,18 +1,19 @@
 """What a launch does with a class of tiles of a factorisation: all steps of a block, one by one.
 
     A, L = tiles in shared memory
-    for (k < class size) { phase 0; barrier; phase 1; barrier; … }
-    A = what is in its tile
+    R = what of A is a thread's own, in registers
+    for (k < class size) { phase 0; phase 1; … }
+    A = R;  what is in its tile = A
 
-The diagonal is one block; of panels each block has some points of the loop that they share. A phase
-is one statement: its fastest loop has the threads along ``x``, the one around it those along ``y``.
+Elements that are written are registers of the thread that has their point along one dimension: of
+panels that of the loop that blocks share, and no thread needs what another has. The diagonal is one
+block, whose lanes have all points of a dimension; what other lanes have comes by shuffles. A phase
+is one statement, computed where what it writes is. All loops are unrolled, so registers have names.
 """
 
 from __future__ import annotations
 
-from math import prod
-
-import numpy as np
+from math import ceil, prod
 
 from eatss.analysis.layout import ClassBlock
 from eatss.base.frozen import Names, Numbers, frozen
@@ -25,33 +26,145 @@ Extents = tuple[int | None, ...]
 
 
 @frozen
+class Side:
+    """Where a tile begins along a dimension: at ``block * factor + least``.
+
+    It is ``length`` long, as wide as a block where that is ``None``: so far blocks are apart.
+    """
+
+    factor: int
+    least: int
+    length: int | None
+
+    def joined(self, other: Side) -> Side | None:
+        """Return a side that both are in, ``None`` where they are not a fixed way apart."""
+        if self == other:
+            return self
+        if self.factor != other.factor or self.length is None or other.length is None:
+            return None
+        least = min(self.least, other.least)
+        end = max(self.least + self.length, other.least + other.length)
+        return Side(factor=self.factor, least=least, length=end - least)
+
+    def is_before(self, other: Side) -> bool:
+        """Whether it ends where another one begins, or in front of it, in any block."""
+        known = self.factor == other.factor and self.length is not None
+        return known and self.least + (self.length or 0) <= other.least
+
+
+@frozen
 class ClassTile:
-    """A part of an array that a block has in shared memory, ``stored`` when all steps are done."""
+    """A part of an array that a block has in shared memory.
+
+    One that is written is in registers meanwhile, of a thread for each place ``along`` a dimension.
+    """
 
     array: str
-    extents: Extents
+    sides: tuple[Side, ...]
     element_bytes: int
-    stored: bool
+    along: int | None = None
+
+    @property
+    def extents(self) -> Extents:
+        """How long it is along each dimension."""
+        return tuple(one.length for one in self.sides)
+
+    def is_apart(self, other: ClassTile) -> bool:
+        """Whether no element is in both, or none of those that are is written."""
+        if self.array != other.array or (self.along is None and other.along is None):
+            return True
+        pairs = zip(self.sides, other.sides, strict=True)
+        return any(one.is_before(its) or its.is_before(one) for one, its in pairs)
+
+    @property
+    def places(self) -> int:
+        """The places along the dimension of which threads have registers; 0 of the shared loop."""
+        return 0 if self.along is None else self.extents[self.along] or 0
+
+    @property
+    def kept(self) -> Numbers:
+        """The extents of what a thread has: the other dimensions, and its places."""
+        others = (one for at, one in enumerate(self.extents) if at != self.along)
+        return (*(one or 1 for one in others), max(1, ceil(self.places / CUDA.lanes)))
 
 
 @frozen
 class ClassPhase:
-    """What a step does in one go: a statement, by its kernel, over loops; ``fast`` numbers one."""
+    """What a step does in one go: a statement, by its kernel, over loops.
+
+    Threads have the points of the ``own`` loop; one alone has that of a phase without. Of accesses,
+    by number, some are ``passed`` by other lanes.
+    """
 
     kernel: str
     loops: Extents
-    fast: int
+    own: int | None
+    passed: Numbers
+
+    @property
+    def others(self) -> Numbers:
+        """The points along the loops that each thread goes through."""
+        return tuple(one for at, one in enumerate(self.loops) if at != self.own and one)
 
 
 @frozen
-class ClassRun:
-    """Kernels that are one launch a block of ``size`` steps, whose blocks share loop ``wide``."""
+class ClassPart:
+    """Steps of a block, ``size`` of them, whose blocks share loop ``wide``."""
 
-    kernels: Names
     size: int
     wide: str | None
     tiles: tuple[ClassTile, ...]
     phases: tuple[ClassPhase, ...]
+
+    @property
+    def points(self) -> int:
+        """The most points that a thread has."""
+        return max(one.kept[-1] for one in self.tiles)
+
+    @property
+    def words(self) -> int:
+        """32-bit registers that elements take."""
+        own = [one for one in self.tiles if one.along is not None]
+        return sum(prod(one.kept) * ceil(one.element_bytes / 4) for one in own)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether registers have room, and caches of instructions."""
+        often = sum(prod(one.others) for one in self.phases) * self.size * self.points
+        return self.words <= _MOST_WORDS and often <= _MOST_INSTANCES
+
+
+_MOST_WORDS = 200
+"""Of 255 registers of a thread, those that elements may take."""
+
+_MOST_INSTANCES = 5000
+"""Statements in a text whose loops are unrolled."""
+
+
+@frozen
+class ClassRun:
+    """Kernels that are one launch a block of steps: each part has blocks of its own."""
+
+    parts: tuple[ClassPart, ...]
+
+    @property
+    def kernels(self) -> Names:
+        """The kernels, in order."""
+        return tuple(phase.kernel for part in self.parts for phase in part.phases)
+
+    @property
+    def size(self) -> int:
+        """Steps of a block."""
+        return self.parts[0].size
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether blocks share a loop."""
+        return any(one.wide is not None for one in self.parts)
+
+    def lanes(self, block: ClassBlock) -> Number:
+        """Return the threads that have points."""
+        return block.width if self.is_wide else CUDA.lanes
 
 
 def sizes(extents: Extents, width: Number) -> tuple[Number, ...]:
@@ -67,46 +180,17 @@ def padding(tile: ClassTile) -> int:
 def shared_bytes(run: ClassRun, block: ClassBlock) -> Number:
     """Return the bytes of shared memory of a block."""
     each: list[Number] = []
-    for tile in run.tiles:
+    for tile in (tile for part in run.parts for tile in part.tiles):
         *rows, row = sizes(tile.extents, block.width)
         each.append(in_shared(prod(rows) * (row + padding(tile)) * tile.element_bytes))
     return sum(each)
 
 
-def nest(phase: ClassPhase) -> Numbers:
-    """Return the loops of a phase, outermost first: the fastest but for the one with threads."""
-    beside = [at for at in range(len(phase.loops)) if at != phase.fast]
-    return (*beside[:-1], phase.fast, *beside[-1:]) if phase.loops else ()
-
-
-def threads_along(phase: ClassPhase, block: ClassBlock) -> tuple[Number, ...]:
-    """Return the threads along each loop of a phase; thread 0 alone runs one without loops."""
-    found: list[Number] = [1] * len(phase.loops)
-    *others, last = nest(phase) or (0,)
-    if others:
-        found[phase.fast], found[last] = CUDA.lanes, block.threads // CUDA.lanes
-    elif found:
-        found[last] = block.threads
-    return tuple(found)
-
-
-def in_turns(phase: ClassPhase, block: ClassBlock) -> Number:
-    """Return the points of an innermost loop that a thread computes before it stores any.
-
-    No more than there are: tests of others would take as long.
-    """
-    last = nest(phase)[-1]
-    along = sizes(phase.loops, block.width)[last] / threads_along(phase, block)[last]
-    return np.minimum(_IN_TURNS, np.ceil(along))
-
-
-_IN_TURNS = 8
-
 COPIED_IN_TURNS = 16
 """Elements that a thread has under way when it fills tiles."""
 
-THREADS: Numbers = (64, 128, 256, 512, 1024)
-"""Threads of a block that are compared."""
+THREADS: Numbers = (32, 64, 128, 256)
+"""Threads of a block that are compared; all fill tiles, each has at most one point of a panel."""
 
-WIDTHS: Numbers = (8, 16, 32, 64)
+WIDTHS: Numbers = (16, 32, 64, 128)
 """Points of the shared loop that are compared."""

@@ -256,7 +256,8 @@ class Interval(NDArrayOperatorsMixin):
         if self._made is not None and self._made[0] in _NEVER_NEGATIVE:
             return False
         if self._made is not None and self._made[0] in _KEEP_SIGN:
-            return any(map(_negative, self._made[1]))
+            either = all if self._made[0] is np.maximum else any
+            return either(map(_negative, self._made[1]))
         return not never(self.low < 0)
 
     def __len__(self) -> int:

@@ -12,19 +12,25 @@ instruction of warps computes it. Sums that lanes and blocks share, and stores, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from math import prod
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from eatss.analysis import variant as banks
 from eatss.analysis.facts import AccessFacts, KernelFacts, StatementFacts
 from eatss.analysis.layout import Candidates
-from eatss.analysis.variant import KernelVariant, LaunchFacts, RegisterTileFacts
+from eatss.analysis.variant import (
+    KernelVariant,
+    LaunchFacts,
+    PrivateTileFacts,
+    RegisterTileFacts,
+)
 from eatss.base.frozen import Names
+from eatss.base.tape import whole
 from eatss.base.targets import CUDA
 from eatss.plan.contract import (
     MOST_POINTS,
@@ -51,6 +57,7 @@ from eatss.plan.shares import (
     blocks_of_sum,
     chunks_of,
     free_axes,
+    lanes_of_warp,
     outer_tile,
     stream_of,
     threads_beside_lanes,
@@ -70,6 +77,7 @@ from eatss.plan.stage import (
     interleaved,
     is_ahead,
     padded_rows,
+    record_of,
     row_dimensions,
     step_vector,
     vector,
@@ -235,6 +243,7 @@ class LaunchPlan(Tiled):
     run on the card, ``launches`` how often the host launches it. ``steps`` along a loop at whose
     tiles blocks take turns are those of one block. ``sum_lanes`` threads and ``chunks`` blocks
     share a sum, 1 where none is spread here; ``turns_of`` blocks take turns at another loop of it.
+    With ``columns`` axes are the other way round: the lanes of a sum are not along ``x``.
     """
 
     facts: KernelFacts
@@ -246,6 +255,7 @@ class LaunchPlan(Tiled):
     sum_lanes: Number
     chunks: Number
     turns_of: Number
+    columns: bool = False
 
     def __len__(self) -> int:
         """Return the number of layouts."""
@@ -262,7 +272,14 @@ class LaunchPlan(Tiled):
     def axes(self) -> list[tuple[str, Number]]:
         """Threads along ``x``, ``y`` and so on, with the loop each belongs to."""
         axes, loop = super().axes, self.cut.sum_loop
-        return axes if loop is None else [(loop, self.sum_lanes), *axes]
+        axes = axes if loop is None else [(loop, self.sum_lanes), *axes]
+        return axes[::-1] if self.columns else axes
+
+    @property
+    def lanes_of_sum(self) -> Number:
+        """Lanes of a warp that share a sum."""
+        beside = prod(self.threads.values(), start=1.0) if self.columns else 1.0
+        return lanes_of_warp(self.sum_lanes, beside)
 
     @cached_property
     def blocks(self) -> Number:
@@ -286,7 +303,7 @@ class LaunchPlan(Tiled):
                 shortest = reduce(np.minimum, (self.steps[name] for name in along))
                 own = np.minimum(self.blocks, np.rint(own * (1.0 + 1.0 / shortest)))
             found = np.maximum(found, own)
-        return found
+        return named(f"blocks of {self.cut.statements[0]}", found)
 
     @cached_property
     def lanes(self) -> list[Number]:
@@ -495,26 +512,44 @@ class LaunchPlan(Tiled):
             return StagedReads(
                 along=(None,), moving=(), across=(), element_bytes=4, copied=1, on=on
             )
+        written = self._private(group) is not None
         access = members[0].access
+        if written:  # of one element beside rows it is the row
+            access = max((one.access for one in members), key=lambda one: len(one.moving))
         single = len({one.access.subscripts for one in members}) == 1 and not any(
             any(one.spans) for one in members
         )
         extents = next(one.extents for one in self.facts.work.arrays if one.name == access.array)
+        record = record_of(extents, access.element_bytes)
+        parts = {at for one in members for at in (one.first[-1], one.first[-1] + one.spans[-1])}
+        whole = max(parts) - min(parts) == record - 1 and not written
+        if not whole or any(one.access.terms[-1] for one in members) or self.variant.instruction:
+            record = 1
         return StagedReads(
             along=tuple(
-                terms[0][0] if single and [c for _, c in terms] == [1] else None
+                terms[0][0] if single and not written and [c for _, c in terms] == [1] else None
                 for terms in access.terms
             ),
             moving={*access.moving},
-            across={name for terms in access.terms[:-1] for name, _ in terms},
+            across={
+                name for terms in access.terms[: -1 if record == 1 else -2] for name, _ in terms
+            },
             element_bytes=access.element_bytes,
-            copied=copied_together(extents, access.element_bytes),
+            copied=copied_together(extents, access.element_bytes, record),
             on=on,
+            record=record,
         )
 
-    def readers(self, group: int) -> list[UniformSet]:
-        """Return the uniform sets of a stageable group."""
-        return [use for use in self.uses if use.group == group]
+    def _private(self, group: int) -> PrivateTileFacts | None:
+        """Return what is known of a group that threads write."""
+        references = self.cut.stageable[group]
+        return next((one for one in self.cut.private if one.references == references), None)
+
+    def readers(self, group: int, part: int | None = None) -> list[UniformSet]:
+        """Return the uniform sets of a stageable group, those of one part or all."""
+        own = self.cut.statements if part is None else self.cut.parts[part].statements
+        users = (one for one in self.computes if one.facts.name in own)
+        return [use for one in users for use in one.uses if use.group == group]
 
     def staged(self, group: int | None) -> Number:
         """Return 1 where a stageable group is staged in shared memory, else 0."""
@@ -579,7 +614,7 @@ class LaunchPlan(Tiled):
         return tuple(
             replace(
                 one,
-                buffers=np.where(is_ahead(one.depth, innermost), wanted, 1.0),
+                buffers=np.where(is_ahead(one.depth, innermost) & no(one.private), wanted, 1.0),
                 in_front=bool(one.depth) & (one.depth == innermost - 1) & several,
             )
             for one in found
@@ -603,28 +638,65 @@ class LaunchPlan(Tiled):
         if self.variant.instruction is not None:
             return self.layout.pipeline_stages
         ahead = any_of(
-            one.on & is_ahead(one.depth, self._innermost) & one.asynchronous for one in self._copies
+            one.on & is_ahead(one.depth, self._innermost) & one.asynchronous
+            for one in self._copies
+            if not one.private
         )
-        return chosen(ahead, self.layout.pipeline_stages, 1.0)
+        return chosen(ahead & no(self.copies_together), self.layout.pipeline_stages, 1.0)
 
-    def _stage(self, group: int) -> Stage:
-        reads, members = self.staging[group], self.readers(group)
-        uneven = any(any(one.spans) or _is_diagonal(one) for one in members)
-        extents = _union([self.box(one, declared=True) for one in members])
+    @cached_property
+    def copies_together(self) -> Flag:
+        """Where the tiles of a turn are sent at once, without registers, and then waited for.
+
+        Private ones cannot be filled ahead where what the turn before stores is in them.
+        """
+        filled = any_of(one.on & one.filled for one in self._copies if one.private)
+        return (self.layout.pipeline_stages > 1) & filled
+
+    def _stage(self, group: int, part: int | None = None) -> Stage:
+        """Return the copy of a group, or what one part of the launch needs of it."""
+        reads, members = self.staging[group], self.readers(group, part)
+        whole = slice(None) if reads.record == 1 else slice(-1)
+        uneven = any(any(one.spans[whole]) or _is_diagonal(one) for one in members)
+        own = self._private(group)
+        extents = self._tile_box(members, declared=True)
         serial = enumerate(self.serial_band, start=1)
         return Stage(
             extents=extents,
-            touched=_union([self.box(one) for one in members]),
+            touched=self._tile_box(members),
             declared=self._padded(group, extents),
             rows=row_dimensions(self.tiling, reads),
             element_bytes=reads.element_bytes,
             threads=self.block_threads,
-            copied=1 if uneven else reads.copied,
+            copied=1 if uneven or own is not None else reads.copied,
             on=reads.on,
             depth=max((at for at, name in serial if name in reads.moving), default=0),
             parts=self.cut.copied_in[group],
             narrow=self.variant.instruction is not None and not reads.asynchronous,
+            private=own is not None,
+            filled=own is None or own.filled,
+            stored_in=() if own is None else own.stored_in,
+            stored=() if own is None else self._tile_box([one for one in members if one.writes]),
+            record=reads.record,
         )
+
+    def _tile_box(self, members: Sequence[UniformSet], *, declared: bool = False) -> list[Number]:
+        """Return the extents of a tile that holds what uniform sets touch.
+
+        Those that differ by constants alone lie beside each other.
+        """
+        alike: dict[object, list[UniformSet]] = {}
+        for one in members:
+            alike.setdefault(one.access.terms, []).append(one)
+        boxes = []
+        for own in alike.values():
+            sizes = self.box(own[0], declared=declared)
+            ends = [zip(one.first, one.spans, strict=True) for one in own]
+            for at, along in enumerate(zip(*ends, strict=True)):
+                least, most = min(low for low, _ in along), max(low + span for low, span in along)
+                sizes[at] = sizes[at] + (most - least - own[0].spans[at])
+            boxes.append(sizes)
+        return _union(boxes)
 
     def _padded(self, group: int, sizes: list[Number]) -> list[Number]:
         """Return the extents of a buffer as declared."""
@@ -671,18 +743,27 @@ class LaunchPlan(Tiled):
 
     def _each(self, of: Callable[..., int], columns: Sequence[Number]) -> Number:
         """Return what a function of whole numbers gives for each layout, once for equal ones."""
-        table = np.stack(np.broadcast_arrays(np.zeros(len(self)), *columns)[1:], axis=1)
-        unique, back = np.unique(table.astype(np.int64), axis=0, return_inverse=True)
-        found = [of(*row) for row in unique.tolist()]
-        return np.array(found, dtype=np.float64)[back.reshape(-1)]
+
+        def each(*numbers: Any) -> Any:
+            table = np.stack(np.broadcast_arrays(np.zeros(1), *numbers)[1:], axis=1)
+            unique, back = np.unique(table.astype(np.int64), axis=0, return_inverse=True)
+            found = [of(*row) for row in unique.tolist()]
+            return np.array(found, dtype=np.float64)[back.reshape(-1)]
+
+        return whole(each, *columns)
 
     @property
     def shared_bytes(self) -> Number:
         """Shared memory of a block, in bytes: what the part needs that needs most."""
-        each = [(one, one.on * in_shared(one.shared_bytes * one.buffers)) for one in self.stages]
         parts = range(len(self.cut.parts))
-        boxes = largest(sum(size * one.parts.count(part) for one, size in each) for part in parts)
-        return boxes + self.handed_bytes
+        return largest(sum(self._boxes_bytes(part)) for part in parts) + self.handed_bytes
+
+    def _boxes_bytes(self, part: int) -> Iterator[Number]:
+        """Yield the bytes of the tiles of a part; private ones are as large as it needs."""
+        for at, one in enumerate(self.stages):
+            own = self._stage(at, part) if one.private and self.readers(at, part) else one
+            size = in_shared(own.shared_bytes * one.buffers)
+            yield one.on * size * one.parts.count(part)
 
     @property
     def handed_bytes(self) -> Number:

@@ -49,8 +49,8 @@ class KeptRow:
     """An array of which threads may keep their elements of a row from phase to phase.
 
     Its rows are touched from element ``begin`` to element ``end``, ``None`` where only a launch
-    knows them, in phases ``first`` to ``last``. They are loaded as phase ``load_in`` reads them, if
-    they are; memory gets what phases of ``stores`` write. ``places`` are the accesses that
+    knows them, in phases ``first`` to ``last``. They are loaded as phases of ``loads`` read
+    them; memory gets what phases of ``stores`` write. ``places`` are the accesses that
     registers answer in each phase, by statement and number, ``references`` the same by index of
     those of the kernel.
     """
@@ -61,7 +61,7 @@ class KeptRow:
     end: int | None
     first: int
     last: int
-    load_in: int | None
+    loads: tuple[int, ...]
     stores: tuple[int, ...]
     places: tuple[frozenset[tuple[str, int]], ...]
     references: tuple[tuple[int, ...], ...]
@@ -69,10 +69,19 @@ class KeptRow:
 
 @frozen
 class RowValue:
-    """An array of which all lanes of a row have its element; memory gets it from some phases."""
+    """An array of which all lanes of a row have its element; memory gets it from some phases.
+
+    It is loaded as phases of ``loads`` read it. ``places`` are the accesses that are of it, by
+    statement and number, ``references`` the same in each phase by index of those of the kernel;
+    ``transfers`` says that those of registers are.
+    """
 
     array: str
+    loads: tuple[int, ...]
     stores: tuple[int, ...]
+    transfers: bool
+    places: frozenset[tuple[str, int]]
+    references: tuple[tuple[int, ...], ...]
 
 
 @frozen
@@ -153,17 +162,19 @@ def phase_plans(
         card: what bounds them.
         in_order: whether sums keep their order.
     """
-    values = {own.array: own.stores for own in run.registers.values}
+    values = run.registers.values
+    added = {own.array for own in values if own.transfers}
     plans = []
     for number, phase in enumerate(run.phases):
         held = tuple(
-            replace(own, loads=own.loads and own.array not in values) for own in phase.launch.held
+            replace(own, loads=own.loads and own.array not in added) for own in phase.launch.held
         )
         cut = replace(phase.launch, held=held)
         own = _without_kept(facts[phase.kernel], number, kept, values)
         variant = KernelVariant(launches=(cut,), in_order=in_order)
         layout = _phase_layouts(own, phase, block, variant)
-        plans.append(launch_plan(own, cut, layout, card))
+        plan = launch_plan(own, cut, layout, card)
+        plans.append(replace(plan, columns=bool(block.columns)))
     return plans
 
 
@@ -195,18 +206,17 @@ def _without_kept(
     facts: KernelFacts,
     number: int,
     kept: Sequence[KeptRow],
-    values: Mapping[str, Sequence[int]],
+    values: Sequence[RowValue],
 ) -> KernelFacts:
     """Return a kernel without the accesses of a phase that registers answer."""
 
     def left(access: AccessFacts) -> AccessFacts:
-        if access.array in values:
-            writes = access.writes and number in values[access.array]
-            return replace(access, reads=0, writes=writes)
-        own = next((k for k in kept if k.array == access.array), None)
-        if own is None or access.reference not in own.references[number]:
+        held: list[RowValue | KeptRow] = [*values, *kept]
+        here = (one for one in held if access.reference in one.references[number])
+        own = next((one for one in here if one.array == access.array), None)
+        if own is None:
             return access
-        reads = access.reads if number == own.load_in else 0
+        reads = access.reads if number in own.loads else 0
         return replace(access, reads=reads, writes=access.writes and number in own.stores)
 
     work = facts.work

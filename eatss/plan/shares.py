@@ -50,6 +50,11 @@ def threads_beside_lanes(
     return found
 
 
+def lanes_of_warp(lanes: Number, beside: Number) -> Number:
+    """Return how many lanes of a sum are in a warp in which so many sums lie side by side."""
+    return least(lanes, most(1, CUDA.lanes // beside))
+
+
 def chunks_of(wanted: Number, trips: Number, tile: Number) -> Number:
     """Return how many blocks share a sum: as many as wanted, if each has a tile."""
     return most(1, least(wanted, -(-trips // tile)))
@@ -123,6 +128,26 @@ def scan_chunks(steps: int, threads: int, most_threads: int, *, by_warps: bool) 
     return (length,) if by_warps or ends <= _MOST_ENDS else (length, _power(isqrt(ends)))
 
 
+_MOST_PART, _PART_UNIT = 4096, 128
+"""Elements of a part of a row, which threads of a block keep in registers, and steps of them."""
+
+
+def pair_part(elements: int, rows: int) -> int | None:
+    """Return the elements of parts by which sums of one pass are added up.
+
+    Parts of a row are about as long as each other; 0 for rows as they are, ``None`` where a part
+    would be all that is added up.
+
+    Args:
+        elements: of a row, neighbours of each other.
+        rows: that are added up together.
+    """
+    if elements <= _MOST_PART:
+        return 0 if rows > 1 < elements else None
+    parts = -(-elements // _MOST_PART)
+    return -(-elements // (parts * _PART_UNIT)) * _PART_UNIT
+
+
 def _power(least: int) -> int:
     """Return a power of two that is no less."""
     return 1 << (least - 1).bit_length()
@@ -168,7 +193,7 @@ def stream_of(blocks: Number, tiles: Number, steps: Number) -> Stream:
     """Return what so many blocks have of tiles, of so many steps each."""
     on, count = blocks > 0, np.maximum(1.0, blocks)
     waves = whole_waves(tiles, count)
-    left = shared_steps(tiles, waves, count, steps)
+    left = intervals.at_least(shared_steps(tiles, waves, count, steps), 0.0)
     share = rounded_up(left, count)
     cut = (np.mod(share, steps) > 0) & (left > 0)
     each = intervals.at_least(waves + share / steps, tiles / count)
@@ -185,13 +210,15 @@ def stream_of(blocks: Number, tiles: Number, steps: Number) -> Stream:
 class UniformSet:
     """The accesses of one statement that are uniformly generated [Wolf and Lam, PLDI 1991].
 
-    ``spans`` are, for each dimension, the differences of their constants; ``count`` is how many
+    ``first`` are, for each dimension, the least of their constants, ``spans`` the differences of
+    these; ``count`` is how many
     elements one point touches through them, ``rows`` in how many rows of the array. ``held`` says
     that registers have them; ``group`` is the position of the stageable group they belong to.
     ``touched`` are the boxes of the accesses.
     """
 
     access: AccessFacts
+    first: tuple[int, ...]
     spans: tuple[int, ...]
     count: int
     rows: int
@@ -218,6 +245,7 @@ def uniform_sets(statement: StatementFacts, launch: LaunchFacts) -> tuple[Unifor
         uniform_sets.append(
             UniformSet(
                 access=first,
+                first=tuple(map(min, offsets)),
                 spans=tuple(max(along) - min(along) for along in offsets),
                 count=len(accesses),
                 rows=len({tuple(c for _, c in a.subscripts)[:-1] for a in accesses}),

@@ -26,6 +26,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import combinations
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -105,8 +106,9 @@ class StagedReads:
 
     ``along`` has for each dimension the loop that alone goes along it, by ones, where all of them
     read one element. ``moving`` are the loops that change what they read, ``across`` those that
-    change a dimension other than the last. Of rows of the array ``copied`` elements may be copied
-    at a time [:func:`copied_together`].
+    change a dimension other than that of rows. Of rows of the array ``copied`` elements may be
+    copied at a time [:func:`copied_together`]. The last dimension is that of rows, together with
+    the one before it where all ``record`` elements of it are read side by side [:func:`record_of`].
     """
 
     along: tuple[str | None, ...]
@@ -115,6 +117,7 @@ class StagedReads:
     element_bytes: int
     copied: int
     on: Flag = True
+    record: int = 1
 
     @property
     def asynchronous(self) -> Flag:
@@ -142,7 +145,27 @@ def is_asynchronous(copied_bytes: Number) -> Flag:
     return any_of(copied_bytes == own for own in _ASYNCHRONOUS_BYTES)
 
 
-def copied_together(extents: Sequence[int | None], element_bytes: int) -> int:
+def record_of(extents: Sequence[int | None], element_bytes: int) -> int:
+    """Return the elements of the last dimension of an array where vectors hold whole ones, else 1.
+
+    The two parts of complex numbers are such elements.
+    """
+    *outer, last = extents or (None,)
+    whole = outer and last is not None and 1 < last <= vector(element_bytes)
+    return last if whole and last is not None and vector(element_bytes) % last == 0 else 1
+
+
+def row_length(sizes: Sequence[Any], record: int) -> Any:
+    """Return the elements of a row: of the last dimension, or of the last two."""
+    return sizes[-1] if record == 1 else sizes[-2] * record
+
+
+def in_one_row(sizes: Sequence[Any], record: int) -> list[Any]:
+    """Return sizes in which the dimensions of a row are one."""
+    return [*sizes[: -1 if record == 1 else -2], row_length(sizes, record)]
+
+
+def copied_together(extents: Sequence[int | None], element_bytes: int, record: int = 1) -> int:
     """Return the elements of a row of an array that a thread may copy at a time.
 
     Those are a vector where all rows may begin at multiples of one, else one.
@@ -150,9 +173,10 @@ def copied_together(extents: Sequence[int | None], element_bytes: int) -> int:
     Args:
         extents: of the array, ``None`` where it is not known.
         element_bytes: of an element.
+        record: elements of the last dimension that are one with that before it, or 1.
     """
-    width = vector(element_bytes)
-    aligned = len(extents) <= 1 or extents[-1] is None or extents[-1] % width == 0
+    width, rows = vector(element_bytes), extents if record == 1 else extents[:-1]
+    aligned = len(rows) <= 1 or rows[-1] is None or rows[-1] * record % width == 0
     return width if aligned else 1
 
 
@@ -273,13 +297,13 @@ def in_rows(of: Tiling, one: StagedReads) -> Flag:
 def step_vector(of: Tiling, one: StagedReads) -> Number:
     """Return the elements of a row that a thread loads at a time, where rows lie as in the array.
 
-    Where lanes are in columns it is 1: many that read one column have a bank each then.
+    Where lanes are in columns it is one record: many that read one column have a bank each then.
     """
     if not of.load_vectors or not of.mapped:
-        return 1
+        return one.record
     last = of.mapped[-1]
     in_columns = (last.name in one.across) & (last.threads > _MOST_ROWS)
-    return chosen(in_columns, 1, vector(one.element_bytes))
+    return chosen(in_columns, one.record, vector(one.element_bytes))
 
 
 def padded_rows(of: Tiling, one: StagedReads, sizes: Sequence[Number]) -> list[Number]:
@@ -290,14 +314,16 @@ def padded_rows(of: Tiling, one: StagedReads, sizes: Sequence[Number]) -> list[N
     by it.
     """
     *others, last = row_dimensions(of, one)
-    multiples = [*(TRANSPOSED_MULTIPLE for _ in others), step_vector(of, one)]
+    record, outer = one.record, others if one.record == 1 else others[:-1]
+    multiples = [*(TRANSPOSED_MULTIPLE for _ in outer), step_vector(of, one)]
     total = prod(sizes)
     found = []
-    for size, multiple, on in zip(sizes, multiples, (*others, last), strict=True):
-        together = chosen(size % multiple == 0, multiple, 1)
+    rows = in_one_row(sizes, record)
+    for size, multiple, on in zip(rows, multiples, (*outer, last), strict=True):
+        together = chosen(size % multiple == 0, multiple, record)
         padding = together * (size // together % 2 == 0) * (total > size)
         found.append(size + padding * on)
-    return found
+    return found if record == 1 else [*found[:-1], found[-1] // record, record]
 
 
 def interleaved(
@@ -386,6 +412,12 @@ class Stage:
     ``parts`` of the launch and has so many ``buffers`` in turn. ``in_front`` tells where it stands
     right in front of a loop that copies ahead, ``narrow`` that elements come one by one, through
     registers: rows of the array begin anywhere, and warps multiply.
+
+    One that is ``private`` has what threads write, each its own rows. It is ``filled`` where
+    something of it is read that the same iteration has not written, and copied back in the parts in
+    ``stored_in``. Both wait for each other, so it has one buffer. What is ``stored``, of such
+    extents, is copied by itself. ``record`` is that of
+    :class:`StagedReads`.
     """
 
     extents: Sequence[Number]
@@ -401,6 +433,11 @@ class Stage:
     buffers: Number = 1
     in_front: Flag = False
     narrow: bool = False
+    private: bool = False
+    filled: bool = True
+    stored_in: tuple[int, ...] = ()
+    stored: Sequence[Number] = ()
+    record: int = 1
 
     @property
     def transposed(self) -> Flag:
@@ -418,9 +455,11 @@ class Stage:
         width = self.copied
         if width == 1:
             return 1
-        whole = (self.extents[-1] % width == 0) & (self.declared[-1] % width == 0)
-        rows = self.rows[-1] & copied_in_rows(self.extents, self.threads, width)
-        return chosen(whole & rows, width, 1)
+        length, declared = (row_length(one, self.record) for one in (self.extents, self.declared))
+        whole = (length % width == 0) & (declared % width == 0)
+        records = self.extents if self.record == 1 else self.extents[:-1]
+        rows = copied_in_rows(records, self.threads, width // self.record)
+        return chosen(whole & self.rows[-1] & rows, width, 1)
 
     @property
     def asynchronous(self) -> Flag:
@@ -450,4 +489,5 @@ class Stage:
     @property
     def unrolled(self) -> Flag:
         """Where copies element by element are unrolled, and each thread copies as much."""
-        return self.in_pieces | copied_in_rows(self.extents, self.threads)
+        sizes = self.stored or in_one_row(self.extents, self.record)
+        return self.in_pieces | copied_in_rows(sizes, self.threads)

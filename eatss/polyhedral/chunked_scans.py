@@ -16,7 +16,7 @@ that are added up in another order.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from math import prod
@@ -123,12 +123,12 @@ def recurrences(scop: Scop) -> Iterator[Recurrence]:
             yield found
 
 
-def shape_of(found: Recurrence, sizes: SizePairs) -> tuple[int, int]:
-    """Return how many steps a row has at some sizes, and how many rows there are at once.
+def shape_of(statement: Statement, along: str, still: Names, sizes: SizePairs) -> tuple[int, int]:
+    """Return how many steps rows along a loop have at some sizes, and how many rows there are.
 
-    Both are 0 where no instance runs, or where there is no end of them.
+    Rows of ``still`` loops are not counted. Both are 0 where no instance runs, or where there is no
+    end of them.
     """
-    statement, still = found.statement, _still_loops(found.statement)
     domain = at_values(statement.domain, sizes)
     if domain.is_empty() or not domain.is_bounded():
         return 0, 0
@@ -137,7 +137,7 @@ def shape_of(found: Recurrence, sizes: SizePairs) -> tuple[int, int]:
         for at, loop in enumerate(statement.loops)
         if loop not in still
     }
-    return extents[found.loop], prod(extents.values()) // extents[found.loop]
+    return extents[along], prod(extents.values()) // extents[along]
 
 
 def _recurrence(scop: Scop, statement: Statement) -> Recurrence | None:
@@ -247,13 +247,13 @@ def _steps(statement: Statement, at: int, step: int) -> isl.Map:
 def _is_injective(statement: Statement) -> bool:
     """Tell whether each instance writes an element of its own, between loops that move it."""
     relation = statement.write.relation
-    for loop in _still_loops(statement):
+    for loop in still_loops(statement):
         relation = relation.insert_dims(OUT, 0, 1)
         relation = relation.equate(IN, statement.loops.index(loop), OUT, 0)
     return bool(relation.is_injective())
 
 
-def _still_loops(statement: Statement) -> Names:
+def still_loops(statement: Statement) -> Names:
     """Return the loops that do not move what a statement writes."""
     forms = map(affine_form, output_affs(statement.write.relation))
     moves = {name for form in forms if form is not None for name, _ in form.coefficients}
@@ -430,6 +430,14 @@ class _Chunks:
         arrays = (*self.scop.arrays, *map(self._array, self._arrays))
         return replace(self.scop, arrays=arrays, statements=tuple(chain(*statements)))
 
+    def repeats(self, statement: Statement, _: Access) -> Sequence[tuple[isl.Map, Statement]]:
+        """Return what a read of a statement repeats."""
+        if statement.name == self.ends:
+            return [(self.begins, self.old)]
+        part = self.parts.get(statement.name)
+        own = (statement.domain.identity(), statement)
+        return [own if part is None else (part, self.old)]
+
     # -- instances
 
     def _read(self, text: str) -> isl.Map:
@@ -470,7 +478,7 @@ class _Chunks:
         name = self._first[number]
         maps = self.parts[self.ends].set_tuple_name(IN, name)
         target = self._element(array, maps, AccessKind.WRITE)
-        return self._made(maps, 2 * number, _literal(neutral, kind), {}, target)
+        return self._made(maps, 2 * number, literal(neutral, kind), {}, target)
 
     def _combining(self, number: int, array: str) -> Statement:
         """Return what adds a step to what a chunk comes to: its values, or its factors."""
@@ -494,7 +502,7 @@ class _Chunks:
         if self.found.operator is None:
             value = _sum("+", _product("*", Read(access=3), Read(access=1)), Read(access=2))
         else:
-            value = _combined(self.found.operator, Read(access=1), Read(access=2))
+            value = combined(self.found.operator, Read(access=1), Read(access=2))
         made = self._made(ends, _PLACES - 2, _ZERO, {}, target)
         return replace(made, accesses=(target, before, *chunks), value=value)
 
@@ -550,11 +558,7 @@ class _Chunks:
         return self._steps if maps.dim(IN) == len(self._steps) else self._whole
 
     def _moved(self, access: Access, maps: isl.Map) -> Access:
-        relation = with_names(maps.apply_range(access.relation), IN, self._loops_of(maps))
-        forms = [affine_form(one) for one in output_affs(relation)]
-        subscripts = "".join(f"[{affine_text(one)}]" for one in forms if one is not None)
-        text = access.text if None in forms else access.array + subscripts
-        return replace(access, relation=relation, text=text)
+        return moved(access, maps, self._loops_of(maps))
 
     def _element(self, array: str, maps: isl.Map, kind: AccessKind) -> Access:
         """Return the access to the element of a chunk."""
@@ -571,21 +575,12 @@ class _Chunks:
 
     def _moving(self) -> Names:
         """Return the loops that tell chunks apart: those that move what is written."""
-        still = _still_loops(self.old)
+        still = still_loops(self.old)
         return tuple(one for one in self._whole if one not in still)
 
     def _array(self, name: str) -> Array:
-        touched = self._element(name, self.parts[self.ends], AccessKind.WRITE).relation.range()
-        extent = with_names(touched.coalesce(), SET, (f"d{k}" for k in range(touched.n_dim())))
-        return Array(
-            name=name,
-            element_type=self.scop.array(self.old.write.array).element_type,
-            extent=extent,
-            n_dims=extent.n_dim(),
-            is_local=True,
-            origin="local",
-            source_name=name,
-        )
+        touched = self._element(name, self.parts[self.ends], AccessKind.WRITE)
+        return local_array(touched, self.scop.array(self.old.write.array).element_type)
 
     def _anew(self, value: Expression, maps: isl.Map, reads: Mapping[int, int]) -> Expression:
         """Return a value in the counters of a new statement."""
@@ -623,7 +618,31 @@ class _Chunks:
         return replace(statement, schedule=statement.schedule.apply_range(longer))
 
 
-def _combined(operator: str, before: Expression, chunk: Expression) -> Expression:
+def local_array(written: Access, kind: ElementType) -> Array:
+    """Return the array of a region's own that an access writes all of."""
+    elements = written.relation.range().coalesce()
+    extent = with_names(elements, SET, (f"d{k}" for k in range(elements.n_dim())))
+    return Array(
+        name=written.array,
+        element_type=kind,
+        extent=extent,
+        n_dims=extent.n_dim(),
+        is_local=True,
+        origin="local",
+        source_name=written.array,
+    )
+
+
+def moved(access: Access, maps: isl.Map, loops: Names) -> Access:
+    """Return what instances of a new statement, with some loops, access as those they map to."""
+    relation = with_names(maps.apply_range(access.relation), IN, loops)
+    forms = [affine_form(one) for one in output_affs(relation)]
+    subscripts = "".join(f"[{affine_text(one)}]" for one in forms if one is not None)
+    text = access.text if None in forms else access.array + subscripts
+    return replace(access, relation=relation, text=text)
+
+
+def combined(operator: str, before: Expression, chunk: Expression) -> Expression:
     """Return two values combined: the one before a chunk, and what the chunk comes to."""
     if operator in ("max", "min"):
         sign = ">" if operator == "max" else "<"
@@ -634,7 +653,7 @@ def _combined(operator: str, before: Expression, chunk: Expression) -> Expressio
     return Binary(operator=operator, left=before, right=chunk)
 
 
-def _literal(value: float, kind: ElementType) -> Expression:
+def literal(value: float, kind: ElementType) -> Expression:
     """Return a number as C spells it: what is not finite a product, the least a difference."""
     suffix = _SUFFIXES.get(kind, "")
     large = "1e38f * 1e38f" if suffix == "f" else "1e308 * 1e308"
@@ -670,11 +689,12 @@ def check_chunks(before: Scop, after: Scop, chunks: _Chunks) -> None:
     Raises:
         InternalError: ``EATSS-P901``.
     """
+    sources = sources_of(before, after, chunks.parts)
     faults = {
         "runs other instances": _is_partition(chunks),
         "combines other steps": _are_whole(after, chunks),
-        "writes in another order": _keeps_writes(before, after, chunks),
-        "reads other values": _keeps_reads(before, after, chunks),
+        "writes in another order": keeps_writes(before, after, sources),
+        "reads other values": keeps_reads(before, after, sources, chunks.repeats),
     }
     for fault, fine in faults.items():
         if not fine:
@@ -725,38 +745,47 @@ def _at(domain: isl.Set, position: int, value: int) -> isl.Set:
     return domain.fix_val(SET, position, big_value(domain.get_ctx(), value))
 
 
-def _sources(before: Scop, after: Scop, chunks: _Chunks) -> isl.UnionMap:
-    """Map what writes an array of the source to the instances that do there."""
+Repeats: TypeAlias = Callable[[Statement, Access], Sequence[tuple[isl.Map, Statement]]]
+"""What a read of a changed region repeats: instances of a statement of the source, by its own."""
+
+
+def keeps_writes(before: Scop, after: Scop, sources: isl.UnionMap) -> bool:
+    """Tell whether elements are written in the order of the source by what does there."""
+    found = writes_in_order(after).apply_domain(sources).apply_range(sources)
+    still = sources.range()
+    return bool(
+        found.is_equal(writes_in_order(before).intersect_domain(still).intersect_range(still))
+    )
+
+
+def sources_of(before: Scop, after: Scop, parts: Mapping[str, isl.Map]) -> isl.UnionMap:
+    """Map what writes an array of the source to the instances that do there.
+
+    Statements of ``parts`` are changed: these are their instances.
+    """
     arrays = before.used_arrays
     found = before.no_relation
     for one in after.statements:
         if one.write.array in arrays:
-            found = found.union(chunks.parts.get(one.name, one.domain.identity()))
+            found = found.union(parts.get(one.name, one.domain.identity()))
     return found
 
 
-def _keeps_writes(before: Scop, after: Scop, chunks: _Chunks) -> bool:
-    sources = _sources(before, after, chunks)
-    found = writes_in_order(after).apply_domain(sources).apply_range(sources)
-    return bool(found.is_equal(writes_in_order(before)))
-
-
-def _keeps_reads(before: Scop, after: Scop, chunks: _Chunks) -> bool:
-    sources = _sources(before, after, chunks)
+def keeps_reads(before: Scop, after: Scop, sources: isl.UnionMap, repeats: Repeats) -> bool:
+    """Tell whether each read of the source's arrays has the values of all that it repeats."""
     first, then = flow_to_reads(before), flow_to_reads(after)
     for one in after.statements:
-        part = chunks.begins if one.name == chunks.ends else chunks.parts.get(one.name)
-        source = chunks.old if part is not None else one
-        part = one.domain.identity() if part is None else part
         for at, access in enumerate(one.accesses):
             if not at or access.array not in before.used_arrays:
                 continue
-            was = _place_of(access.relation, part, source)
-            if was is None:
-                return False
-            expected = first[source.name, was].apply_range(part.reverse())
-            if not then[one.name, at].apply_domain(sources).is_equal(expected):
-                return False
+            found = then[one.name, at].apply_domain(sources)
+            for part, source in repeats(one, access):
+                was = _place_of(access.relation, part, source)
+                if was is None:
+                    return False
+                expected = first[source.name, was].intersect_range(part.range().to_union_set())
+                if not found.apply_range(part.to_union_map()).is_equal(expected):
+                    return False
     return True
 
 

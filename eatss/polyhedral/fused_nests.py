@@ -37,6 +37,7 @@ from eatss.polyhedral.isl_names import (
     set_names,
 )
 from eatss.polyhedral.kernel import ScheduledScop
+from eatss.polyhedral.look_ahead import look_ahead
 from eatss.polyhedral.schedule import copied_to, cut_again
 from eatss.polyhedral.scheduling import local_dependences
 from eatss.polyhedral.scop import Scop
@@ -70,6 +71,11 @@ def with_fused_nests(scheduled: ScheduledScop, fusion: Fusion) -> ScheduledScop:
 
 
 def _changed(scheduled: ScheduledScop, fusion: Fusion) -> ScheduledScop:
+    if fusion == "ahead":
+        for schedule in look_ahead(scheduled):
+            with suppress(InternalError):
+                return cut_again(scheduled, schedule)
+        return scheduled
     root = scheduled.schedule.get_root()
     nests = (_Nest.of(one) for one in bands(root) if fusion == "rows")
     if any(nest is not None and len(nest.parts()) > 1 for nest in nests):

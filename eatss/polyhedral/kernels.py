@@ -28,6 +28,7 @@ from eatss.polyhedral.expression import (
     reads_in,
 )
 from eatss.polyhedral.isl_names import (
+    OUT,
     SET,
     AffineForm,
     affine_form,
@@ -61,8 +62,8 @@ from eatss.polyhedral.tree import KernelTree, Member
 class Placed:
     """A statement in a kernel.
 
-    ``schedule`` maps its instances to kernel points, counters of host loops being
-    parameters; ``moving`` are the kernel's loops its instances move along.
+    ``schedule`` maps its instances to kernel points, counters of host loops that none of its loops
+    is being parameters; ``moving`` are the kernel's loops its instances move along.
     """
 
     statement: Statement
@@ -464,7 +465,7 @@ def _kernel(scop: Scop, dependences: Dependences, tree: KernelTree, index: int) 
     placed = tuple(
         Placed(
             statement=p.statement,
-            schedule=bind_leading_outputs(m, names[:n_host]),
+            schedule=_bound(m, p.functions, names[:n_host]),
             moving=tuple(names[k] for k in range(n_host, len(names)) if p.moving[k]),
         )
         for m, p in zip(full, placements, strict=True)
@@ -487,6 +488,21 @@ def _kernel(scop: Scop, dependences: Dependences, tree: KernelTree, index: int) 
         references=references,
         reductions=find_reductions(scop, dependences, placed, references),
     )
+
+
+def _bound(relation: isl.Map, functions: Sequence[isl.PwAff], host: Names) -> isl.Map:
+    """Return a placement with counters of the host as parameters.
+
+    Without those that a loop of the kernel is, up to a shift: subscripts are to be by that.
+    """
+    forms = [form and form[:2] for form in map(affine_form, functions)]
+    names, kernel = list[str](), relation.get_tuple_name(OUT)
+    for name, form in zip(host, forms, strict=False):
+        if form and form[0] and form in forms[len(host) :]:
+            relation = relation.project_out(OUT, len(names), 1)
+        else:
+            names.append(name)
+    return bind_leading_outputs(relation.set_tuple_name(OUT, kernel), names)
 
 
 def _looping(

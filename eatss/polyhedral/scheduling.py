@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import product
 
 import islpy as isl
 
@@ -11,6 +12,7 @@ from eatss.base.diagnostics import internal_error
 from eatss.base.forked import ForkEndedError, Limits, run_forked
 from eatss.polyhedral.dependences import at_most, dependent_accesses, tagging, tried
 from eatss.polyhedral.isl_names import (
+    OUT,
     among,
     coalesced,
     maps_of,
@@ -76,7 +78,9 @@ def compute_schedule(
         [(s.domain, f"S_{k}") for k, s in enumerate(scop.statements, start=_FIRST_NUMBER)]
     )
     renamed = isl.UnionMap.from_union_pw_multi_aff(numbered)
-    with scheduler_options(scop.isl_context):
+    # isl would shift a sum of a pass by the length of the one before, and share its loops
+    apart = any(one.one_pass for one in scop.statements)
+    with scheduler_options(scop.isl_context, max_constant_term=0 if apart else -1):
         schedule = _patiently(scop, dependences, renamed, seconds)
     return None if schedule is None else schedule.pullback_union_pw_multi_aff(numbered)
 
@@ -142,7 +146,7 @@ def schedule_constraints(scop: Scop, dependences: Dependences) -> isl.ScheduleCo
         isl.ScheduleConstraints.on_domain(scop.domain)
         .set_context(scop.context)
         .set_conditional_validity(dependences.tagged_flow, dependences.order)
-        .set_validity(dependences.validity)
+        .set_validity(dependences.validity.union(_parts_first(scop)))
         .set_coincidence(coincidence_dependences(scop, dependences))
         .set_proximity(_proximity(scop, dependences))
     )
@@ -163,6 +167,21 @@ def _proximity(scop: Scop, dependences: Dependences) -> isl.UnionMap:
     by_scalar = dependences.order.intersect_domain(scalars).factor_domain()
     by_array = dependences.order.subtract_domain(scalars).factor_domain()
     return flow.union(false.subtract(by_scalar.subtract(by_array)))
+
+
+def _parts_first(scop: Scop) -> isl.UnionMap:
+    """Return what keeps the sums of one pass together: parts of all come before any is put to use.
+
+    Where a value of a part is read, all values of that part are there.
+    """
+    found = scop.no_relation
+    of_passes = [one for one in scop.statements if one.one_pass]
+    for made, user in product(of_passes, of_passes):  # users read their own part's value first
+        uses = made.write.array not in made.one_pass and user.write.array in user.one_pass
+        if uses and made.one_pass == user.one_pass:
+            here = user.reads[0].relation.set_tuple_name(OUT, made.write.array)
+            found = found.union(made.write.relation.apply_range(here.reverse()))
+    return found
 
 
 def _recomputed_flow(scop: Scop) -> isl.UnionMap:
@@ -188,7 +207,7 @@ def fixed_ranges(scop: Scop, dependences: Dependences) -> isl.ScheduleConstraint
     They are stricter than those of ``schedule_constraints``, and far easier for isl.
     """
     everything = dependences.validity.union(dependences.anti).union(dependences.output)
-    everything = coalesced(everything)
+    everything = coalesced(everything.union(_parts_first(scop)))
     return (
         isl.ScheduleConstraints.on_domain(scop.domain)
         .set_context(scop.context)
@@ -279,15 +298,16 @@ _AS_PPCG = {
 
 
 @contextmanager
-def scheduler_options(context: isl.Context) -> Iterator[None]:
-    """Set isl's scheduler options as PPCG does for a GPU, and put them back."""
-    before = {name: getattr(context, f"get_schedule_{name}")() for name in _AS_PPCG}
+def scheduler_options(context: isl.Context, **more: int) -> Iterator[None]:
+    """Set isl's scheduler options as PPCG does for a GPU, and ``more``, and put them back."""
+    options = _AS_PPCG | more
+    before = {name: getattr(context, f"get_schedule_{name}")() for name in options}
 
-    def set_all(options: Mapping[str, int]) -> None:
-        for name, value in options.items():
+    def set_all(values: Mapping[str, int]) -> None:
+        for name, value in values.items():
             getattr(context, f"set_schedule_{name}")(value)
 
-    set_all(_AS_PPCG)
+    set_all(options)
     try:
         yield
     finally:

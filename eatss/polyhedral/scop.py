@@ -96,7 +96,8 @@ class Statement:
     where that is not the C.
     ``recomputed`` are the reads of the source whose values the statement computes anew instead.
     ``piece_of`` is the statement of the source that it runs some instances of. ``chunk`` is how
-    many steps of a recurrence are a chunk of it (0: it is of none).
+    many steps of a recurrence are a chunk of it (0: it is of none). ``one_pass`` are
+    arrays whose sums are added up by parts in one pass, and one of which it writes, or a part of.
     """
 
     name: str
@@ -112,6 +113,7 @@ class Statement:
     recomputed: tuple[Access, ...] = ()
     piece_of: str = ""
     chunk: int = 0
+    one_pass: Names = ()
 
     @property
     def write(self) -> Access:

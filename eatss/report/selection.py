@@ -167,8 +167,14 @@ def _launches(one: Prediction) -> str:
     return f", {one.launches} launches" if one.launches > 1 else ""
 
 
+_BOUND_BY = "--gap 2% or --within 2s looks through all sizes between those offered"
+
+
 def _bound(kernel: KernelSelection) -> str:
     """Return what is known of all other sizes."""
+    if not kernel.bound:
+        ways = "as one with others it has layouts of its own" if kernel.joined else _BOUND_BY
+        return f"not bounded: {ways}"
     unit = kernel.objective_formula.rpartition(" ")[2]
     texts = {"nJ": (energy_text, 1e-9), "ps": (time_text, 1e-12)}
     text, small = texts.get(unit, (lambda amount: f"{amount:.0f} {unit}", 1))
@@ -178,23 +184,18 @@ def _bound(kernel: KernelSelection) -> str:
     return f"nothing that may be taken, margins counted, is under {least} ({below}{took})"
 
 
-def _proof(kernel: KernelSelection, number: int, what: str) -> str:
-    among = counted(number, what)
-    return f"optimal: {kernel.optimal} ({among}, {1000 * kernel.solve_time_s:.0f} ms)"
-
-
 def _generated_verdict(kernel: KernelSelection) -> str:
     """Return what is expected of generated code; it has no default to beat."""
     one = kernel.predicted
     assert one is not None  # a kernel that cannot launch is an error
-    proof = (
+    least = (
         ""
         if kernel.time_tile or kernel.loop_block
-        else f"; {_proof(kernel, kernel.compared, 'layout')}"
+        else f"; least of {counted(kernel.compared, 'layout')}"
     )
     return (
         f"expected {_with_power(one)}, bound by {one.bound}\n"
-        f"  {_blocks(one, kernel)}{_launches(one)}{proof}"
+        f"  {_blocks(one, kernel)}{_launches(one)}{least}\n  {_bound(kernel)}"
     )
 
 
@@ -204,9 +205,12 @@ def _ppcg_verdict(kernel: KernelSelection) -> str:
     if one is None and kernel.keeps_default:
         return "PPCG's default; neither it nor any candidate is predicted to launch"
     if one is None:
+        calls = (
+            f"{counted(kernel.solver_calls, 'solver call')}, {1000 * kernel.solve_time_s:.0f} ms"
+        )
         return (
             f"split {kernel.split_factor:g}, warp fraction {kernel.warp_fraction:g}; objective "
-            f"{kernel.objective}, {_proof(kernel, kernel.solver_calls, 'solver call')}"
+            f"{kernel.objective}, optimal: {kernel.optimal} ({calls})"
         )
     about = f"{_with_power(one)} expected, bound by {one.bound}"
     if kernel.keeps_default:
@@ -393,6 +397,7 @@ def _variant_lines(kernel: KernelExpectation | KernelSelection) -> Iterator[str]
         others = f" with {', '.join(block.kernels[1:])}" if len(block.kernels) > 1 else ""
         yield (
             f"one fused kernel{others}: {counted(block.rows, 'row')} a block, "
+            f"{'side by side in a warp, ' * block.columns}"
             f"{block.lanes} threads a row, {block.tile} elements at a time"
         )
         return

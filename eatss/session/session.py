@@ -30,7 +30,8 @@ from eatss.base.diagnostics import (
 )
 from eatss.base.files import StrPath, folder_named
 from eatss.base.forked import anew, room_for, taken_s
-from eatss.base.frozen import Names, Numbers
+from eatss.base.frozen import Names, Numbers, distinct
+from eatss.base.shown import time_text
 from eatss.base.targets import FUSIONS, TARGETS, Cut, Fusion
 from eatss.cards import GpuProfile, load_profile
 from eatss.cards.this_machine import CardLike
@@ -69,6 +70,7 @@ from eatss.session.source import Source
 from eatss.session.steps import (
     CHUNKS_MARGIN,
     CLASS_SIZES,
+    PAIRS_MARGIN,
     Arrays,
     Chunks,
     Frees,
@@ -79,6 +81,7 @@ from eatss.session.steps import (
     expect_ppcg,
     generate_for,
     is_far_from_roofline,
+    pairable,
     recomputable,
     regions_with,
     run_cost,
@@ -96,6 +99,8 @@ _MOST_TRIED = 6
 """Arrays that are tried alone: each takes as long as a selection."""
 
 _NO_TIME = "whether arrays are better computed anew is not tried to the end: it takes too long"
+
+_IN_ORDER = "sums keep their order: in one pass, and any order, they are expected to take less"
 
 _SPELL_TYPE = (
     "spell the type by a macro: #ifndef DATA_TYPE, #define DATA_TYPE double, #endif; or give the "
@@ -235,6 +240,11 @@ class Session:
         if self.cut != "eatss":
             return ()
         return chunkable(self._written.scops, profile, strict_fp=strict_fp)
+
+    @cached_property
+    def pairable(self) -> Chunks:
+        """The sums that code of eatss may add up in the pass of others that they need."""
+        return pairable(self._written.scops) if self.cut == "eatss" else ()
 
     def has(self, chunks: Chunks) -> bool:
         """Tell whether the regions have all of some recurrences."""
@@ -412,30 +422,38 @@ class Session:
                     found = other._selected(profile, chosen, **how, progress=no_progress)
                     best = min(best, found, key=run_cost)
         anew()
-        cuts: tuple[tuple[str, dict[str, Any], Frees], ...] = (
+        cuts: tuple[tuple[str, dict[str, Any], float, Frees], ...] = (
             (
                 "statements cut where they meet what they read",
                 {"split": self.splittable},
+                0.0,
                 frees_pieces,
             ),
-            ("recurrences cut into chunks", {"chunks": chunks}, frees_chunks),
+            ("recurrences cut into chunks", {"chunks": chunks}, CHUNKS_MARGIN, frees_chunks),
+            ("sums of one pass", {"chunks": self.pairable}, PAIRS_MARGIN, lambda *_: True),
         )
-        for what, change, frees in cuts:
-            if not any(change.values()) or run_cost(best) == NEVER or not room_for(first_s):
+        for what, wanted, margin, frees in cuts:
+            if not any(wanted.values()) or run_cost(best) == NEVER or not room_for(first_s):
                 continue
             progress(f"with {what}")
             with suppress(EatssError, isl.Error):
-                whole = self.of(best)
+                whole, loose = self.of(best), wanted.get("chunks") == self.pairable
+                change = {one: distinct(getattr(best, one) + wanted[one]) for one in wanted}
                 cut = self._with(Rewrites(**best.rewriting() | change))
                 pairs = zip(whole.analysed.scops, cut.analysed.scops, strict=True)
                 regions = zip(whole.symbolic.regions, cut.symbolic.regions, strict=True)
                 if any(frees(one.scheduled, its.scheduled) for one, its in pairs) and all(
                     one.generic <= its.generic for one, its in regions
                 ):
-                    found = cut._selected(profile, chosen, **how, progress=no_progress)
-                    margin = CHUNKS_MARGIN if "chunks" in change else 0.0
+                    own = how | {"strict_fp": strict_fp and not loose}
+                    found = cut._selected(profile, chosen, **own, progress=no_progress)
                     if margin * run_time_s(found) <= run_time_s(best):
-                        best = min(best, found, key=run_cost)
+                        costs = time_text(run_time_s(found))
+                        best = (
+                            _with_note(best, f"{_IN_ORDER}, {costs} a run")
+                            if own != how
+                            else min(best, found, key=run_cost)
+                        )
             anew()
         best = self._fused(
             best,
@@ -461,12 +479,16 @@ class Session:
         for fusion in fusions:
             if not room_for(first_s):
                 break
+            steps = fusion == "ahead"  # as many kernels, which then share rows
+            if steps and not is_far_from_roofline(best):
+                continue
             with suppress(EatssError, isl.Error):
                 cut = _kernels(with_fused_nests(one.scheduled, fusion) for one in plain.scops)
                 if cut in cuts:
                     continue
                 cuts.append(cut)
-                if _most_saved(best, cut) < _LEAST_SAVED * sum(map(_cost_s, best.kernels)):
+                least_s = _LEAST_SAVED * sum(map(_cost_s, best.kernels))
+                if not steps and _most_saved(best, cut) < least_s:
                     continue
                 progress("with nests as one that use what others make")
                 found = select(self._with(Rewrites(**best.rewriting() | {"fused": fusion})))

@@ -37,8 +37,15 @@ from eatss.cost.demand import Column
 from eatss.cost.expected import Parts, host_time_s
 from eatss.cost.terms import Predicted
 from eatss.lower.recipe import CodegenOptions, NamedThreads, Recipe
-from eatss.plan.shares import scan_chunks
-from eatss.polyhedral.chunked_scans import ends_of, recurrences, shape_of, with_chunked_scans
+from eatss.plan.shares import pair_part, scan_chunks
+from eatss.polyhedral.chunked_pairs import pairs, with_chunked_pairs
+from eatss.polyhedral.chunked_scans import (
+    ends_of,
+    recurrences,
+    shape_of,
+    still_loops,
+    with_chunked_scans,
+)
 from eatss.polyhedral.class_tiles import with_class_tiles
 from eatss.polyhedral.dependences import at_most, source_lines, with_source_line
 from eatss.polyhedral.kernel import ScheduledScop
@@ -138,7 +145,9 @@ def chunkable(numeric: Sequence[Scop], profile: GpuProfile, *, strict_fp: bool) 
         with suppress(isl.Error):
             for one in recurrences(region):
                 name = one.statement.name
-                steps, rows = shape_of(one, tuple(parameter_values(region).items()))
+                still = still_loops(one.statement)
+                sizes = tuple(parameter_values(region).items())
+                steps, rows = shape_of(one.statement, one.loop, still, sizes)
                 floating = region.array(one.statement.write.array).element_type.is_floating
                 by_warps = one.is_along_rows and one.operator is not None
                 lengths = scan_chunks(
@@ -154,6 +163,29 @@ def chunkable(numeric: Sequence[Scop], profile: GpuProfile, *, strict_fp: bool) 
                     if not (strict_fp and floating)
                 ]
     return tuple(found)
+
+
+def pairable(numeric: Sequence[Scop]) -> Chunks:
+    """Return the sums that may be added up in the pass of others, by which parts of rows."""
+    found = []
+    for region in numeric:
+        lengths: dict[str, int] = {}
+        with suppress(isl.Error), at_most(region.isl_context, _PAIRS):
+            for one in pairs(region):
+                own, sizes = one.statement, tuple(parameter_values(region).items())
+                moving = tuple(loop for loop in own.loops if loop not in one.still)
+                part = pair_part(*shape_of(own, one.within, moving, sizes))
+                if part is not None and with_chunked_pairs(region, lengths | {own.name: part}):
+                    lengths[own.name] = part
+        found += [
+            ChunkedScan(region=region.index, statement=name, length=length)
+            for name, length in lengths.items()
+        ]
+    return tuple(found)
+
+
+_PAIRS = 5_000_000
+"""isl operations to find sums of one pass."""
 
 
 def regions_with(scops: Sequence[Scop], rewrites: Rewrites) -> tuple[Scop, ...]:
@@ -176,11 +208,16 @@ def regions_with(scops: Sequence[Scop], rewrites: Rewrites) -> tuple[Scop, ...]:
             changed = with_split_sets(changed)
         chunks = rewrites.chunks
         lengths = {one.statement: one.length for one in chunks if one.region == scop.index}
-        cut = with_chunked_scans(changed, lengths)
+        summed = {one.statement.name for one in pairs(changed)} if lengths else ()
+        of_sums = {name: own for name, own in lengths.items() if name in summed}
+        cut = with_chunked_pairs(changed, of_sums)
+        if cut is not None:
+            of_scans = {name: own for name, own in lengths.items() if name not in summed}
+            cut = with_chunked_scans(cut, of_scans)
         if cut is None:
             raise input_error(
                 "EATSS-P026",
-                f"region {scop.index} has no recurrence {', '.join(lengths)} to cut into chunks",
+                f"region {scop.index} has nothing in {', '.join(lengths)} to cut into chunks",
                 hint="select again: the source is another one",
             )
         size = {one.region: one.size for one in rewrites.classes}.get(scop.index)
@@ -227,6 +264,10 @@ CHUNKS_MARGIN = 5.0
 """How many times faster chunks have to be expected. What threads do step by step is expected up to
 3.4 times too slow, passes over chunks twice too fast: on an H200 averages of 2048 rows, expected to
 be 3.4 times faster, took 1.4 times longer, sums of 1024 columns, expected 5.8 times, half."""
+
+
+PAIRS_MARGIN = 1.02
+"""How many times faster sums of one pass have to be expected."""
 
 
 def run_time_s(selection: Selection) -> float:

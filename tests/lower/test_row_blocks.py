@@ -67,6 +67,57 @@ BEFORE = ROWS % (
         for (int j = 0; j < NJ; j++)
             y[i][j] = x[i][j] - (i > 0 ? s[i - 1] : 0);""",
 )
+COLUMNS = re.sub(r"(in|out)\[i\]\[(\w+)\]", r"\1[\2][i]", SOFTMAX).replace(
+    "in[NI][NJ], double out[NI][NJ]", "in[NJ][NI], double out[NJ][NI]"
+)
+STEPS = """
+#ifndef M
+#define M 700
+#endif
+#ifndef N
+#define N 300
+#endif
+double sqrt(double);
+void steps(double A[M][N], double Q[M][N], double R[N][N])
+{
+    double n;
+#pragma scop
+    for (int k = 0; k < N; k++) {
+        n = 0;
+        for (int i = 0; i < M; i++)
+            n += A[i][k] * A[i][k];
+        R[k][k] = sqrt(n) + 1;
+        for (int i = 0; i < M; i++)
+            Q[i][k] = A[i][k] / R[k][k];
+        for (int j = k + 1; j < N; j++) {
+            R[k][j] = 0;
+            for (int i = 0; i < M; i++)
+                R[k][j] += Q[i][k] * A[i][j];
+            for (int i = 0; i < M; i++)
+                A[i][j] -= Q[i][k] * R[k][j];
+        }
+    }
+#pragma endscop
+}
+"""
+CELLS = """
+#ifndef N
+#define N 200
+#endif
+void cells(int t[N][N], int s[N])
+{
+#pragma scop
+    for (int i = N - 1; i >= 0; i--)
+        for (int j = i + 1; j < N; j++) {
+            t[i][j] = t[i][j] > t[i][j - 1] ? t[i][j] : t[i][j - 1];
+            if (i + 1 < j)
+                t[i][j] = t[i][j] > t[i + 1][j] + s[i] ? t[i][j] : t[i + 1][j] + s[i];
+            for (int k = i + 1; k < j; k++)
+                t[i][j] = t[i][j] > t[i][k] + t[k + 1][j] ? t[i][j] : t[i][k] + t[k + 1][j];
+        }
+#pragma endscop
+}
+"""
 SIZES = [{"NI": 37, "NJ": 131}, {"NI": 3, "NJ": 64}, {"NI": 1, "NJ": 1}]
 
 
@@ -84,12 +135,14 @@ def in_one(
     folder: Path | None = None,
     *,
     whole: int = 0,
+    columns: int = 0,
     **fixed: int,
 ) -> Program:
     """Generate a program all of whose kernels are one, into a folder where one is given."""
     session, apart = kept_apart(text, tuple(f"{name}={value}" for name, value in fixed.items()))
     names = tuple(kernel.name for kernel in apart.kernels)
     block = FusedRows(kernels=names, loops=1, rows=rows, lanes=lanes, tile=tile, whole=whole)
+    block = replace(block, columns=columns)
     first, *others = apart.kernels
     selection = replace(apart, kernels=(replace(first, row_block=block), *others))
     program = session.generate(session.recipe(selection, H200, CodeRequest()), H200)
@@ -147,12 +200,10 @@ def test_what_others_read_of_a_row_before_it_is_written_keeps_no_row_from_regist
     assert not any("in: 2 elements of a row" in note for note in program.kernels[0].notes)
 
 
-@pytest.mark.parametrize(("text", "fixed"), [(SOFTMAX, {"NI": 5, "NJ": 200})])
-def test_every_barrier_between_phases_is_missed(
-    text: str, fixed: dict[str, int], tmp_path: Path
-) -> None:
-    folder = tmp_path / "made"
-    program = in_one(text, 2, 64, 256, folder, **fixed)
+@pytest.mark.parametrize(("text", "columns"), [(SOFTMAX, 0), (COLUMNS, 1)])
+def test_every_barrier_between_phases_is_missed(text: str, columns: int, tmp_path: Path) -> None:
+    folder, fixed = tmp_path / "made", {"NI": 5, "NJ": 200}
+    program = in_one(text, 2, 64, 256, folder, columns=columns, **fixed)
     sizes = [] if fixed else [{"NI": 5, "NJ": 200}]
     assert checked(folder, *sizes).ok
     pieces = program.text.split("__syncthreads();")
@@ -181,3 +232,65 @@ def test_a_recipe_keeps_rows_and_is_refused_where_they_are_none() -> None:
         with pytest.raises(eatss.InputError) as caught:
             eatss.codegen(SOFTMAX, gpu="h200", recipe=recipe_from_dict(broken))
         assert caught.value.diagnostics[0].code == "EATSS-K011"
+
+
+@pytest.mark.parametrize("own", ["1", "i % 3"])
+def test_values_that_one_lane_makes_reach_all_lanes(own: str, tmp_path: Path) -> None:
+    text = ROWS % (
+        "double x[NI][NJ], double y[NI][NJ], double a[NI], double t[NI][4], double v[NI], "
+        "double s[NI]",
+        f"""
+        t[i][1] = a[i] * 2;
+        v[i] = t[i][{own}] + t[i][1];
+        s[i] = v[i];
+        for (int j = 0; j < NJ; j++)
+            s[i] += x[i][j] * v[i];
+        for (int j = 0; j < NJ; j++)
+            y[i][j] = x[i][j] * s[i];""",
+    )
+    folder = tmp_path / "made"
+    program = in_one(text, 1, 128, 128, folder)
+    told = {note[0] for note in program.kernels[0].notes if "a value of a row" in note}
+    assert (len(program.kernels), told) == (1, {"s"})
+    right(checked(folder, *SIZES))
+
+
+def test_columns_lie_beside_each_other_in_a_warp(tmp_path: Path) -> None:
+    folder = tmp_path / "made"
+    program = in_one(COLUMNS, 4, 64, 128, folder, whole=1, columns=1)
+    (kernel,) = program.kernels
+    assert kernel.block == (4, 64, 1)
+    assert set(re.findall(r"eatss_shuffle_down\(\w+, (\d+), (\d+)\)", program.text)) == {
+        ("16", "32"), ("8", "32"), ("4", "32"),
+    }  # fmt: skip
+    right(checked(folder, *SIZES, {"NI": 5, "NJ": 129}))
+    for one, other in (("_down(sum_r, 16,", "_down(sum_r, 2,"), ("_warps[1][", "_warps[2][")):
+        (folder / program.file).write_text(program.text.replace(one, other), encoding="utf-8")
+        assert not checked(folder, {"NI": 6, "NJ": 131}).ok
+
+
+def test_a_step_whose_begin_needs_a_row_of_the_step_before_is_one_launch(tmp_path: Path) -> None:
+    folder = tmp_path / "made"
+    program = eatss.codegen(STEPS, gpu="h200", output=folder)
+    (kernel,) = program.kernels
+    assert "for (int k = -1; k < N - 1; ++k)" in program.text
+    assert kernel.block[:2] == (4, 256)
+    sizes = [{"M": m, "N": n} for m, n in ((0, 3), (1, 1), (70, 9), (129, 5), (1100, 6))]
+    right(checked(folder, *sizes))
+    for one, other in (
+        ("if (k_1 == k + 1)", "if (k_1 == k + 2)"),
+        ("for (int k = -1;", "for (int k = 0;"),
+        ("N + 3 - 4 *", "N - 1 - 4 *"),
+    ):
+        assert one in program.text
+        (folder / program.file).write_text(program.text.replace(one, other), encoding="utf-8")
+        assert not checked(folder, {"M": 70, "N": 9}).ok
+
+
+def test_a_cell_goes_through_statements_in_a_register(tmp_path: Path) -> None:
+    folder = tmp_path / "made"
+    program = eatss.codegen(CELLS, gpu="h200", output=folder)
+    (kernel,) = program.kernels
+    assert "t: a value of a row in a register of each of its threads" in kernel.notes
+    assert program.text.count("t_v = t[") == 1
+    right(checked(folder, {"N": 0}, {"N": 1}, {"N": 2}, {"N": 40}))

@@ -84,6 +84,17 @@ PROGRAMS = {
           }
         #pragma endscop
         }""",
+    "statements in no loop beside sums over loops that become one": """
+        void f(int n, int m, double X[n][m], double Y[n][m], double a[1], double b[1]) {
+        #pragma scop
+          a[0] = 0;
+          b[0] = 0;
+          for (int i = 0; i < n; i++) for (int j = 0; j < m; j++) a[0] += X[i][j];
+          for (int i = 0; i < n; i++) for (int j = 0; j < m; j++) b[0] += Y[i][j];
+          a[0] = a[0] / 2;
+          b[0] = b[0] / 3;
+        #pragma endscop
+        }""",
     "an array whose number of elements has a remainder": """
         void f(int n, int m, double *C) {
         #pragma scop

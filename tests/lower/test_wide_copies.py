@@ -19,7 +19,7 @@ from eatss.plan.stage import LEAST_IN_A_ROW, MOST_IN_PIECES, copied_in_rows
 from eatss.program import Constant, Program, evaluate
 from eatss.verify.result import Verification
 from eatss.verify.run import verify
-from tests.lower.checking import right
+from tests.lower.checking import checked, right
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
@@ -109,6 +109,82 @@ def test_neighbouring_threads_copy_what_follows_in_a_row(
         for at in range(0, threads, lanes):
             (row, column), *others = places[at : at + lanes]
             assert others == [(row, column + width * one) for one in range(1, lanes)]
+
+
+@given(COUNTS, LENGTHS, THREADS, st.sampled_from([(2, 2), (4, 2), (4, 4), (1, 2), (1, 4)]))
+def test_every_part_of_a_record_is_copied_once(
+    rows: int, columns: int, threads: int, widths: tuple[int, int]
+) -> None:
+    width, record = widths
+    if width > 1 and not copied_in_rows((rows, columns), threads, width // record):
+        return
+    walk = copy_loop((rows, columns, record), threads, "thread", NameTable(), width, record)
+    found = []
+    for row, column, part in chain(*copied(walk, threads)):
+        found += [(row, *divmod(record * column + part + one, record)) for one in range(width)]
+    assert sorted(found) == list(product(range(rows), range(columns), range(record)))
+
+
+COMPLEX = """
+#ifndef N
+#define N 256
+#endif
+void f(TYPE C[N][N][2], TYPE A[N][N][2], TYPE B[N][N][2])
+{
+#pragma scop
+  for (int i = 0; i < N; i++)
+    for (int j = 0; j < N; j++) {
+      C[i][j][0] = 0;
+      C[i][j][1] = 0;
+      for (int k = 0; k < N; k++) {
+        C[i][j][0] += A[i][k][0] * B[k][j][0] - A[i][k][1] * B[k][j][1];
+        C[i][j][1] += A[i][k][0] * B[k][j][1] + A[i][k][1] * B[k][j][0];
+      }
+    }
+#pragma endscop
+}
+"""
+
+
+@pytest.mark.parametrize(("dtype", "rows"), [("float", (36, 132)), ("double", (34, 130))])
+def test_parts_of_complex_numbers_are_in_one_row(
+    dtype: str, rows: tuple[int, int], tmp_path: Path
+) -> None:
+    program = checked(
+        COMPLEX.replace("TYPE", dtype),
+        tmp_path,
+        [{"N": 64}, {"N": 48}, {"N": 17}, {"N": 1}],
+        tiles={"i": 64, "j": 64, "k": 16},
+        block={"i": 16, "j": 16},
+        share={"k": 1},
+        placements={"A": "shared", "B": "shared"},
+        stages=2,
+        strict_fp=True,  # without tensor cores
+    )
+    assert f"A[2][64][{rows[0]}];" in program.text
+    assert f"B[2][16][{rows[1]}];" in program.text
+    assert "eatss_copy_wide_ahead(&sh.A" in program.text
+    assert "eatss_copy_wide_ahead(&sh.B" in program.text
+    assert not any("not as predicted" in str(one.notes) for one in program.kernels)
+
+
+def test_parts_that_several_statements_read_are_planned_as_they_are_staged(tmp_path: Path) -> None:
+    text = """
+    void f(int n, float O[n][n][2], float I[n][n][2], float w[5][5]) {
+    #pragma scop
+      for (int i = 2; i < n - 2; i++)
+        for (int j = 2; j < n - 2; j++)
+          for (int a = 0; a < 5; a++)
+            for (int b = 0; b < 5; b++) {
+              O[i][j][0] += w[a][b] * I[i + a - 2][j + b - 2][0];
+              O[i][j][1] += w[a][b] * I[i + a - 2][j + b - 2][1];
+            }
+    #pragma endscop
+    }"""
+    sizes = [{"n": 70}, {"n": 41}, {"n": 5}, {"n": 4}]
+    program = checked(text, tmp_path, sizes, placements={"I": "shared"})
+    assert "sh.I" in program.text
+    assert not any("not as predicted" in str(one.notes) for one in program.kernels)
 
 
 PRODUCT = """

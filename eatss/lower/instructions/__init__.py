@@ -11,6 +11,7 @@ from eatss.lower.instructions.products import PRODUCTS
 from eatss.lower.instructions.reductions import (
     ATOMICS,
     COMBINES,
+    FROM_LANE,
     LAST_LANE,
     OF_LANE,
     SCAN_STEPS,
@@ -23,6 +24,7 @@ INSTRUCTIONS: Mapping[str, Instruction] = {
     for one in (
         *SHUFFLES.values(),
         OF_LANE,
+        FROM_LANE,
         *COMBINES.values(),
         *ATOMICS.values(),
         *SCAN_STEPS.values(),
@@ -53,6 +55,7 @@ _OF_WARPS = {one.name: one for one in PRODUCTS}
 __all__ = [
     "ATOMICS",
     "COMBINES",
+    "FROM_LANE",
     "INSTRUCTIONS",
     "LAST_LANE",
     "OF_LANE",

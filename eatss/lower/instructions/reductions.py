@@ -218,6 +218,34 @@ __device__ __forceinline__ Value eatss_of_lane(Value value, int delta)
 )
 """``target`` is the ``value`` of the lane ``delta`` up, its own where there is none."""
 
+FROM_LANE = Instruction(
+    name="from_lane",
+    what="shuffles between threads",
+    operands=(
+        Operand(name="target", role="out", held=ONE_A_LANE),
+        Operand(name="value", held=ONE_A_LANE),
+    ),
+    immediates=("source",),
+    instances=(("lane", CUDA.lanes),),
+    target="target[lane]",
+    value="value[source]",
+    exact=True,
+    element_types=tuple(ElementType),
+    together=True,
+    cuda="{target} = eatss_from_lane({value}, {source});",
+    definitions="""\
+
+// The value of a lane; all of the warp call it.
+template <typename Value>
+__device__ __forceinline__ Value eatss_from_lane(Value value, int lane)
+{
+    return __shfl_sync(0xffffffffu, value, lane);
+}
+""",
+    capabilities=(Capability(least=(3, 0)),),
+)
+"""``target`` is the ``value`` of one lane."""
+
 _UPDATE = """\
 
 // *pointer becomes what it and a value make, as one step. Bits are compared, so no value is lost

@@ -164,7 +164,8 @@ class Use(NamedTuple):
     ``stage`` says which buffer of a pipeline it was. An array in global memory has the ``phase``
     that touches it, a tile the scope that is ``apart``. What a copy writes goes ``through`` places,
     which have a number; ``None`` is for what no other write is like. A copy that a thread has sent,
-    and may not have waited for, has the ``groups`` that were closed since, at least.
+    and may not have waited for, has the ``groups`` that were closed since, at least. An array that
+    is ``in_global`` memory may be called as a tile is.
     """
 
     name: str
@@ -174,6 +175,7 @@ class Use(NamedTuple):
     apart: str = ""
     through: int | None = None
     groups: int | None = None
+    in_global: bool = False
 
 
 Pending: TypeAlias = frozenset[Use]
@@ -390,6 +392,7 @@ class Follower:
                     apart=self._apart_in if shared else "",
                     through=self._places(one.subscripts) if shared and writes and copies else None,
                     groups=0 if sent and writes else None,
+                    in_global=one.buffer.space == "global",
                 )
                 for one, writes in found
                 for shared in (one.buffer.space == "shared" and not one.buffer.of_phases,)
@@ -418,10 +421,12 @@ class Follower:
         They are of the same stage of a tile, or of tiles that are overlaid.
         """
         same = one.name == other.name
+        if one.in_global != other.in_global or (one.in_global and not same):
+            return False
         if one.apart and one.apart == other.apart:
             return False
-        if one.phase or other.phase:
-            return same and "" != one.phase != other.phase != ""
+        if same and (one.phase or other.phase):
+            return "" != one.phase != other.phase != ""
         groups = self._groups.get(one.name), self._groups.get(other.name)
         if not same:
             return None not in groups and groups[0] != groups[1]

@@ -11,8 +11,8 @@ in which all groups stand. No two groups may be in use at the same node. Where o
 groups, that holds inside of it. What a loop around them carries from iteration to iteration is
 lost, so a tile is also to be filled before it is read, in each iteration. It is where a node before
 has filled it, and all that this node asked holds where the tile is read. Which elements a copy
-fills is up to who made it. Barriers between the groups are looked at by
-:mod:`eatss.lower.kernel.barriers`.
+fills is up to who made it, and so is what phases leave each other in tiles of theirs. Barriers
+between the groups are looked at by :mod:`eatss.lower.kernel.barriers`.
 """
 
 from __future__ import annotations
@@ -364,7 +364,8 @@ class _Fills:
         written, read = accesses(node)
         for one in read:
             name = one.buffer.name
-            if _is_overlaid(one.buffer, self._groups) and not self._is_filled(name, tests):
+            lost = _is_overlaid(one.buffer, self._groups) and not self._is_filled(name, tests)
+            if lost and not one.buffer.of_phases:
                 self.faults.append(f"{name} is read, and may hold what another box held before")
         for one in written:
             if _is_overlaid(one.buffer, self._groups):

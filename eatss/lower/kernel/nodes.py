@@ -23,7 +23,7 @@ from eatss.program import (
     IntExpr,
     Name,
 )
-from eatss.program.expression import IntExprs, SizePairs
+from eatss.program.expression import IntExprs
 
 Space: TypeAlias = Literal["global", "argument", "shared", "register"]
 """Where a buffer lives. An ``argument`` is a scalar that is passed by value."""
@@ -427,7 +427,7 @@ class Intrinsic:
 
     instruction: Instruction
     operands: tuple[tuple[str, tuple[Element, ...]], ...]
-    immediates: SizePairs = ()
+    immediates: tuple[tuple[str, IntExpr | int], ...] = ()
     computes: str = ""
 
     def named(self, names: Sequence[str]) -> tuple[Element, ...]:

@@ -18,6 +18,7 @@ from eatss.lower.kernel.nodes import (
     Aligned,
     AllFinite,
     Buffer,
+    Copy,
     Declare,
     Element,
     Fixup,
@@ -162,6 +163,11 @@ def mapped_of(
         return found if isinstance(found, tuple) else (found,)
 
     return mapped(nodes, changed)
+
+
+def sent(nodes: Iterable[Node]) -> Nodes:
+    """Return copies that do not pass through registers where they need not."""
+    return mapped_of(nodes, Copy, lambda one: replace(one, ahead=one.kind.asynchronous))
 
 
 def elements(node: Node) -> tuple[Element, ...]:

@@ -26,7 +26,6 @@ from eatss.lower.kernel.nodes import (
     Barrier,
     Buffer,
     Commit,
-    Copy,
     Cycle,
     Declare,
     For,
@@ -44,6 +43,7 @@ from eatss.lower.kernel.uses import (
     in_slot,
     mapped,
     mapped_of,
+    sent,
     substituted,
     with_bodies,
     written,
@@ -123,13 +123,8 @@ def _started_in_front(nodes: Sequence[Node]) -> Nodes:
     front = takewhile(
         lambda one: isinstance(one, Staging) and not is_register_staged(one), found[:last]
     )
-    started = _ahead(list(front))
+    started = sent(list(front))
     return (*started, *found[len(started) :])
-
-
-def _ahead(nodes: Sequence[Node]) -> Nodes:
-    """Return copies that do not pass through registers."""
-    return mapped_of(nodes, Copy, lambda one: replace(one, ahead=one.kind.asynchronous))
 
 
 @frozen
@@ -266,7 +261,7 @@ class _Ahead:
 
     def _copied(self, copies: Sequence[Node], place: IntExpr) -> Nodes:
         """Return the copies of an iteration, if there is such an iteration."""
-        there = If(conditions=(self._is_turn(place),), body=_ahead(copies))
+        there = If(conditions=(self._is_turn(place),), body=sent(copies))
         return (there, Commit()) if self.starts else (there,)
 
     def _plain(self, own: Sequence[Node], copying: Copying, place: IntExpr) -> _Plain:
@@ -274,7 +269,7 @@ class _Ahead:
         stages = [one for one in own if isinstance(one, Staging)]
         tests, copies = copying.plain(stages)
         end = (Commit(),) if self.starts else ()
-        return all_of((self._is_turn(place), *tests)), (*_ahead(copies), *end)
+        return all_of((self._is_turn(place), *tests)), (*sent(copies), *end)
 
     def _through_lines(self, steps: PrefetchedSteps, copying: Copying) -> Copying:
         """Return how copies without tests are made: through lines, if all are, and have room."""

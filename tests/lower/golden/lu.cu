@@ -314,6 +314,13 @@ __device__ __forceinline__ void eatss_copy_wide_ahead_or_clear(
                  : "memory");
 }
 
+// The value of a lane; all of the warp call it.
+template <typename Value>
+__device__ __forceinline__ Value eatss_from_lane(Value value, int lane)
+{
+    return __shfl_sync(0xffffffffu, value, lane);
+}
+
 // d += a b for 16 x 4 and 4 x 8 matrices that a warp holds; products are added in the order of k.
 __device__ __forceinline__ void eatss_mma_16x8x4(
     double &d0, double &d1, double &d2, double &d3, double a0, double a1, double b)
@@ -372,7 +379,7 @@ __host__ __device__ __forceinline__ constexpr auto eatss_max(Left a, Right b) ->
 #define N EATSS_SIZE_N
 
 // S0_0, S1_0: 128 x 1 x 1 threads a block
-// class of tiles: 32 steps of k in one block
+// class of tiles: 32 steps in one block
 struct kernel_lu_k0_shared {
     EATSS_TRACKED(double) A_1[32][33];
 };
@@ -390,71 +397,115 @@ kernel_lu_k0(int kb, double *__restrict__ A)
     }
     eatss_commit_copies();
     eatss_wait_for_copies<0>();
+    const int lane = thread % 32;
+    double A_1_r[32][1];
     __syncthreads();
-    for (int k = 0; k <= (N >= 32 * kb + 32 ? 30 : N - 32 * kb - 2); ++k) {
-        {
-            for (int j = k + 1 + thread; j <= (N >= 32 * kb + 32 ? 31 : N - 32 * kb - 1); j += 128) {
-                // lu.c:41: A[k][j] = A[k][j] / A[k][k];
-                sh.A_1[k][j] = sh.A_1[k][j] / sh.A_1[k][k];
-            }
-        }
-        __syncthreads();
-        {
-            for (int j = k + 1 + thread % 32; j <= (N >= 32 * kb + 32 ? 31 : N - 32 * kb - 1); j += 32) {
-                for (int i0 = k + 1 + thread / 32; i0 <= (N >= 32 * kb + 32 ? 31 : N - 32 * kb - 1); i0 += 32) {
-                    double values[8];
-                    #pragma unroll
-                    for (int turn = 0; turn < 8; ++turn) {
-                        const int i = i0 + 4 * turn;
-                        if (i <= (N >= 32 * kb + 32 ? 31 : N - 32 * kb - 1)) {
-                            // lu.c:44: A[i][j] = A[i][j] - A[i][k] * A[k][j];
-                            values[turn] = sh.A_1[i][j] - sh.A_1[i][k] * sh.A_1[k][j];
-                        }
-                    }
-                    #pragma unroll
-                    for (int turn = 0; turn < 8; ++turn) {
-                        const int i = i0 + 4 * turn;
-                        if (i <= (N >= 32 * kb + 32 ? 31 : N - 32 * kb - 1)) {
-                            // lu.c:44: A[i][j] = A[i][j] - A[i][k] * A[k][j];
-                            sh.A_1[i][j] = values[turn];
-                        }
-                    }
-                }
-            }
-        }
-        __syncthreads();
-    }
     {
-        for (int e_10 = thread; e_10 < 1024; e_10 += 1024) {
-            double values[8];
+        #pragma unroll
+        for (int place = 0; place < 32; ++place) {
             #pragma unroll
-            for (int turn = 0; turn < 8; ++turn) {
-                const int e_1 = e_10 + 128 * turn;
-                if (e_1 < 1024) {
-                    if (32 * kb + e_1 / 32 < N && 32 * kb + e_1 % 32 < N) {
-                        values[turn] = sh.A_1[e_1 / 32][e_1 % 32];
+            for (int place_1 = 0; place_1 < 1; ++place_1) {
+                A_1_r[place][place_1] = sh.A_1[place][lane + 32 * place_1];
+            }
+        }
+        if (32 * kb + 32 <= N) {
+            #pragma unroll
+            for (int k = 0; k < 31; ++k) {
+                {
+                    double passed;
+                    passed = eatss_from_lane(A_1_r[k][k / 32], k % 32);
+                    #pragma unroll
+                    for (int turn = 0; turn < 1; ++turn) {
+                        const int j = lane + 32 * turn;
+                        if (j < 32 && k < j) {
+                            // lu.c:41: A[k][j] = A[k][j] / A[k][k];
+                            A_1_r[k][turn] = A_1_r[k][turn] / passed;
+                        }
+                    }
+                }
+                {
+                    #pragma unroll
+                    for (int i = k + 1; i < 32; ++i) {
+                        double passed_1;
+                        passed_1 = eatss_from_lane(A_1_r[i][k / 32], k % 32);
+                        #pragma unroll
+                        for (int turn = 0; turn < 1; ++turn) {
+                            const int j_1 = lane + 32 * turn;
+                            if (j_1 < 32 && k < j_1) {
+                                // lu.c:44: A[i][j] = A[i][j] - A[i][k] * A[k][j];
+                                A_1_r[i][turn] -= passed_1 * A_1_r[k][turn];
+                            }
+                        }
                     }
                 }
             }
+        } else {
             #pragma unroll
-            for (int turn = 0; turn < 8; ++turn) {
-                const int e_1 = e_10 + 128 * turn;
-                if (e_1 < 1024) {
-                    if (32 * kb + e_1 / 32 < N && 32 * kb + e_1 % 32 < N) {
-                        A[(32 * kb + e_1 / 32) * N + (32 * kb + e_1 % 32)] = values[turn];
+            for (int k = 0; k < 31; ++k) {
+                if (k + 32 * kb + 2 <= N) {
+                    {
+                        double passed_2;
+                        passed_2 = eatss_from_lane(A_1_r[k][k / 32], k % 32);
+                        #pragma unroll
+                        for (int turn = 0; turn < 1; ++turn) {
+                            const int j = lane + 32 * turn;
+                            if (j + 32 * kb < N && k < j) {
+                                // lu.c:41: A[k][j] = A[k][j] / A[k][k];
+                                A_1_r[k][turn] = A_1_r[k][turn] / passed_2;
+                            }
+                        }
+                    }
+                    {
+                        #pragma unroll
+                        for (int i = k + 1; i < 32; ++i) {
+                            if (i + 32 * kb < N) {
+                                double passed_3;
+                                passed_3 = eatss_from_lane(A_1_r[i][k / 32], k % 32);
+                                #pragma unroll
+                                for (int turn = 0; turn < 1; ++turn) {
+                                    const int j_1 = lane + 32 * turn;
+                                    if (j_1 + 32 * kb < N && k < j_1) {
+                                        // lu.c:44: A[i][j] = A[i][j] - A[i][k] * A[k][j];
+                                        A_1_r[i][turn] -= passed_3 * A_1_r[k][turn];
+                                    }
+                                }
+                            }
+                        }
                     }
                 }
             }
+        }
+    }
+    __syncthreads();
+    {
+        if (thread < 32) {
+            #pragma unroll
+            for (int place = 0; place < 32; ++place) {
+                #pragma unroll
+                for (int place_1 = 0; place_1 < 1; ++place_1) {
+                    sh.A_1[place][lane + 32 * place_1] = A_1_r[place][place_1];
+                }
+            }
+        }
+    }
+    __syncthreads();
+    {
+        #pragma unroll 8
+        for (int e_1 = thread; e_1 < 1024; e_1 += 128) {
+            if (32 * kb + e_1 / 32 < N && 32 * kb + e_1 % 32 < N) A[(32 * kb + e_1 / 32) * N + (32 * kb + e_1 % 32)] = sh.A_1[e_1 / 32][e_1 % 32];
         }
     }
 }
 
-// S0_1, S1_1: 128 x 1 x 1 threads a block
-// tiles: j = 32
-// class of tiles: 32 steps of k_1 in blocks of 32 points of j
+// S0_1, S1_1, S1_2: 128 x 1 x 1 threads a block
+// tiles: j = 32, i = 32
+// class of tiles: 32 steps in blocks of 32 points of j
+// class of tiles: 32 steps in blocks of 32 points of i
 struct kernel_lu_k1_shared {
     EATSS_TRACKED(double) A_1[32][33];
     EATSS_TRACKED(double) A_2[32][33];
+    EATSS_TRACKED(double) A_3[32][33];
+    EATSS_TRACKED(double) A_4[32][33];
 };
 
 extern "C" __global__ void __launch_bounds__(128)
@@ -462,161 +513,129 @@ kernel_lu_k1(int kb, double *__restrict__ A)
 {
     EATSS_SHARED(kernel_lu_k1_shared, sh);
     const int thread = threadIdx.x;
-    const int first = 32 * (int)blockIdx.x;
-    {
-        #pragma unroll 8
-        for (int e = thread; e < 1024; e += 128) {
-            eatss_copy_ahead(&sh.A_1[e / 32][e % 32], &A[(32 * kb + e / 32) * N + (32 * kb + 32 + first + e % 32)], 32 * kb + e / 32 < N && 32 * kb + 32 + first + e % 32 < N);
-        }
-    }
-    {
-        #pragma unroll 8
-        for (int e_1 = thread; e_1 < 1024; e_1 += 128) {
-            eatss_copy_ahead(&sh.A_2[e_1 / 32][e_1 % 32], &A[(32 * kb + e_1 / 32) * N + (32 * kb + e_1 % 32)], 32 * kb + e_1 / 32 < N && 32 * kb + e_1 % 32 < N);
-        }
-    }
-    eatss_commit_copies();
-    eatss_wait_for_copies<0>();
-    __syncthreads();
-    for (int k_1 = 0; k_1 < 32; ++k_1) {
+    if ((int)blockIdx.x < (N - 32 * kb - 1) / 32) {
+        const int first = (int)blockIdx.x * 32;
         {
-            if (first + 32 * kb + 33 <= N) {
-                for (int j = first + thread; j <= (N >= first + 32 * kb + 65 ? first + 31 : N - 32 * kb - 33); j += 128) {
-                    // lu.c:41: A[k][j] = A[k][j] / A[k][k];
-                    sh.A_1[k_1][j - first] = sh.A_1[k_1][j - first] / sh.A_2[k_1][k_1];
+            #pragma unroll 8
+            for (int e_3 = thread; e_3 < 1024; e_3 += 128) {
+                eatss_copy_ahead(&sh.A_1[e_3 / 32][e_3 % 32], &A[(32 * kb + e_3 / 32) * N + (32 * kb + 32 + first + e_3 % 32)], 32 * kb + e_3 / 32 < N && 32 * kb + 32 + first + e_3 % 32 < N);
+            }
+        }
+        {
+            #pragma unroll 8
+            for (int e_4 = thread; e_4 < 1024; e_4 += 128) {
+                eatss_copy_ahead(&sh.A_2[e_4 / 32][e_4 % 32], &A[(32 * kb + e_4 / 32) * N + (32 * kb + e_4 % 32)], 32 * kb + e_4 / 32 < N && 32 * kb + e_4 % 32 < N);
+            }
+        }
+        eatss_commit_copies();
+        eatss_wait_for_copies<0>();
+        const int lane = thread;
+        const int j = first + lane;
+        __syncthreads();
+        {
+            if (thread < 32 && j + 32 * kb + 33 <= N) {
+                double A_1_r[32][1];
+                #pragma unroll
+                for (int place = 0; place < 32; ++place) {
+                    #pragma unroll
+                    for (int place_1 = 0; place_1 < 1; ++place_1) {
+                        A_1_r[place][place_1] = sh.A_1[place][lane + 32 * place_1];
+                    }
+                }
+                #pragma unroll
+                for (int k_1 = 0; k_1 < 32; ++k_1) {
+                    {
+                        #pragma unroll
+                        for (int turn = 0; turn < 1; ++turn) {
+                            // lu.c:41: A[k][j] = A[k][j] / A[k][k];
+                            A_1_r[k_1][turn] = A_1_r[k_1][turn] / sh.A_2[k_1][k_1];
+                        }
+                    }
+                    {
+                        if (k_1 < 31) {
+                            #pragma unroll
+                            for (int i = k_1 + 1; i < 32; ++i) {
+                                #pragma unroll
+                                for (int turn = 0; turn < 1; ++turn) {
+                                    // lu.c:44: A[i][j] = A[i][j] - A[i][k] * A[k][j];
+                                    A_1_r[i][turn] -= sh.A_2[i][k_1] * A_1_r[k_1][turn];
+                                }
+                            }
+                        }
+                    }
+                }
+                #pragma unroll
+                for (int place = 0; place < 32; ++place) {
+                    #pragma unroll
+                    for (int place_1 = 0; place_1 < 1; ++place_1) {
+                        sh.A_1[place][lane + 32 * place_1] = A_1_r[place][place_1];
+                    }
                 }
             }
         }
         __syncthreads();
         {
-            if (k_1 < 31 && first + 32 * kb + 33 <= N) {
-                for (int j = first + thread % 32; j <= (N >= first + 32 * kb + 65 ? first + 31 : N - 32 * kb - 33); j += 32) {
-                    for (int i0 = k_1 + 1 + thread / 32; i0 < 32; i0 += 32) {
-                        double values[8];
-                        #pragma unroll
-                        for (int turn = 0; turn < 8; ++turn) {
-                            const int i = i0 + 4 * turn;
-                            if (i < 32) {
-                                // lu.c:44: A[i][j] = A[i][j] - A[i][k] * A[k][j];
-                                values[turn] = sh.A_1[i][j - first] - sh.A_2[i][k_1] * sh.A_1[k_1][j - first];
-                            }
-                        }
-                        #pragma unroll
-                        for (int turn = 0; turn < 8; ++turn) {
-                            const int i = i0 + 4 * turn;
-                            if (i < 32) {
-                                // lu.c:44: A[i][j] = A[i][j] - A[i][k] * A[k][j];
-                                sh.A_1[i][j - first] = values[turn];
-                            }
-                        }
-                    }
-                }
+            #pragma unroll 8
+            for (int e_5 = thread; e_5 < 1024; e_5 += 128) {
+                if (32 * kb + e_5 / 32 < N && 32 * kb + 32 + first + e_5 % 32 < N) A[(32 * kb + e_5 / 32) * N + (32 * kb + 32 + first + e_5 % 32)] = sh.A_1[e_5 / 32][e_5 % 32];
             }
         }
-        __syncthreads();
-    }
-    {
-        for (int e_20 = thread; e_20 < 1024; e_20 += 1024) {
-            double values[8];
-            #pragma unroll
-            for (int turn = 0; turn < 8; ++turn) {
-                const int e_2 = e_20 + 128 * turn;
-                if (e_2 < 1024) {
-                    if (32 * kb + e_2 / 32 < N && 32 * kb + 32 + first + e_2 % 32 < N) {
-                        values[turn] = sh.A_1[e_2 / 32][e_2 % 32];
-                    }
-                }
-            }
-            #pragma unroll
-            for (int turn = 0; turn < 8; ++turn) {
-                const int e_2 = e_20 + 128 * turn;
-                if (e_2 < 1024) {
-                    if (32 * kb + e_2 / 32 < N && 32 * kb + 32 + first + e_2 % 32 < N) {
-                        A[(32 * kb + e_2 / 32) * N + (32 * kb + 32 + first + e_2 % 32)] = values[turn];
-                    }
-                }
-            }
-        }
-    }
-}
-
-// S1_2: 128 x 1 x 1 threads a block
-// tiles: i = 16
-// class of tiles: 32 steps of k_2 in blocks of 16 points of i
-struct kernel_lu_k2_shared {
-    EATSS_TRACKED(double) A_1[16][33];
-    EATSS_TRACKED(double) A_2[32][33];
-};
-
-extern "C" __global__ void __launch_bounds__(128)
-kernel_lu_k2(int kb, double *__restrict__ A)
-{
-    EATSS_SHARED(kernel_lu_k2_shared, sh);
-    const int thread = threadIdx.x;
-    const int first = 16 * (int)blockIdx.x;
-    {
-        #pragma unroll 4
-        for (int e = thread; e < 512; e += 128) {
-            eatss_copy_ahead(&sh.A_1[e / 32][e % 32], &A[(32 * kb + 32 + first + e / 32) * N + (32 * kb + e % 32)], 32 * kb + 32 + first + e / 32 < N && 32 * kb + e % 32 < N);
-        }
-    }
-    {
-        #pragma unroll 8
-        for (int e_1 = thread; e_1 < 1024; e_1 += 128) {
-            eatss_copy_ahead(&sh.A_2[e_1 / 32][e_1 % 32], &A[(32 * kb + e_1 / 32) * N + (32 * kb + e_1 % 32)], 32 * kb + e_1 / 32 < N && 32 * kb + e_1 % 32 < N);
-        }
-    }
-    eatss_commit_copies();
-    eatss_wait_for_copies<0>();
-    __syncthreads();
-    for (int k_2 = 0; k_2 < 31; ++k_2) {
+    } else {
+        const int first_1 = ((int)blockIdx.x - (N - 32 * kb - 1) / 32) * 32;
         {
-            if (first + 32 * kb + 33 <= N) {
-                for (int j = k_2 + 1 + thread % 32; j < 32; j += 32) {
-                    for (int i0 = first + thread / 32; i0 <= (N >= first + 32 * kb + 49 ? first + 15 : N - 32 * kb - 33); i0 += 16) {
-                        double values[4];
+            #pragma unroll 8
+            for (int e = thread; e < 1024; e += 128) {
+                eatss_copy_ahead(&sh.A_3[e / 32][e % 32], &A[(32 * kb + 32 + first_1 + e / 32) * N + (32 * kb + e % 32)], 32 * kb + 32 + first_1 + e / 32 < N && 32 * kb + e % 32 < N);
+            }
+        }
+        {
+            #pragma unroll 8
+            for (int e_1 = thread; e_1 < 1024; e_1 += 128) {
+                eatss_copy_ahead(&sh.A_4[e_1 / 32][e_1 % 32], &A[(32 * kb + e_1 / 32) * N + (32 * kb + e_1 % 32)], 32 * kb + e_1 / 32 < N && 32 * kb + e_1 % 32 < N);
+            }
+        }
+        eatss_commit_copies();
+        eatss_wait_for_copies<0>();
+        const int lane_1 = thread;
+        const int i_1 = first_1 + lane_1;
+        __syncthreads();
+        {
+            if (thread < 32 && i_1 + 32 * kb + 33 <= N) {
+                double A_3_r[32][1];
+                #pragma unroll
+                for (int place = 0; place < 32; ++place) {
+                    #pragma unroll
+                    for (int place_1 = 0; place_1 < 1; ++place_1) {
+                        A_3_r[place][place_1] = sh.A_3[lane_1 + 32 * place_1][place];
+                    }
+                }
+                #pragma unroll
+                for (int k_2 = 0; k_2 < 31; ++k_2) {
+                    {
                         #pragma unroll
-                        for (int turn = 0; turn < 4; ++turn) {
-                            const int i = i0 + 4 * turn;
-                            if (i <= (N >= first + 32 * kb + 49 ? first + 15 : N - 32 * kb - 33)) {
+                        for (int j_1 = k_2 + 1; j_1 < 32; ++j_1) {
+                            #pragma unroll
+                            for (int turn_1 = 0; turn_1 < 1; ++turn_1) {
                                 // lu.c:44: A[i][j] = A[i][j] - A[i][k] * A[k][j];
-                                values[turn] = sh.A_1[i - first][j] - sh.A_1[i - first][k_2] * sh.A_2[k_2][j];
+                                A_3_r[j_1][turn_1] -= A_3_r[k_2][turn_1] * sh.A_4[k_2][j_1];
                             }
                         }
-                        #pragma unroll
-                        for (int turn = 0; turn < 4; ++turn) {
-                            const int i = i0 + 4 * turn;
-                            if (i <= (N >= first + 32 * kb + 49 ? first + 15 : N - 32 * kb - 33)) {
-                                // lu.c:44: A[i][j] = A[i][j] - A[i][k] * A[k][j];
-                                sh.A_1[i - first][j] = values[turn];
-                            }
-                        }
+                    }
+                }
+                #pragma unroll
+                for (int place = 0; place < 32; ++place) {
+                    #pragma unroll
+                    for (int place_1 = 0; place_1 < 1; ++place_1) {
+                        sh.A_3[lane_1 + 32 * place_1][place] = A_3_r[place][place_1];
                     }
                 }
             }
         }
         __syncthreads();
-    }
-    {
-        for (int e_20 = thread; e_20 < 512; e_20 += 512) {
-            double values[4];
-            #pragma unroll
-            for (int turn = 0; turn < 4; ++turn) {
-                const int e_2 = e_20 + 128 * turn;
-                if (e_2 < 512) {
-                    if (32 * kb + 32 + first + e_2 / 32 < N && 32 * kb + e_2 % 32 < N) {
-                        values[turn] = sh.A_1[e_2 / 32][e_2 % 32];
-                    }
-                }
-            }
-            #pragma unroll
-            for (int turn = 0; turn < 4; ++turn) {
-                const int e_2 = e_20 + 128 * turn;
-                if (e_2 < 512) {
-                    if (32 * kb + 32 + first + e_2 / 32 < N && 32 * kb + e_2 % 32 < N) {
-                        A[(32 * kb + 32 + first + e_2 / 32) * N + (32 * kb + e_2 % 32)] = values[turn];
-                    }
-                }
+        {
+            #pragma unroll 8
+            for (int e_2 = thread; e_2 < 1024; e_2 += 128) {
+                if (32 * kb + 32 + first_1 + e_2 / 32 < N && 32 * kb + e_2 % 32 < N) A[(32 * kb + 32 + first_1 + e_2 / 32) * N + (32 * kb + e_2 % 32)] = sh.A_3[e_2 / 32][e_2 % 32];
             }
         }
     }
@@ -628,15 +647,15 @@ kernel_lu_k2(int kb, double *__restrict__ A)
 // A[32 * kb + i + 32][32 * kb + k]: shared memory, 64 x 16 elements
 // A[32 * kb + k][32 * kb + j + 32]: shared memory, 16 x 96 elements
 // mma_f64_16x8x4: computes S1_3
-struct kernel_lu_k3_shared {
+struct kernel_lu_k2_shared {
     EATSS_TRACKED(double) A[3][64][20];
     EATSS_TRACKED(double) A_1[3][16][100];
 };
 
 extern "C" __global__ void __launch_bounds__(256, 2)
-kernel_lu_k3(int kb, double *__restrict__ A)
+kernel_lu_k2(int kb, double *__restrict__ A)
 {
-    EATSS_DYNAMIC_SHARED(kernel_lu_k3_shared, sh);
+    EATSS_DYNAMIC_SHARED(kernel_lu_k2_shared, sh);
     const int block = (int)blockIdx.x + (int)blockIdx.y % 8 * (int)gridDim.x;
     const int rows = eatss_min((int)gridDim.y - 8 * ((int)blockIdx.y / 8), 8);
     const int thread = threadIdx.x + 16 * threadIdx.y;
@@ -922,7 +941,7 @@ extern "C" int kernel_lu_cuda(double *A, cudaStream_t stream)
 {
     if (!((long)N <= 33554432)) return -1;  // indices are 32 bits wide: N must be at most 2^25
     if (!((double)N * (double)N <= 2147483647)) return -2;  // indices are 32 bits wide: A must have less than 2^31 elements
-    if (cudaError_t eatss_error = cudaFuncSetAttribute(kernel_lu_k3,
+    if (cudaError_t eatss_error = cudaFuncSetAttribute(kernel_lu_k2,
             cudaFuncAttributeMaxDynamicSharedMemorySize, 69120)) return (int)eatss_error;
     return eatss_calls_of_kernel_lu_cuda.run(stream, {
     }, [&](eatss_stream &stream, void *const *) {
@@ -930,9 +949,8 @@ extern "C" int kernel_lu_cuda(double *A, cudaStream_t stream)
             for (int kb = 0; kb < (N + 30) / 32; ++kb) {
                 EATSS_LAUNCH(kernel_lu_k0, dim3(1), dim3(128), 0, stream, kb, A);
                 if (32 * (long)kb + 33 <= (long)N) {
-                    EATSS_LAUNCH(kernel_lu_k1, dim3((N - 32 * kb - 1) / 32), dim3(128), 0, stream, kb, A);
-                    EATSS_LAUNCH(kernel_lu_k2, dim3((N - 32 * kb - 17) / 16), dim3(128), 0, stream, kb, A);
-                    EATSS_LAUNCH(kernel_lu_k3, dim3(eatss_floordiv(N - 32 * kb + 63, 96), eatss_min(eatss_floordiv(N - 32 * kb + 31, 64), 65535)), dim3(16, 16), 69120, stream, kb, A);
+                    EATSS_LAUNCH(kernel_lu_k1, dim3((N - 32 * kb - 1) / 32 + (N - 32 * kb - 1) / 32), dim3(128), 0, stream, kb, A);
+                    EATSS_LAUNCH(kernel_lu_k2, dim3(eatss_floordiv(N - 32 * kb + 63, 96), eatss_min(eatss_floordiv(N - 32 * kb + 31, 64), 65535)), dim3(16, 16), 69120, stream, kb, A);
                 }
             }
         }

@@ -174,7 +174,7 @@ def test_points_of_a_loop_that_is_not_parallel_are_found(
         return original(kernel, every, taken)
 
     monkeypatch.setattr(chain, "with_stores_last", changed)
-    program = eatss.codegen(source, gpu="h200", defines={"N": 40})
+    program = eatss.codegen(source, gpu="h200", defines={"N": 40}, placements={"A": "l1"})
     assert "A_r[4]" in program.text
     save_program(program, tmp_path)
     assert verify(tmp_path, device="cpu").status == "wrong result"

@@ -1,0 +1,147 @@
+"""What is proven of generated code: no layout costs less than the bound of a box that has it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import eatss
+from eatss.analysis.analyse import AnalysedProgram
+from eatss.cards import GpuProfile, load_profile
+from eatss.choose.cuda import CudaChoice
+from eatss.choose.cuda_space import CudaSpace
+from eatss.choose.objectives import NEVER
+from eatss.choose.options import ModelOptions
+from eatss.choose.search import Effort, Sizes, search
+from eatss.lower.variants import kernel_variants_for
+from eatss.session.steps import select_for
+from tests.choose.cuda_kernels import analysed
+from tests.choose.test_ppcg import BODIES, SMALL
+
+SEARCH = Effort(gap=0.0, most_boxes=1_000_000)
+
+
+def spaces(
+    program: AnalysedProgram, card: GpuProfile, objective: str, slowest_s: float = inf
+) -> list[CudaSpace]:
+    """Return the spaces of all variants of a program's kernels, with their layouts."""
+    options, own = (
+        ModelOptions(target="cuda", objective=objective),
+        kernel_variants_for(program, card),
+    )
+    choices = (CudaChoice(one, own.get(one.name, ()), card, options) for one in program.facts)
+    each = (one.searches(SEARCH) for one in choices if len(one.costs) and one.costs.min() < NEVER)
+    return [
+        CudaSpace(own.model, [own.offered], card, options, slowest_s)
+        for several in each
+        for own in (one.space for one in several)
+        if isinstance(own, CudaSpace)
+    ]
+
+
+def keeps_bounds(space: CudaSpace, dice: np.random.Generator, count: int = 32) -> int:
+    """Check boxes of all widths around layouts; return how many layouts fit."""
+    roots = [*zip(*space.root(), strict=True)]
+    found = 0
+    for spread in (0.0, 0.4, 1.0, 2.5):
+        least, most = (
+            np.array(own)
+            for own in zip(
+                *(roots[int(dice.integers(len(roots)))] for _ in range(count)), strict=True
+            )
+        )
+        points = dice.integers(least, most + 1)
+        near = space.points[dice.integers(0, len(space.points), count // 2)]
+        for at, point in enumerate(near):  # the others are around those that are offered
+            low, high = next(
+                own for own in roots if (own[0] <= point).all() and (point <= own[1]).all()
+            )
+            least[at], most[at], points[at] = low, high, point
+        wide = np.exp(dice.random((count, 1)) * spread)
+        lows = np.maximum(least, (points / wide).astype(np.int64))
+        highs = np.minimum(most, np.ceil(points * wide).astype(np.int64))
+        inside = np.stack([points, *(dice.integers(lows, highs + 1) for _ in range(15))], axis=1)
+        costs = space.costs(inside.reshape(-1, points.shape[1])).reshape(count, -1)
+        shrunk = space.shrunk(lows, highs)
+        fits: Any = (shrunk[0] <= shrunk[1]).all(axis=1)
+        held = (inside >= shrunk[0][:, None]) & (inside <= shrunk[1][:, None])
+        assert (costs[~held.all(axis=2)] == inf).all()
+        bounds = space.bounds(*(own[fits] for own in shrunk))
+        assert (bounds <= costs[fits].min(axis=1) * (1 + 1e-9)).all()
+        found += int(np.isfinite(costs).sum())
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "gpu"),
+    [("syrk", "double", "h200"), ("mvt", "float", "a100"), ("conv-2d", "float", "v100"),
+     ("trmm", "double", "xavier")],
+)  # fmt: skip
+def test_no_layout_of_a_box_costs_less_than_its_bound(name: str, dtype: str, gpu: str) -> None:
+    dice = np.random.default_rng(7)
+    every = spaces(analysed(name, dtype).program, load_profile(gpu), "energy")
+    assert sum(keeps_bounds(space, dice) for space in every) > 0
+
+
+def small_program(dice: np.random.Generator, folder: Path) -> AnalysedProgram:
+    source = folder / "small.c"
+    body = BODIES[int(dice.integers(len(BODIES)))]
+    source.write_text(SMALL.format(n=int(dice.integers(3, 40)), body=body))
+    return eatss.inspect(source, cut="eatss")
+
+
+def every_point(space: CudaSpace) -> Sizes:
+    """Return all vectors between those offered, at most so many of each kind."""
+    found = []
+    for low, high in zip(*space.root(), strict=True):
+        if np.prod(high - low + 1.0) <= 50_000:
+            ranges = [np.arange(a, b + 1) for a, b in zip(low, high, strict=True)]
+            found.append(np.stack(np.meshgrid(*ranges), axis=-1).reshape(-1, len(low)))
+        else:
+            found.append(np.random.default_rng(0).integers(low, high + 1, (50_000, len(low))))
+    return np.concatenate(found)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_proven_holds_for_every_layout_of_small_programs(seed: int, tmp_path: Path) -> None:
+    dice = np.random.default_rng(seed)
+    card = replace(
+        load_profile("h200"),
+        sm_count=int(dice.integers(1, 200)),
+        tdp_w=float(dice.integers(200, 900)),
+    )
+    objective = str(dice.choice(["energy", "time", "edp"]))
+    for space in spaces(small_program(dice, tmp_path), card, objective):
+        costs = space.costs(every_point(space))
+        gap = float(dice.choice([0.02, 0.1]))
+        found = search(space, space.points[:1], replace(SEARCH, gap=gap, children=0))
+        assert found.bound <= costs.min() * (1 + 1e-9)
+        assert found.bound >= (1 - gap) * found.cost * (1 - 1e-9)
+
+
+def test_layouts_that_are_offered_cost_what_they_do_in_the_space() -> None:
+    card, program = load_profile("h200"), analysed("mvt").program
+    (facts, *_), own = program.facts, kernel_variants_for(program, card)
+    choice = CudaChoice(facts, own[facts.name], card, ModelOptions(target="cuda"))
+    every = [one.space for one in choice.searches(SEARCH) if isinstance(one.space, CudaSpace)]
+    costs = np.concatenate([space.costs(space.points) for space in every])
+    offered = np.sort(choice.costs[choice.costs < NEVER])
+    np.testing.assert_allclose(np.sort(costs[costs < inf]), offered, rtol=1e-8)
+    for space in every:
+        again = space.layouts(space.points[-1:])
+        assert again.at(0).tile_sizes == space.offered.at(len(space.offered) - 1).tile_sizes
+
+
+def test_a_gap_that_is_asked_for_is_proven_and_the_layout_is_no_worse() -> None:
+    program, card = analysed("syrk").program, load_profile("h200")
+    (plain,) = select_for(program, card, ModelOptions(target="cuda")).kernels
+    (found,) = select_for(program, card, ModelOptions(target="cuda", gap=0.05)).kernels
+    assert (plain.bound, plain.optimal) == (0, "best found")
+    assert found.objective <= plain.objective
+    assert found.bound >= 0.95 * found.objective
+    assert found.optimal == "proven"

@@ -1,0 +1,138 @@
+"""Tiles of rows that threads write are right, and found where they are wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import eatss
+from eatss.base.frozen import Names
+from eatss.lower.kernel.nodes import Nodes, Scope
+from eatss.lower.promotion import SharedTile
+from eatss.lower.promotion_builder import PromotionBuilder
+from eatss.program import Program
+from eatss.verify.run import verify
+
+SIZES = (
+    {"M": 0, "N": 5}, {"M": 1, "N": 1}, {"M": 33, "N": 2}, {"M": 40, "N": 37}, {"M": 64, "N": 100}
+)  # fmt: skip
+
+
+def program(body: str) -> str:
+    arrays = ", ".join(f"double {name}[M + N][M + N + 2]" for name in "XYAB")
+    body = f"#pragma scop\n{body}\n#pragma endscop\n"
+    return f"void f(int M, int N, {arrays})\n{{\ndouble s;\n{body}}}\n"
+
+
+ROWS, FORWARD, BACKWARD = (
+    "for (int i = 0; i < M; i++) ",
+    "for (int j = 1; j < N; j++) ",
+    "for (int j = N - 1; j >= 0; j--) ",
+)
+BODIES = {
+    "forward": ROWS + FORWARD + "X[i][j] = 0.5 * X[i][j - 1] + A[i][j];",
+    "backward": ROWS + BACKWARD + "X[i][j] = (X[i][j] - 0.5 * X[i][j + 1]) / (2 + A[i][j + 1]);",
+    "columns": ROWS + FORWARD + "X[j][i] = 0.5 * X[j - 1][i] + A[j][i] * X[j][i];",
+    "second order": ROWS
+    + "for (int j = 2; j < N; j++) X[i][j] = 0.5 * X[i][j - 1] - 0.25 * X[i][j - 2] + A[i][j];",
+    "both sides": ROWS + FORWARD + "X[i][j] = 0.25 * (X[i][j - 1] + X[i][j] + X[i][j + 1]);",
+    "two arrays": ROWS + FORWARD + "{ X[i][j] -= X[i][j - 1] * A[i][j] / (2 + B[i][j - 1]); "
+    "B[i][j] -= A[i][j] * A[i][j] / (2 + B[i][j - 1]); }",
+    "in front and behind": ROWS + "{ X[i][0] = A[i][0]; "
+    + FORWARD + "X[i][j] = 0.5 * X[i][j - 1] + A[i][j]; X[i][N] *= 2; "
+    + BACKWARD + "Y[i][j] = 0.5 * Y[i][j + 1] + X[i][j]; }",
+    "what the iteration wrote": ROWS + "{ s = 0; " + BACKWARD
+    + "{ Y[i][j] = 0.5 * s + A[i][j]; s = Y[i][j]; } }",
+    "not all of a tile": ROWS + "for (int j = 1; j < N; j++) "
+    "if (i + j < N) X[i][j] = 0.5 * X[i][j - 1] + A[i][j];",
+    "a triangle": ROWS + "for (int j = 1; j < i; j++) X[i][j] = 0.5 * X[i][j - 1] + A[i][j];",
+}  # fmt: skip
+
+
+def made(body: str, folder: Path, *, stages: int = 1) -> Program:
+    used = {name: "shared" for name in "XYAB" if f"{name}[" in body}
+    return eatss.codegen(program(body), gpu="h200", output=folder, placements=used, stages=stages)
+
+
+def stored(program: Program) -> int:
+    """Return how many copies go from tiles to arrays."""
+    return program.text.count("] = sh.")
+
+
+@pytest.mark.parametrize("stages", [1, 2])
+@pytest.mark.parametrize("what", [*BODIES])
+def test_rows_that_threads_write_come_and_go_through_tiles(
+    what: str, stages: int, tmp_path: Path
+) -> None:
+    found = made(BODIES[what], tmp_path, stages=stages)
+    assert stored(found)
+    assert not any("not as predicted" in note for one in found.kernels for note in one.notes)
+    assert verify(tmp_path, device="cpu", sizes=SIZES).status == "ok"
+
+
+def test_what_the_same_iteration_wrote_is_not_loaded(tmp_path: Path) -> None:
+    found = made(BODIES["what the iteration wrote"], tmp_path)
+    assert "sh.A[" in found.text
+    assert not re.search(r"sh\.Y\S* = Y\[", found.text)
+
+
+def test_elements_that_the_loop_reads_through_other_references_stay(tmp_path: Path) -> None:
+    body = ROWS + FORWARD + "X[i][j] = 0.5 * X[i][j - 1] + X[i][1];"
+    found = made(body, tmp_path)
+    assert not stored(found)
+    assert verify(tmp_path, device="cpu", sizes=SIZES).status == "ok"
+
+
+def test_rows_are_chosen_by_price() -> None:
+    found = eatss.codegen(Path("kernels/adi.c"), gpu="h200")
+    first = found.kernels[0]
+    assert any("X[i][j]: shared memory, 32 x 33 elements" in note for note in first.notes)
+    there_and_back = 2 * found.text.count("__global__ void __launch_bounds__")
+    assert found.text.count("eatss_wait_for_copies<0>();") == there_and_back
+    assert "double *X, const double *__restrict__ A, double *B" in found.text
+
+
+# -- what is wrong is found ---------------------------------------------------------------------
+
+
+def without(what: str) -> Callable[[PromotionBuilder, Nodes, str], Scope]:
+    """Return phases of which those called so do nothing."""
+    original = PromotionBuilder._phase
+
+    def changed(self: PromotionBuilder, nodes: Nodes, name: str) -> Scope:
+        return original(self, () if name.startswith(what) else nodes, name)
+
+    return changed
+
+
+@pytest.mark.parametrize("what", ["store", "load"])
+def test_tiles_that_are_not_copied_are_found(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PromotionBuilder, "_phase", without(what))
+    made(BODIES["forward"], tmp_path)
+    assert verify(tmp_path, device="cpu", sizes=SIZES).status != "ok"
+
+
+def test_what_lies_beside_the_tile_has_to_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = SharedTile.loads
+
+    def first_only(self: SharedTile, at: Names) -> Iterator[SharedTile]:
+        yield from [*original(self, at)][:1]
+
+    monkeypatch.setattr(SharedTile, "loads", first_only)
+    made(BODIES["forward"], tmp_path)
+    assert verify(tmp_path, device="cpu", sizes=SIZES).status != "ok"
+
+
+def test_tiles_of_another_part_hold_nothing_of_it(tmp_path: Path) -> None:
+    first = "for (int j = 0; j < N; j++) { s = 0.5 * s + A[i][j]; X[i][j] = s; }"
+    behind = FORWARD + "Y[i][j] = 0.5 * Y[i][j - 1] + X[i][j];"
+    found = made(f"{ROWS}{{ s = 0; {first} {behind} }}", tmp_path)
+    assert "sh.X_1[" in found.text
+    assert verify(tmp_path, device="cpu", sizes=SIZES).status == "ok"
