@@ -177,6 +177,22 @@ class Frame:
         return replace(self, domain=coalesced(domain) if domain.n_basic_set() > 1 else domain)
 
 
+def _one_by_one(node: Node) -> list[Node]:
+    """Return a statement, or the assignments that stand inside each other in it, the last first."""
+    if node.kind != "assign":
+        return [node]
+    before, value = _apart(node.children[1])
+    return [*before, replace(node, children=[node.children[0], value])] if before else [node]
+
+
+def _apart(value: Node) -> tuple[list[Node], Node]:
+    """Return the assignments that a value is of, and what they leave it to be."""
+    if value.kind == "cast":
+        before, inner = _apart(value.children[0])
+        return before, replace(value, children=[inner])
+    return (_one_by_one(value), value.children[0]) if value.kind == "assign" else ([], value)
+
+
 class StatementReader(RegionReader):
     """Reads the statements of one region in source order."""
 
@@ -215,8 +231,15 @@ class StatementReader(RegionReader):
             case "empty":
                 pass
             case _:
-                self._ppcg_name = self.ppcg.statement()
-                self._simple(node, frame.next())
+                name = self.ppcg.statement()
+                *before, last = _one_by_one(node)
+                if before:
+                    self.ppcg.wholes.append(self._quoted(node))
+                for at, one in enumerate(before):
+                    self._ppcg_name = f"{name}_{at}"
+                    self._simple(one, frame.next())
+                self._ppcg_name = name
+                self._simple(last, frame.next())
 
     # -- control --------------------------------------------------------------------
 

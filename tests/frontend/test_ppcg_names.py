@@ -43,6 +43,7 @@ def _scop(region: str, *, before: str = "int i, j;", after: str = "") -> Scop:
         ("for (i = 0; i < 8; i++) { double t = B[i]; A[i] = t; }", ["S_2", "S_4"]),
         ("for (i = 0; i < 8; i++) { double t; t = B[i]; A[i] = t; }", ["S_3", "S_4"]),
         ("double t = B[0]; A[0] = t;", ["S_1", "S_2"]),
+        ("A[0] = B[0] = 1; B[1] = 0;", ["S_0_0", "S_0", "S_1"]),
     ],
 )  # fmt: skip
 def test_statements_are_numbered_as_ppcg_numbers_them(region: str, names: list[str]) -> None:
@@ -74,6 +75,7 @@ def test_what_sets_a_counter_is_counted_with_the_loops_around_it() -> None:
     [
         ("if (B[0] > 0) A[0] = 1; else A[0] = 2;", ()),
         ("if (B[0] > 0) for (int k = 0; k < 8; k++) A[k] = 1;", ("'B[0] > 0'",)),
+        ("A[1] = A[0] = B[0];", ("'A[1] = A[0] = B[0]'",)),
     ],
 )
 def test_what_ppcg_takes_for_one_statement_is_known(region: str, wholes: tuple[str, ...]) -> None:

@@ -16,6 +16,15 @@ from eatss.verify.result import Verification
 from eatss.verify.run import verify
 
 PROGRAMS = {
+    "assignments inside each other, that convert": """
+        void f(int n, double x[n], float z[n], int k[n]) {
+        #pragma scop
+          for (int i = 0; i < n; i++) {
+            x[i] += z[i] = k[i] = 2.75 * i;
+            z[i] = (x[i] *= 0.1);
+          }
+        #pragma endscop
+        }""",
     "a subscript divided in a loop that starts at a quotient": """
         void f(int N, int M, double A[M + N][M + N]) {
         #pragma scop
