@@ -92,3 +92,20 @@ def test_a_recipe_that_takes_one_pass_does_not_keep_the_order() -> None:
     recipe = session.recipe(selection, PROFILE, CodeRequest(strict_fp=True))
     with pytest.raises(InputError, match="EATSS-K019"):
         session.generate(recipe, PROFILE)
+
+
+def test_strict_order_of_one_row_says_what_one_pass_would_take() -> None:
+    whole = """#ifndef N
+#define N 400000000
+#endif
+void f(float x[N], float m[1], float v[1]) {
+#pragma scop
+  for (int i = 0; i < N; i++) m[0] += x[i];
+  m[0] /= N;
+  for (int i = 0; i < N; i++) v[0] += (x[i] - m[0]) * (x[i] - m[0]);
+#pragma endscop
+}
+"""
+    strict = eatss.codegen(whole, gpu="h200", strict_fp=True)
+    assert "in one pass, and any order, they are expected to take less" in strict.text
+    assert "nothing to tile" not in strict.text
