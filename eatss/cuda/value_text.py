@@ -27,6 +27,7 @@ from eatss.polyhedral.expression import (
     Select,
     Unary,
     fused_quotient,
+    math_type,
 )
 from eatss.polyhedral.scop import Statement
 from eatss.program import Apply, IntExpr, Operator
@@ -55,7 +56,6 @@ _RANKS = (
 
 _RENAMED = {"min": "eatss_min", "max": "eatss_max", "floord": "eatss_floordiv"}
 _INTEGER_FUNCTIONS = {"abs": _INT, "labs": ElementType.INT64, "llabs": ElementType.INT64}
-_DOUBLE_IN_F = frozenset({"erf"})
 
 
 def _is_odd_constant(value: Cast) -> bool:
@@ -399,5 +399,4 @@ def _call_type(function: str, arguments: Sequence[_Text]) -> ElementType | None:
         return _INTEGER_FUNCTIONS[function]
     if function in _RENAMED:
         return _result(arguments[0], arguments[1])
-    is_float = function.endswith("f") and function not in _DOUBLE_IN_F
-    return ElementType.FLOAT if is_float else ElementType.DOUBLE
+    return math_type(function)

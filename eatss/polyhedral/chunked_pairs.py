@@ -25,11 +25,14 @@ import islpy as isl
 from eatss.base.frozen import Names, fixed
 from eatss.base.trees import free_name
 from eatss.polyhedral.chunked_scans import (
+    anew,
     combined,
+    element_of,
     keeps_reads,
     keeps_writes,
     literal,
     local_array,
+    map_of,
     moved,
     sources_of,
     still_loops,
@@ -49,10 +52,10 @@ from eatss.polyhedral.expression import (
     added_to,
     combiner_of,
     label,
+    math_type,
     operands,
     preorder,
     reads_in,
-    rebuilt,
 )
 from eatss.polyhedral.isl_names import (
     IN,
@@ -67,7 +70,6 @@ from eatss.polyhedral.isl_names import (
     involved_dims,
     output_affs,
     parameter_bound,
-    parameter_names,
     with_names,
 )
 from eatss.polyhedral.kernels import update_of
@@ -319,7 +321,7 @@ def _bounds(statement: Statement, within: str) -> tuple[AffineForm, AffineForm] 
         ", ".join(statement.loops),
         f"{affine_text(low)} <= {within} <= {affine_text(high)}",
     )
-    whole = _map(statement, f"{statement.name}[{point}] -> [] : {row}").domain()
+    whole = map_of(statement, f"{statement.name}[{point}] -> [] : {row}").domain()
     whole = whole.intersect(others.set_tuple_name(statement.name))
     return (low, high) if whole.is_equal(statement.domain) else None
 
@@ -393,13 +395,23 @@ class Parts:
         found = self.steps(own, name).project_out(IN, at, 1).set_tuple_name(IN, name)
         return with_names(found, IN, self.loops(own, every=False))
 
+    def repeats(self, statement: Statement, access: Access) -> list[tuple[isl.Map, Statement]]:
+        """Return what a read repeats: that of every element of a part, or of its first."""
+        for own, (first, every) in zip(self.owns, self.names, strict=True):
+            if statement.name in (first, every):
+                return [(self.steps(own, every), own)]
+            if statement.name == own.name:
+                maps = self.begins if access.array == own.write.array else self.all_of
+                return [(maps(own, own.name), own)]
+        return [(statement.domain.identity(), statement)]
+
     def _map(self, own: Statement, name: str, step: str | None, condition: str) -> isl.Map:
         """Map instances to those so many steps into their part; ``None``: parts are rows."""
         loops = self.loops(own, every=step != "0")
         then = own.loops[self.at] if step is None else f"{self._begin(own)} + {step}"
         whole = [then if k == self.at else one for k, one in enumerate(own.loops)]
         text = f"{name}[{', '.join(loops)}] -> {own.name}[{', '.join(whole)}] : {condition}"
-        return with_names(_map(own, text).intersect_range(own.domain), IN, loops)
+        return with_names(map_of(own, text).intersect_range(own.domain), IN, loops)
 
     def _begin(self, own: Statement) -> str:
         """Return where a part begins."""
@@ -413,9 +425,9 @@ class Parts:
     def count(self, own: Statement, domain: isl.Set, kind: ElementType) -> Expression:
         """Return how many elements a part has, in the loops of a new statement, as a number."""
         point = f"{domain.get_tuple_name()}[{', '.join(dim_names(domain))}]"
-        (left,) = output_affs(_map(own, f"{point} -> [{self._left(own)}]"))
+        (left,) = output_affs(map_of(own, f"{point} -> [{self._left(own)}]"))
         if self.chunk:
-            (whole,) = output_affs(_map(own, f"{point} -> [{self.length}]"))
+            (whole,) = output_affs(map_of(own, f"{point} -> [{self.length}]"))
             left = left.min(whole)
         number = constant_value(left.gist(domain).coalesce())
         found: Expression = AffineValue(value=left, element_type=ElementType.INT64)
@@ -515,7 +527,7 @@ class Parts:
         times += ["0"] * (len(texts) + 2 * len(self.chunk) - len(times))
         domain = new.maps.domain()
         point = f"{domain.get_tuple_name()}[{', '.join(new.loops)}]"
-        return _map(own, f"{point} -> [{', '.join(times)}]").intersect_domain(domain)
+        return map_of(own, f"{point} -> [{', '.join(times)}]").intersect_domain(domain)
 
     def _later(self, statement: Statement) -> Statement:
         """Return another statement of the region, behind those that are new at its place."""
@@ -525,7 +537,7 @@ class Parts:
             f"{_PLACES} * {one} + {_PLACES - 1}" if k == at else one for k, one in enumerate(times)
         ]
         then += ["0", "0"] * len(self.chunk)
-        longer = _map(self.old, f"[{', '.join(times)}] -> [{', '.join(then)}]")
+        longer = map_of(self.old, f"[{', '.join(times)}] -> [{', '.join(then)}]")
         return replace(statement, schedule=statement.schedule.apply_range(longer))
 
 
@@ -554,31 +566,12 @@ class _New:
             for name in loops
             if of_row is first
         ]
-        domain = self.maps.domain()
-        name = domain.get_tuple_name()
-        relation = _map(self.own, f"{name}[{', '.join(self.loops)}] -> {array}[{', '.join(text)}]")
-        return Access(
-            array=array,
-            kind=AccessKind.READ,
-            relation=with_names(relation.intersect_domain(domain), IN, self.loops),
-            text=array + "".join(f"[{one}]" for one in text),
-            span=self.own.write.span,
-        )
+        return element_of(self.own, self.maps.domain(), self.loops, array, text)
 
     def copied(self, value: Expression, swaps: Mapping[int, Expression]) -> Expression:
         """Return a value in the counters of the new statement, nodes swapped by their identity."""
-        function = isl.PwMultiAff.from_map(self.maps).gist(self.maps.domain()).as_multi_aff()
-
-        def part(node: Expression) -> Expression:
-            if id(node) in swaps:
-                return swaps[id(node)]
-            if isinstance(node, Read):
-                return self.read(moved(self.own.accesses[node.access], self.maps, self.loops))
-            if isinstance(node, AffineValue):
-                return replace(node, value=node.value.pullback_multi_aff(function))
-            return rebuilt(node, part)
-
-        return part(value)
+        own, maps = self.own.accesses, self.maps
+        return anew(value, maps, lambda k: self.read(moved(own[k], maps, self.loops)), swaps)
 
     def distances(self, *, shared: bool) -> dict[int, Expression]:
         """Return distances by identity, a part's value in the place of one of their sides."""
@@ -643,7 +636,7 @@ def _kind(node: Expression, scop: Scop, statement: Statement) -> ElementType:
         case Literal() | Cast() | AffineValue():
             return node.element_type
         case Call(function=function):
-            return ElementType.FLOAT if function.endswith("f") else ElementType.DOUBLE
+            return math_type(function)
         case Select(if_true=operand) | Unary(operand=operand) | Binary(left=operand):
             return _kind(operand, scop, statement)
 
@@ -654,11 +647,6 @@ def _text(form: AffineForm, own: Statement, other: Statement) -> str:
     terms = (*form.coefficients, *form.parameters)
     renamed = tuple((names.get(name, name), by) for name, by in terms)
     return affine_text(form._replace(coefficients=renamed, parameters=()))
-
-
-def _map(own: Statement, text: str) -> isl.Map:
-    parameters = ", ".join(parameter_names(own.domain))
-    return isl.Map.read_from_str(own.domain.get_ctx(), f"[{parameters}] -> {{ {text} }}")
 
 
 # -- checks -----------------------------------------------------------------------------------
@@ -677,27 +665,8 @@ def computes_the_same(before: Scop, after: Scop, parts: Parts) -> bool:
         _is_partition(parts)
         and _are_whole(after, parts)
         and keeps_writes(before, after, sources)
-        and keeps_reads(before, after, sources, _Repeats(parts).of)
+        and keeps_reads(before, after, sources, parts.repeats)
     )
-
-
-@fixed
-class _Repeats:
-    """What reads of a region with parts repeat: of every element of a part, or of its first."""
-
-    parts: Parts
-
-    def of(self, statement: Statement, access: Access) -> list[tuple[isl.Map, Statement]]:
-        """Return the instances of the source."""
-        parts = self.parts
-        for own, (first, every) in zip(parts.owns, parts.names, strict=True):
-            if statement.name in (first, every):
-                return [(parts.steps(own, every), own)]
-            if statement.name == own.name:
-                begins = access.array == own.write.array
-                maps = parts.begins if begins else parts.all_of
-                return [(maps(own, own.name), own)]
-        return [(statement.domain.identity(), statement)]
 
 
 def _is_partition(parts: Parts) -> bool:
@@ -721,7 +690,7 @@ def _are_whole(after: Scop, parts: Parts) -> bool:
         loops = parts.loops(own, every=True)
         at = parts.at + len(parts.chunk)
         then = [f"{one} + 1" if k == at else one for k, one in enumerate(loops)]
-        step = _map(own, f"{every}[{', '.join(loops)}] -> {every}[{', '.join(then)}]")
+        step = map_of(own, f"{every}[{', '.join(loops)}] -> {every}[{', '.join(then)}]")
         fold = of_part.lexmin().to_union_map()
         fold = fold.union(step.intersect_domain(steps).intersect_range(steps))
         for reader in after.statements:
@@ -741,4 +710,4 @@ def _to_parts(parts: Parts, reader: Statement, first: str) -> isl.Map:
     every = len(reader.loops) > len(parts.loops(parts.old, every=False))
     kept = [one for k, one in enumerate(reader.loops) if not every or k != at]
     text = f"{reader.name}[{', '.join(reader.loops)}] -> {first}[{', '.join(kept)}]"
-    return _map(reader, text).intersect_domain(reader.domain)
+    return map_of(reader, text).intersect_domain(reader.domain)

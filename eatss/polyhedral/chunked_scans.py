@@ -441,8 +441,7 @@ class _Chunks:
     # -- instances
 
     def _read(self, text: str) -> isl.Map:
-        parameters = ", ".join(parameter_names(self.old.domain))
-        return isl.Map.read_from_str(self.old.domain.get_ctx(), f"[{parameters}] -> {{ {text} }}")
+        return map_of(self.old, text)
 
     def _relation(self, name: str, loops: Names, within: str) -> isl.Map:
         """Map instances to those of the recurrence, whether they are there or not."""
@@ -562,16 +561,8 @@ class _Chunks:
 
     def _element(self, array: str, maps: isl.Map, kind: AccessKind) -> Access:
         """Return the access to the element of a chunk."""
-        domain, loops, moving = maps.domain(), self._loops_of(maps), self._moving()
-        name = domain.get_tuple_name()
-        relation = self._read(f"{name}[{', '.join(loops)}] -> {array}[{', '.join(moving)}]")
-        return Access(
-            array=array,
-            kind=kind,
-            relation=with_names(relation.intersect_domain(domain), IN, loops),
-            text=array + "".join(f"[{one}]" for one in moving),
-            span=self.old.write.span,
-        )
+        found = element_of(self.old, maps.domain(), self._loops_of(maps), array, self._moving())
+        return replace(found, kind=kind)
 
     def _moving(self) -> Names:
         """Return the loops that tell chunks apart: those that move what is written."""
@@ -584,16 +575,7 @@ class _Chunks:
 
     def _anew(self, value: Expression, maps: isl.Map, reads: Mapping[int, int]) -> Expression:
         """Return a value in the counters of a new statement."""
-        function = isl.PwMultiAff.from_map(maps).gist(maps.domain()).as_multi_aff()
-
-        def part(node: Expression) -> Expression:
-            if isinstance(node, Read):
-                return Read(access=reads[node.access])
-            if isinstance(node, AffineValue):
-                return replace(node, value=node.value.pullback_multi_aff(function))
-            return rebuilt(node, part)
-
-        return part(value)
+        return anew(value, maps, lambda k: Read(access=reads[k]))
 
     # -- time
 
@@ -616,6 +598,55 @@ class _Chunks:
         then = [f"{_PLACES} * {one}" if k == at else one for k, one in enumerate(times)]
         longer = self._read(f"[{', '.join(times)}] -> [{', '.join([*then, '0', '0'])}]")
         return replace(statement, schedule=statement.schedule.apply_range(longer))
+
+
+def map_of(statement: Statement, text: str) -> isl.Map:
+    """Return a map of the instances of a statement, or of what is made of them."""
+    parameters = ", ".join(parameter_names(statement.domain))
+    return isl.Map.read_from_str(statement.domain.get_ctx(), f"[{parameters}] -> {{ {text} }}")
+
+
+def element_of(
+    old: Statement, domain: isl.Set, loops: Names, array: str, subscripts: Sequence[str]
+) -> Access:
+    """Return the read of an element by a new statement that is made of an old one."""
+    name = domain.get_tuple_name()
+    relation = map_of(old, f"{name}[{', '.join(loops)}] -> {array}[{', '.join(subscripts)}]")
+    return Access(
+        array=array,
+        kind=AccessKind.READ,
+        relation=with_names(relation.intersect_domain(domain), IN, loops),
+        text=array + "".join(f"[{one}]" for one in subscripts),
+        span=old.write.span,
+    )
+
+
+def anew(
+    value: Expression,
+    maps: isl.Map,
+    read: Callable[[int], Expression],
+    swaps: Mapping[int, Expression] | None = None,
+) -> Expression:
+    """Return a value in the counters of a new statement, some nodes swapped by their identity.
+
+    Args:
+        value: of an old statement.
+        maps: the instances of the new one, to those of the old one.
+        read: returns what stands where the access of a number is read.
+        swaps: what stands where a node is.
+    """
+    function = isl.PwMultiAff.from_map(maps).gist(maps.domain()).as_multi_aff()
+
+    def part(node: Expression) -> Expression:
+        if swaps and id(node) in swaps:
+            return swaps[id(node)]
+        if isinstance(node, Read):
+            return read(node.access)
+        if isinstance(node, AffineValue):
+            return replace(node, value=node.value.pullback_multi_aff(function))
+        return rebuilt(node, part)
+
+    return part(value)
 
 
 def local_array(written: Access, kind: ElementType) -> Array:

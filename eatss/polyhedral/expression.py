@@ -215,6 +215,12 @@ class Call:
     arguments: tuple[Expression, ...]
 
 
+def math_type(function: str) -> ElementType:
+    """Return the type of what a function of ``math.h`` returns."""
+    is_float = function.endswith("f") and function != "erf"
+    return ElementType.FLOAT if is_float else ElementType.DOUBLE
+
+
 Expression: TypeAlias = Literal | Read | AffineValue | Unary | Binary | Select | Cast | Call
 
 

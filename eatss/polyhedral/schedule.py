@@ -79,9 +79,13 @@ class Symbolic:
 
 
 def generalise(scop: Scop) -> Symbolic:
-    """Replace the numeric sizes of ``scop`` by parameters."""
+    """Replace the numeric sizes of ``scop`` by parameters.
+
+    Not those of classes, nor of sums of one pass: by a parameter isl would shift a sum, as by the
+    length of the one before, which it may not by a number.
+    """
     sizes = _Sizes(scop)
-    if not sizes.names:
+    if scop.class_size or not sizes.names or any(one.one_pass for one in scop.statements):
         return Symbolic(scop=scop, values=())
     symbolic = replace(
         scop,
@@ -337,7 +341,7 @@ def schedule_scop(
     """
     refuse_too_hard(scop)
     with bounded_work(scop):
-        symbolic = Symbolic(scop=scop, values=()) if scop.class_size else generalise(scop)
+        symbolic = generalise(scop)
         if positive:
             symbolic = _with_signs(symbolic)
     return _schedule(scop, symbolic, patient=patient)
@@ -367,7 +371,7 @@ def with_schedule(scop: Scop, schedule: isl.Schedule) -> ScheduledScop:
     """
     refuse_too_hard(scop)
     with bounded_work(scop):
-        symbolic = Symbolic(scop=scop, values=()) if scop.class_size else generalise(scop)
+        symbolic = generalise(scop)
         dependences = instantiate_dependences(compute_dependences(symbolic.scop), symbolic.values)
         assumes = _checked(scop, dependences, schedule)
         return _cut(scop, dependences, schedule, assumes)

@@ -44,7 +44,13 @@ from eatss.choose.options import (
     check_target,
     wrong,
 )
-from eatss.choose.selection import PPCG_SHARED_BYTES, KernelSelection, PpcgOptions, Selection
+from eatss.choose.selection import (
+    NOT_TILED,
+    PPCG_SHARED_BYTES,
+    KernelSelection,
+    PpcgOptions,
+    Selection,
+)
 from eatss.frontend.options import FrontendOptions, FrontendResult, Reading
 from eatss.frontend.parse import parse_file, parse_source
 from eatss.frontend.python import SourceLike
@@ -861,13 +867,11 @@ def _with_notes(program: Program, selection: Selection) -> Program:
     """Return a program whose kernels have the notes of those that sizes were selected for."""
     kernels = []
     for kernel in program.kernels:
-        notes = [
-            one.note
-            for one in selection.kernels
-            if one.note is not None
-            and one.tile_sizes
-            and set(kernel.statements) <= set(one.statements)
-        ]
+        notes = []
+        for one in selection.kernels:
+            if one.note is not None and {*kernel.statements} <= {*one.statements}:
+                further = one.note.partition(f"{NOT_TILED}; ")[2]
+                notes += [one.note] if one.tile_sizes else [further] if further else []
         kernels.append(replace(kernel, notes=(*kernel.notes, *notes)) if notes else kernel)
     return replace(program, kernels=tuple(kernels))
 

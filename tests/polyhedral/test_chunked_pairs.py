@@ -20,6 +20,7 @@ from eatss.polyhedral.expression import (
     AffineValue,
     Binary,
     Call,
+    Cast,
     ElementType,
     Expression,
     Literal,
@@ -27,6 +28,7 @@ from eatss.polyhedral.expression import (
     Select,
     Unary,
     operands,
+    preorder,
 )
 from eatss.polyhedral.isl_names import points_of
 from eatss.polyhedral.scop import Access, Scop, Statement
@@ -39,8 +41,9 @@ _BINARY: Mapping[str, Any] = {
 }  # fmt: skip
 
 
-def region(body: str) -> Scop:
-    arguments = "float m[3], float v[3], float X[3][2][14], float Y[3][2][14], float p[3]"
+def region(body: str, kind: str = "float") -> Scop:
+    arrays = ("m[3]", "v[3]", "X[3][2][14]", "Y[3][2][14]", "p[3]")
+    arguments = ", ".join(f"{kind} {one}" for one in arrays)
     text = f"#include <math.h>\nvoid f({arguments}) {{\n#pragma scop\n{body}\n#pragma endscop\n}}\n"
     (scop,) = parse_source(text).scops
     return scop
@@ -146,6 +149,17 @@ def test_one_pass_has_the_values_of_two(which: int, bounds: int, length: int) ->
     after = with_chunked_pairs(scop, {found.statement.name: length})
     assert after is not None
     assert values_of(after) == values_of(scop)
+
+
+def test_parts_of_double_functions_keep_double_precision() -> None:
+    value = "erf(X[i][0][j])"
+    body = _two("", f"({value} - m[i]) * ({value} - m[i])").replace("X[i][0][j]", value, 1)
+    scop = region(body, "double")
+    (found,) = pairs(scop)
+    after = with_chunked_pairs(scop, {found.statement.name: 4})
+    assert after is not None
+    made = (node for one in after.statements for node in preorder(one.value))
+    assert not [n for n in made if isinstance(n, Cast) and n.element_type is ElementType.FLOAT]
 
 
 def test_the_same_array_in_another_state_is_no_pair() -> None:
