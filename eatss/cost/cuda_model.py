@@ -370,7 +370,7 @@ def _joined(
     fetch = total.l2_bytes * card.sms * card.clock_hz / card.l2_bytes_s
     alone = (sum(busy_cycles(part, card) for part in parts) + fetch) / blocks
     # warps leave their parts of sums in shared memory; those of one pass them on there
-    beside = block.rows if block.columns else 1
+    beside = block.rows if block.columns else ones
     warps = np.ceil(block.lanes / lanes_of_warp(block.lanes, beside))
     wait = (warps == 1) * len(spread) * (model.code.barrier_wait * card.barrier_cycles)
     words = sum(own.element_bytes for launch in spread for own in launch.held)
@@ -380,7 +380,7 @@ def _joined(
         blocks=blocks,
         threads=block.threads,
         registers=np.minimum(registers, float(card.registers_per_thread)),
-        shared_bytes=np.where(warps > 1, block.rows * (warps + block.columns) * words, 0.0),
+        shared_bytes=np.where(warps > 1, block.rows * (warps + (beside > 1)) * words, 0.0),
         shared_limit_bytes=first.shared_limit_bytes,
         lanes=ones,
         late=0.0 * ones,

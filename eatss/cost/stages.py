@@ -211,7 +211,8 @@ def add_held(of: CudaCode) -> None:
 def add_spread(of: CudaCode) -> None:
     """Add the shuffles and atomic operations at the end of spread sums.
 
-    Warps that share one leave their parts in shared memory, where the first one adds them up.
+    Warps that share one leave their parts in shared memory, where the first one adds them up. Of
+    sums side by side it leaves the whole there, behind one more barrier.
     """
     plan, points, card = of.plan, of.plan.all_points, of.card
     if plan.cut.sum_loop is None:
@@ -226,7 +227,8 @@ def add_spread(of: CudaCode) -> None:
     of.add_shared((handed + points * (warps > 1)) / warps, 1.0)
     of.chain_cycles += points * rounds * of.constants.result_wait * card.fp64_cycles * 2
     wait = of.code.barrier_wait * card.barrier_cycles + card.shared_cycles
-    of.chain_cycles += (warps > 1) * wait + handed * card.fp64_cycles
+    waits = (warps > 1) * (1.0 + (plan.beside > 1))
+    of.chain_cycles += waits * wait + handed * card.fp64_cycles
     times, shared = _EXCHANGE if plan.cut.exchanges else 1.0, plan.blocks_of_sum > 1
     of.add_global(np.where(shared, points * times / warps, 0.0), 2.0, 8.0)
     turns = plan.blocks_of_sum * _ATOMIC_TURN_CYCLES

@@ -278,8 +278,12 @@ class LaunchPlan(Tiled):
     @property
     def lanes_of_sum(self) -> Number:
         """Lanes of a warp that share a sum."""
-        beside = prod(self.threads.values(), start=1.0) if self.columns else 1.0
-        return lanes_of_warp(self.sum_lanes, beside)
+        return lanes_of_warp(self.sum_lanes, self.beside)
+
+    @property
+    def beside(self) -> Number:
+        """Sums that lie side by side in a warp."""
+        return prod(self.threads.values(), start=1.0) if self.columns else 1.0
 
     @cached_property
     def blocks(self) -> Number:

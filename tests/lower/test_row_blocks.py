@@ -8,13 +8,16 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import eatss
 from eatss.analysis.layout import FusedRows
-from eatss.cards import load_profile
+from eatss.cards import GpuProfile, load_profile
+from eatss.cards.profile import Coefficient
 from eatss.choose.options import SelectOptions
 from eatss.choose.selection import Selection
+from eatss.cost.cuda_model import rows_prediction
 from eatss.frontend.options import Reading
 from eatss.lower.recipe import CodeRequest, recipe_from_dict
 from eatss.lower.row_planning import row_runs_for
@@ -294,3 +297,27 @@ def test_a_cell_goes_through_statements_in_a_register(tmp_path: Path) -> None:
     assert "t: a value of a row in a register of each of its threads" in kernel.notes
     assert program.text.count("t_v = t[") == 1
     right(checked(folder, {"N": 0}, {"N": 1}, {"N": 2}, {"N": 40}))
+
+
+def test_the_price_has_the_shared_memory_and_the_barriers_of_columns() -> None:
+    session = Session(COLUMNS, code=True)
+    facts = {one.name: one for one in session.analysed.facts}
+    run = max(row_runs_for(session.analysed, H200), key=lambda one: len(one.kernels))
+    rows = np.array([1, 2, 4])
+    lanes, tile = np.full(3, 128), np.full(3, 128)
+    block = FusedRows(kernels=run.kernels, loops=1, rows=rows, lanes=lanes, tile=tile, columns=1)
+
+    def chain(profile: GpuProfile) -> np.ndarray:
+        return rows_prediction(facts, run, block, profile, in_order=False).demand.chain_cycles
+
+    code = [in_one(COLUMNS, n, 128, 128, columns=1).kernels[0].shared_bytes for n in rows.tolist()]
+    found = rows_prediction(facts, run, block, H200, in_order=False)
+    assert found.demand.shared_bytes.tolist() == code
+    known = H200.calibration
+    assert known is not None
+    figures = dict(known.coefficients) | {
+        "barrier_cycles": Coefficient(value=100.0, low=100.0, high=100.0)
+    }
+    slow = replace(known, coefficients=tuple(figures.items()))
+    once, *twice = (chain(replace(H200, calibration=slow)) - chain(H200)).tolist()
+    assert twice == pytest.approx([2 * once] * 2)
