@@ -63,12 +63,13 @@ def class_demand(
             wait = sum(number for _, number in statement.operations) * (
                 card.fp64_cycles if wide else card.fp32_cycles
             )
-            wait += division_cycles(statement, card) + card.shared_cycles * bool(phase.passed)
+            wait += card.shared_cycles * bool(phase.passed)
             left = (0.5 * one + 0.5 for one in phase.others)  # loops over the block get shorter
             often, several = part.size * prod(left), 1 if phase.own is None else part.points
             arithmetic = several * instructions_of(statement, model.constants)
             beside = 2.0 * len(phase.passed) + several * _BESIDE
-            own = own + part.size * wait + often * (beside + arithmetic * (1.0 + wide))
+            divided = several * division_cycles(statement, card)  # one behind another: they branch
+            own = own + part.size * wait + often * (beside + arithmetic * (1.0 + wide) + divided)
             sums["fp64" if wide else "fp32"] += warps * often * arithmetic
             sums["instructions"] += warps * often * beside
             sums["shared_wavefronts"] += warps * often * beside

@@ -519,9 +519,11 @@ class Session:
             return best
         whole = self.of(best).symbolic.regions
         for size in CLASS_SIZES:
-            usual = {one.size for one in best.classes} == {CLASS_SIZES[0]}
-            if not has_time() or (size > CLASS_SIZES[0] and not usual):
+            if not has_time():
                 break
+            beside = {one.size for one in best.classes} & {size // 2, size * 2}
+            if size in CLASS_SIZES[2:] and not beside:
+                continue
             progress(f"with loops in blocks of {size} steps")
             with suppress(EatssError, isl.Error):
                 classes = tuple(ClassSize(region=at, size=size) for at in self.in_classes)

@@ -128,8 +128,8 @@ def class_sizes(numeric: Sequence[Scop], symbolic: Callable[[], Sequence[Scop]])
     return tuple(found)
 
 
-CLASS_SIZES = (64, 32, 128)
-"""Steps of a block that are compared; the last where the first is better than the second."""
+CLASS_SIZES = (64, 32, 128, 16)
+"""Steps of a block that are compared; the last two where half or twice as many are best."""
 
 _CLASSES = 20_000_000
 """isl operations to find out whether loops may be in blocks of steps."""
