@@ -525,9 +525,7 @@ class LaunchPlan(Tiled):
         )
         extents = next(one.extents for one in self.facts.work.arrays if one.name == access.array)
         record = record_of(extents, access.element_bytes)
-        parts = {at for one in members for at in (one.first[-1], one.first[-1] + one.spans[-1])}
-        whole = max(parts) - min(parts) == record - 1 and not written
-        if not whole or any(one.access.terms[-1] for one in members) or self.variant.instruction:
+        if written or self.variant.instruction or not self._reads_records(group, record):
             record = 1
         return StagedReads(
             along=tuple(
@@ -543,6 +541,17 @@ class LaunchPlan(Tiled):
             on=on,
             record=record,
         )
+
+    def _reads_records(self, group: int, record: int) -> bool:
+        """Tell whether all parts that read a group read each element of a record."""
+        references = self.cut.stageable[group]
+        wanted = {((), at) for at in range(record)}
+        for part in self.cut.parts:
+            own = (one.facts for one in self.computes if one.facts.name in part.statements)
+            accesses = [use for one in own for use in one.accesses if use.reference in references]
+            if accesses and {use.subscripts[-1] for use in accesses} != wanted:
+                return False
+        return True
 
     def _private(self, group: int) -> PrivateTileFacts | None:
         """Return what is known of a group that threads write."""
@@ -763,9 +772,10 @@ class LaunchPlan(Tiled):
         return largest(sum(self._boxes_bytes(part)) for part in parts) + self.handed_bytes
 
     def _boxes_bytes(self, part: int) -> Iterator[Number]:
-        """Yield the bytes of the tiles of a part; private ones are as large as it needs."""
+        """Yield the bytes of the tiles of a part, as large as it needs."""
         for at, one in enumerate(self.stages):
-            own = self._stage(at, part) if one.private and self.readers(at, part) else one
+            several = len(self.cut.parts) > 1 and self.readers(at, part)
+            own = self._stage(at, part) if several else one
             size = in_shared(own.shared_bytes * one.buffers)
             yield one.on * size * one.parts.count(part)
 

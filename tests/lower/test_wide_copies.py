@@ -187,6 +187,30 @@ def test_parts_that_several_statements_read_are_planned_as_they_are_staged(tmp_p
     assert not any("not as predicted" in str(one.notes) for one in program.kernels)
 
 
+RECURRENCE = """
+void f(int n, float C[n][n], float D[n][n], float A[n][n][4]) {
+#pragma scop
+  for (int i = 0; i < n; i++)
+    for (int j = 1; j < n; j++) {
+      C[i][j] = 0.5f * C[i][j - 1] + A[i][j][0] * A[i][j][FIRST];
+      if (j < n - 3)
+        D[i][j] = 0.5f * D[i][j - 1] + C[i][j] * A[i][j][SECOND] * A[i][j][3];
+    }
+#pragma endscop
+}"""
+
+
+@pytest.mark.parametrize("parts", [("1", "2"), ("3", "0")])
+def test_what_reads_parts_of_records_has_tiles_of_these(
+    parts: tuple[str, str], tmp_path: Path
+) -> None:
+    text = RECURRENCE.replace("FIRST", parts[0]).replace("SECOND", parts[1])
+    sizes = [{"n": 70}, {"n": 41}, {"n": 1}, {"n": 0}]
+    program = checked(text, tmp_path, sizes, placements={"A": "shared"})
+    assert "sh.A_1[" in program.text
+    assert not any("not as predicted" in str(one.notes) for one in program.kernels)
+
+
 PRODUCT = """
 #ifndef N
 #define N 512
