@@ -180,7 +180,8 @@ def _bound(kernel: KernelSelection) -> str:
     text, small = texts.get(unit, (lambda amount: f"{amount:.0f} {unit}", 1))
     least = text(kernel.bound * small)
     below = f"{kernel.gap:.1%} below this; " if kernel.gap else ""
-    took = f"{grouped(kernel.boxes)} boxes, {1000 * kernel.solve_time_s:.0f} ms"
+    boxes = f"{grouped(kernel.boxes)} {'box' if kernel.boxes == 1 else 'boxes'}"
+    took = f"{boxes}, {1000 * kernel.solve_time_s:.0f} ms"
     return f"nothing that may be taken, margins counted, is under {least} ({below}{took})"
 
 
