@@ -175,7 +175,7 @@ def _bound(kernel: KernelSelection) -> str:
     if not kernel.bound:
         ways = "as one with others it has layouts of its own" if kernel.joined else _BOUND_BY
         return f"not bounded: {ways}"
-    unit = kernel.objective_formula.rpartition(" ")[2]
+    unit = kernel.objective_formula.rpartition(", in ")[2]
     texts = {"nJ": (energy_text, 1e-9), "ps": (time_text, 1e-12)}
     text, small = texts.get(unit, (lambda amount: f"{amount:.0f} {unit}", 1))
     least = text(kernel.bound * small)
