@@ -44,7 +44,7 @@ def _declared(noun: type[_Noun], *, kw_only: bool, slots: bool = True) -> type[_
         return compared(self) == compared(other) if same else NotImplemented
 
     methods: dict[str, Any] = {
-        "__init__": _initialiser(every, prepares=hasattr(made, "__post_init__")),
+        "__init__": _initialiser(made, every),
         "__eq__": equal,
         "__hash__": lambda self: hash(hashed(self)),
         "__repr__": _shown,
@@ -64,7 +64,7 @@ def _values(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
     return lambda own: tuple(getattr(own, name) for name in names)
 
 
-def _initialiser(every: tuple[Field[Any], ...], *, prepares: bool) -> Any:
+def _initialiser(noun: Any, every: tuple[Field[Any], ...]) -> Any:
     names: dict[str, Any] = {"_set": object.__setattr__, "_none": MISSING}
     given: list[str] = []
     keywords: list[str] = []
@@ -84,10 +84,13 @@ def _initialiser(every: tuple[Field[Any], ...], *, prepares: bool) -> Any:
             (keywords if own.kw_only else given).append(text)
         if own.init or default:
             body.append(f"_set(self, {own.name!r}, {made})")
-    body += ["self.__post_init__()"] * prepares or ["pass"] * (not body)
+    body += ["self.__post_init__()"] * hasattr(noun, "__post_init__") or ["pass"] * (not body)
     whole = ", ".join(["self", *given, *["*"] * bool(keywords), *keywords])
     exec(f"def __init__({whole}):\n  " + "\n  ".join(body), names)  # noqa: S102 - of our own nouns
-    return names["__init__"]
+    found: Any = names["__init__"]
+    found.__module__, found.__qualname__ = noun.__module__, f"{noun.__qualname__}.__init__"
+    found.__annotations__ = {own.name: own.type for own in every if own.init} | {"return": None}
+    return found
 
 
 def _shown(self: Any) -> str:

@@ -241,7 +241,8 @@ class SelectKeywords:
             kind=str | None,
             made=partial(parse_amount, "--within", "s", 1.0),
             metavar="SECONDS",
-            help="How long may be looked for better sizes; default: as long as it pays.",
+            help="How long may be looked for better sizes, for cuda between those that are "
+            "offered; default: as long as it pays, for cuda not at all.",
         ),
     ] = None
     gap: Annotated[
@@ -250,8 +251,8 @@ class SelectKeywords:
             kind=str | None,
             made=partial(parse_amount, "--gap", "%", 0.01),
             metavar="PERCENT",
-            help="Look until nothing is predicted so much better; default: 2%, or as long as it "
-            "pays.",
+            help="Look until nothing is predicted so much better; default: 2% with --within, "
+            "else as long as it pays.",
         ),
     ] = None
 

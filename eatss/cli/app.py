@@ -100,7 +100,8 @@ def _takers(option: str) -> str:
     """Say which commands take an option, if there are few."""
     found = (path for path in COMMANDS if any(option in one.opts for one in Command(path).params))
     names = [" ".join(("eatss", *path)) for path in found]
-    return f"{' and '.join(names)} take {option}; " if 0 < len(names) < _MANY else ""
+    take = "takes" if len(names) == 1 else "take"
+    return f"{' and '.join(names)} {take} {option}; " if 0 < len(names) < _MANY else ""
 
 
 _MANY = 4

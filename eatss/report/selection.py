@@ -175,12 +175,14 @@ def _bound(kernel: KernelSelection) -> str:
     if not kernel.bound:
         ways = "as one with others it has layouts of its own" if kernel.joined else _BOUND_BY
         return f"not bounded: {ways}"
-    unit = kernel.objective_formula.rpartition(" ")[2]
+    unit = kernel.objective_formula.rpartition(", in ")[2]
     texts = {"nJ": (energy_text, 1e-9), "ps": (time_text, 1e-12)}
     text, small = texts.get(unit, (lambda amount: f"{amount:.0f} {unit}", 1))
     least = text(kernel.bound * small)
-    below = f"{kernel.gap:.1%} below this; " if kernel.gap else ""
-    took = f"{grouped(kernel.boxes)} boxes, {1000 * kernel.solve_time_s:.0f} ms"
+    gap = f"{kernel.gap:.1%}"
+    below = f"{gap} below this; " if gap != "0.0%" else ""
+    boxes = f"{grouped(kernel.boxes)} {'box' if kernel.boxes == 1 else 'boxes'}"
+    took = f"{boxes}, {1000 * kernel.solve_time_s:.0f} ms"
     return f"nothing that may be taken, margins counted, is under {least} ({below}{took})"
 
 

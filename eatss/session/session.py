@@ -402,11 +402,25 @@ class Session:
             NoSolutionError: no tile sizes satisfy the limits of the card.
         """
         profile = load_profile(gpu)
-        chosen = options.for_card(profile)
+        asked = options.for_card(profile)
         how = {"strict_fp": strict_fp, "fuse_rows": fuse_rows, "tile_time": tile_time}
-        best = self._selected(profile, chosen, **how, progress=progress)
-        if not self._chooses(chosen):
+        if not self._chooses(asked):
+            return self._selected(profile, asked, **how, progress=progress)
+        chosen = replace(asked, gap=None, timeout_s=None)
+        best = self._rewritten(profile, chosen, how, progress)
+        if chosen == asked:
             return best
+        anew()  # only what is taken is bounded
+        found = self.of(best)._selected(profile, asked, **how, progress=progress)
+        pairs = zip(found.kernels, best.kernels, strict=True)
+        return replace(found, kernels=tuple(replace(one, note=own.note) for one, own in pairs))
+
+    def _rewritten(
+        self, profile: GpuProfile, chosen: ModelOptions, how: dict[str, bool], progress: Progress
+    ) -> Selection:
+        """Return the selection that costs least of all ways to change the regions."""
+        strict_fp = how["strict_fp"]
+        best = self._selected(profile, chosen, **how, progress=progress)
         first_s, arrays, tried = taken_s(), self.recomputable, [best.recomputed]
         chunks = self.chunkable(profile, strict_fp=strict_fp)
         alone = arrays if 1 < len(arrays) <= _MOST_TRIED else ()
@@ -466,7 +480,7 @@ class Session:
             lambda other: other._selected(profile, chosen, **how, progress=no_progress),
             first_s,
             progress,
-            FUSIONS if fuse_rows and run_cost(best) != NEVER else (),
+            FUSIONS if how["fuse_rows"] and run_cost(best) != NEVER else (),
         )
         return self._in_classes(best, profile, chosen, how, lambda: room_for(first_s), progress)
 

@@ -62,6 +62,7 @@ def test_a_noun_is_what_a_dataclass_is() -> None:
         assert repr(ours) == repr(usual).replace("UsualTile", "Tile")
         assert asdict(ours) == asdict(usual)
         assert str(inspect.signature(Tile)).split(" ->")[0].count("=") == 4
+        assert Tile.__init__.__annotations__ == UsualTile.__init__.__annotations__
         with pytest.raises(TypeError):
             hash(ours)  # for its list
     assert Tile(rows=1, note="a") == Tile(rows=1, note="b") != Tile(rows=2, note="a")
@@ -69,7 +70,7 @@ def test_a_noun_is_what_a_dataclass_is() -> None:
     assert Tile(rows=1) != other
     assert Tile(rows=1).names is not Tile(rows=1).names
     assert replace(Tile(rows=2), columns=8).area == 16
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match=r"Tile.__init__\(\) takes 1"):
         Tile(4)  # type: ignore[call-arg]
     with pytest.raises(TypeError):
         Tile()  # type: ignore[call-arg]

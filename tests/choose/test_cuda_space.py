@@ -16,14 +16,28 @@ from eatss.cards import GpuProfile, load_profile
 from eatss.choose.cuda import CudaChoice
 from eatss.choose.cuda_space import CudaSpace
 from eatss.choose.objectives import NEVER
-from eatss.choose.options import ModelOptions
+from eatss.choose.options import ModelOptions, SelectOptions
 from eatss.choose.search import Effort, Sizes, search
 from eatss.lower.variants import kernel_variants_for
+from eatss.session.session import Session
 from eatss.session.steps import select_for
 from tests.choose.cuda_kernels import analysed
 from tests.choose.test_ppcg import BODIES, SMALL
 
 SEARCH = Effort(gap=0.0, most_boxes=1_000_000)
+
+BLUR = """void blur(float a[2050][2050], float c[2050][2050]) {
+  float b[2050][2050];
+#pragma scop
+  for (int i = 0; i < 2050; i++)
+    for (int j = 1; j < 2049; j++)
+      b[i][j] = a[i][j - 1] + a[i][j] + a[i][j + 1];
+  for (int i = 1; i < 2049; i++)
+    for (int j = 1; j < 2049; j++)
+      c[i][j] = b[i - 1][j] + b[i][j] + b[i + 1][j];
+#pragma endscop
+}
+"""
 
 
 def spaces(
@@ -145,3 +159,23 @@ def test_a_gap_that_is_asked_for_is_proven_and_the_layout_is_no_worse() -> None:
     assert found.objective <= plain.objective
     assert found.bound >= 0.95 * found.objective
     assert found.optimal == "proven"
+
+
+def test_only_what_is_taken_of_a_program_is_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bounded: list[str] = []
+    searches = CudaChoice.searches
+
+    def counted(own: CudaChoice, effort: Effort) -> Any:
+        bounded.append(own.facts.name)
+        return searches(own, effort)
+
+    monkeypatch.setattr(CudaChoice, "searches", counted)
+    source = tmp_path / "blur.c"
+    source.write_text(BLUR)
+    options = SelectOptions(target="cuda", gap=0.1)
+    found = Session(source).select("h200", options)
+    assert [one.array for one in found.recomputed] == ["b"]
+    assert found.options.gap == 0.1
+    assert bounded == [one.name for one in found.kernels]

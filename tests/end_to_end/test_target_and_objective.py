@@ -115,3 +115,13 @@ def test_no_card_is_expected_to_draw_more_than_its_limit(card: str) -> None:
     for kernel in eatss.select(KERNELS / "gemm.c", gpu=card).kernels:
         assert kernel.predicted is not None
         assert 0 < kernel.predicted.power_w <= limit_w * 1.000001
+
+
+def test_a_bound_has_the_unit_of_what_is_least() -> None:
+    options = SelectOptions(target="cuda", objective="edp", gap=0.9)
+    (kernel,) = (found := Session(KERNELS / "mvt.c").select("h200", options)).kernels[:1]
+    text = " ".join(str(selection_table(found)).split())
+    assert f"is under {kernel.bound} pJ s" in text
+    almost = replace(found, kernels=(replace(kernel, bound=kernel.objective - 1),))
+    assert f"is under {kernel.objective - 1} pJ s (" in selection_table(almost)
+    assert "0.0% below" not in selection_table(almost)
