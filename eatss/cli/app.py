@@ -294,7 +294,7 @@ class Commands(_WithExamples, click.Group):
             how = {"help": module.HELP[path[0]], "epilog": module.EXAMPLES[path[0]]}
         else:
             how = {
-                "help": "Energy-aware tile sizes for affine loops on GPUs, proven optimal.",
+                "help": "Energy-aware tile sizes and code for affine loops on GPUs.",
                 "epilog": EXAMPLES,
                 "params": _ROOT,
                 "callback": _root,
