@@ -79,9 +79,9 @@ def measure_once(path: Path, profile: GpuProfile) -> Latency:
     facts, analysis_s = timed(lambda: tuple(f for s in scheduled for f in analyse(s)))
 
     solve_s = measure_solve(facts, profile)
-    _, ppcg_s = timed(lambda: select(path, gpu=profile))
-    _, cuda_s = timed(lambda: select(path, gpu=profile, target="cuda"))
-    _, grid_total_s = timed(lambda: select(path, gpu=profile, model="eatss"))
+    _, ppcg_s = timed(lambda: select(path, gpu=profile, cache=False))
+    _, cuda_s = timed(lambda: select(path, gpu=profile, target="cuda", cache=False))
+    _, grid_total_s = timed(lambda: select(path, gpu=profile, model="eatss", cache=False))
     return Latency(
         kernel=path.stem,
         ppcg_s=ppcg_s,
