@@ -16,7 +16,7 @@ The card's idle power is read before anything else, while it is cold, and once m
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
@@ -33,7 +33,6 @@ from eatss.measurement.card import NotComparedError, VariantError, WrongResultEr
 from eatss.measurement.job import (
     FOR_AN_INTERVAL,
     CardLost,
-    Done,
     Emit,
     Entered,
     IdleRead,
@@ -129,36 +128,26 @@ def open_card(path: str, options: BenchKeywords) -> CupyCard:
     return card
 
 
-def run_trials(card: CupyCard, job: Job, emit: Emit) -> None:
-    """Measure the variants of a job and tell what happens, in order."""
+def run_trials(card: CupyCard, meter: str, jobs: Iterable[Job], emit: Emit) -> None:
+    """Measure the variants of jobs as they come and tell what happens, until the card is lost.
+
+    What the first that is right of a program computes, those of later jobs are compared with.
+    """
     try:
-        metering = Metering(card, job.options.meter)
+        metering = Metering(card, meter)
     except MeterError as error:
         emit(Refused(code="EATSS-E074", message=str(error), hint=error.remedy or None))
         return
     emit(metering.opened())
-    if run_on(card, metering, job, emit, Known()):
-        emit(Done())
-
-
-def run_on(card: CupyCard, metering: Metering, job: Job, emit: Emit, known: Known) -> bool:
-    """Measure the variants of a job on a card that is open; false if the card is lost.
-
-    Args:
-        card: which measures.
-        metering: its meters.
-        job: the variants.
-        emit: is told what happens.
-        known: what earlier jobs on this card left, and what this one leaves.
-    """
-    try:
-        _Trials(card, metering, job, emit, known).run()
-    except VariantError as error:
-        if not error.lost:
-            raise
-        emit(CardLost(reason=str(error)))
-        return False
-    return True
+    known = Known()
+    for job in jobs:
+        try:
+            _Trials(card, metering, job, emit, known).run()
+        except VariantError as error:
+            if not error.lost:
+                raise
+            emit(CardLost(reason=str(error)))
+            return
 
 
 @dataclass(slots=True, kw_only=True)

@@ -89,15 +89,6 @@ class Made:
 
 
 @frozen
-class BenchJob:
-    """A card to hold: the import path of what makes it, and how it measures by default."""
-
-    card: str
-    measuring: MeasureOptions = MeasureOptions()
-    reads_idle: bool = True
-
-
-@frozen
 class Care(Windows):
     """How carefully a variant is measured.
 
@@ -109,25 +100,10 @@ class Care(Windows):
     checks: bool = False
     counters: bool = False
 
-    def options(self, bench: BenchJob, sizes: SizePairs) -> MeasureOptions:
+    def options(self, usual: MeasureOptions, sizes: SizePairs) -> MeasureOptions:
         """Return how a card measures with this care."""
         windows = {one.name: getattr(self, one.name) for one in fields(Windows)}
-        return replace(bench.measuring, sizes=dict(sizes), **windows)
-
-
-@frozen
-class Order:
-    """A program to measure on a card that is held.
-
-    ``reference`` is the program whose results others are compared with; a fresh process runs it
-    first.
-    """
-
-    label: str
-    folder: str
-    sizes: Sizes
-    care: Care
-    reference: str | None = None
+        return replace(usual, sizes=dict(sizes), **windows)
 
 
 @frozen

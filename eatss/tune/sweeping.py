@@ -17,6 +17,7 @@ from eatss.cards.this_machine import load_profile
 from eatss.frontend.python import SourceLike
 from eatss.measurement.api import CUPY_CARD
 from eatss.measurement.counters import find_ncu
+from eatss.measurement.job import Bench
 from eatss.measurement.meters.choose import METERS
 from eatss.tune.bound import bind
 from eatss.tune.campaign import Campaign, Plan
@@ -29,7 +30,7 @@ from eatss.tune.generation import (
     ppcg_program,
     source_text,
 )
-from eatss.tune.jobs import BenchJob, MakerJob, OnProgress, SweepOptions
+from eatss.tune.jobs import MakerJob, OnProgress, SweepOptions
 from eatss.tune.outline import outlined
 from eatss.tune.points import Space
 from eatss.tune.processes import Lab
@@ -150,7 +151,7 @@ def sweep(
         warned(setting.warnings)
         make(chosen.strategy, setting.job).close()  # before anything is measured
         makers = chosen.makers or max(1, min(MOST_MAKERS, (os.cpu_count() or 2) - 1))
-        bench = BenchJob(card=card or CUPY_CARD, measuring=chosen.measuring)
+        bench = Bench(card=card or CUPY_CARD, options=chosen.measuring)
         lab = stack.enter_context(closing(Lab(setting.maker, makers, bench)))
         Campaign(setting, lab, progress).run()
     return Store.read(path)
