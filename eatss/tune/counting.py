@@ -171,7 +171,7 @@ class Walk:
 
     def _independent(self, steps: Steps, tests: Tests) -> list[tuple[Steps, Tests, list[str]]]:
         """Return iterators in parts that nothing ties together, with what each needs to know."""
-        key = (steps, tuple(map(id, tests)))
+        key = (steps, tuple(test.name for test in tests))
         if key not in self._parts:
             tied = Classes(steps)
             ties = [(step, *self._used(self.dimensions[step].names)) for step in steps]

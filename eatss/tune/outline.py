@@ -13,7 +13,7 @@ from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import mapped_loops
 from eatss.base.diagnostics import Diagnostics, EatssError, did_you_mean, input_error
 from eatss.base.forked import allow_more, in_bounds
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.base.targets import MEASURES, TARGETS
 from eatss.cards import GpuProfile
 from eatss.choose.cuda import ranked_cuda
@@ -34,7 +34,6 @@ from eatss.tune.points import (
     Configuration,
     Point,
     Space,
-    Value,
     card_constants,
     is_decision,
     variant_key,
@@ -112,9 +111,9 @@ class Outline:
     """What a sweep is of.
 
     Attributes:
-        space: The space, given or derived.
-        constants: What it may name: figures of the card, parameters of the program.
-        parameters: Parameters of the program with their values in the source.
+        space: The space, given or derived; it may name figures of the card and parameters of the
+            program.
+        varied: Parameters of the program that it varies.
         ranked: Points in the model's order, the best first; ``None`` where it has none.
         roles: Points of the choices that variants are set beside; a choice that is no point of the
             space has none.
@@ -123,9 +122,8 @@ class Outline:
         warnings: What is to be said of the source.
     """
 
-    space: Space
-    constants: tuple[tuple[str, Value], ...]
-    parameters: SizePairs
+    space: BoundSpace
+    varied: Names
     ranked: Points | None
     roles: tuple[RolePoint, ...]
     sizes: tuple[Sizes, ...] = ()
@@ -216,31 +214,28 @@ def _outline(
 ) -> Outline:
     found = session.interface.parameters
     parameters = tuple((one.name, one.default) for one in found if one.default is not None)
-    constants = {**card_constants(profile), **dict(parameters)}
-    bound = bind(space, constants)
+    bound = bind(space, {**card_constants(profile), **dict(parameters)})
     bound.require_points()
     check_decisions(bound, names | {*dict(parameters)}, ppcg=ppcg)
+    own = tuple(one for one in parameters if one[0] in (*bound.names, *bound.variant))
     return Outline(
-        space=bound.space,
-        constants=tuple(constants.items()),
-        parameters=parameters,
+        space=bound,
+        varied=tuple(name for name, _ in own),
         ranked=ranked(bound),
         roles=roles(bound),
-        sizes=_sizes_of(bound, parameters),
+        sizes=_sizes_of(bound, own),
         warnings=session.warnings,
     )
 
 
-def _sizes_of(bound: BoundSpace, parameters: SizePairs) -> tuple[Sizes, ...]:
+def _sizes_of(bound: BoundSpace, own: SizePairs) -> tuple[Sizes, ...]:
     """Return the sizes that a space goes through, but for the program's own; none of many."""
-    varied = [name for name, _ in parameters if name in bound.names or name in bound.variant]
-    if not varied or bound.count().kept > MOST_POINTS:
+    if not own or bound.count().kept > MOST_POINTS:
         return ()
     found: dict[Sizes, None] = {}
     for point in bound.points():
         decisions = bound.decisions(point)
-        found[tuple((name, int(decisions[name])) for name in varied)] = None
-    own = tuple(one for one in parameters if one[0] in varied)
+        found[tuple((name, int(decisions[name])) for name, _ in own)] = None
     return tuple(at for at in found if at != own) if len(found) <= MOST_SIZES else ()
 
 

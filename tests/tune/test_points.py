@@ -19,7 +19,6 @@ from eatss.lower.variants import kernel_variants_for
 from eatss.measurement.job import Bench
 from eatss.program import load_program
 from eatss.session.session import Session
-from eatss.tune.bound import bind
 from eatss.tune.derived import point_of
 from eatss.tune.document import space_from_text
 from eatss.tune.jobs import MakerJob, Wanted
@@ -49,7 +48,7 @@ def job(name: str, folder: Path) -> MakerJob:
 def test_a_point_comes_back_from_the_selection_it_decides(tmp_path: Path) -> None:
     made_of = job("gemm", tmp_path)
     outline = outlined(made_of, None, rank=6)
-    bound = bind(outline.space, dict(outline.constants))
+    bound = outline.space
     maker = CudaMaker(made_of)
     maker.warm()
     program = maker.program(())
