@@ -175,14 +175,10 @@ class Result:
 
 @frozen
 class IdleRead:
-    """Power of the idle card, or the reason why it is not known.
-
-    Before anything ran, unless ``warm``: after all windows.
-    """
+    """Power of the idle card before anything ran, or the reason why it is not known."""
 
     power_w: float | None
     reason: str
-    warm: bool
 
 
 @frozen
@@ -228,14 +224,7 @@ class Records:
     options: MeasureOptions
     variants: list[Record]
     opened: CardOpened | None = None
-    idle: IdleRead = field(
-        default=IdleRead(power_w=None, reason="the card was not seen idle", warm=False)
-    )
-    warm_idle: IdleRead = field(
-        default=IdleRead(
-            power_w=None, reason="the card was not seen idle after the windows", warm=True
-        )
-    )
+    idle: IdleRead = field(default=IdleRead(power_w=None, reason="the card was not seen idle"))
     stage: Entered = START
 
     def take(self, event: Event) -> float | None:
@@ -246,8 +235,6 @@ class Records:
             case Entered():
                 self.stage = event
                 return event.limit_s
-            case IdleRead(warm=True):
-                self.warm_idle = event
             case IdleRead():
                 self.idle = event
             case Result():

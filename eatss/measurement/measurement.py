@@ -273,7 +273,7 @@ class Measurement(Tabular):
         energy_j: Joules of one run, gross, the mean over windows.
         net_energy_j: Joules less what the idle card draws in the same time.
         power_w: Watts: energy over time.
-        idle_power_w: Watts of the idle card before anything ran, or after all where that failed.
+        idle_power_w: Watts of the idle card before anything ran.
         time_estimate: Mean and interval of ``time_s``.
         energy_estimate: Mean and interval of ``energy_j``.
         operations: Floating-point operations of one run by kind, counted from the loops.
@@ -287,7 +287,6 @@ class Measurement(Tabular):
         provenance: Where the numbers come from: versions, hashes, host, time.
         counters: Hardware counters of each kernel, if asked for.
         resources: Registers, shared memory and occupancy of each kernel.
-        idle_power_after_w: Watts of the idle, warm card after everything.
         missing: What has no value, and why.
         notes: Sentences that a reader has to know.
         schema_version: Of the JSON form.
@@ -321,7 +320,6 @@ class Measurement(Tabular):
     provenance: Provenance
     counters: tuple[KernelCounters, ...] | None = None
     resources: tuple[KernelResources, ...] | None = None
-    idle_power_after_w: float | None = None
     missing: tuple[Missing, ...] = ()
     notes: Texts = ()
     schema_version: int = field(default=SCHEMA_VERSION)
@@ -388,8 +386,6 @@ class Comparison(Tabular):
         program: Name of the program.
         baseline: The variant that others are set beside, the label of one of the rows.
         rows: A row a variant, with its measurement and its ratios to the baseline.
-        notes: Where variants were not measured alike: on another card, by another meter, with
-            another kind of data.
         schema_version: Of the JSON form.
     """
 
@@ -399,7 +395,6 @@ class Comparison(Tabular):
     program: str
     baseline: str
     rows: tuple[ComparisonRow, ...]
-    notes: Texts = ()
     schema_version: int = SCHEMA_VERSION
 
     def __repr__(self) -> str:

@@ -323,8 +323,7 @@ def folder_variants(folders: Sequence[Path]) -> tuple[Variant, ...]:
     """Return folders with generated programs as variants named after them.
 
     Raises:
-        InputError: ``EATSS-E043`` two have one name, ``EATSS-E045`` one is no folder,
-            ``EATSS-V0xx`` one holds no program.
+        InputError: ``EATSS-E045`` one is no folder, ``EATSS-V0xx`` one holds no program.
     """
     for folder in folders:
         if not is_program(folder):
@@ -333,8 +332,6 @@ def folder_variants(folders: Sequence[Path]) -> tuple[Variant, ...]:
                 f"'{folder}' is no folder with a generated program",
                 hint="compare one C file under several --tiles, or folders of eatss codegen",
             )
-    labels = [folder_label(folder) for folder in folders]
-    check_labels(labels)
     return tuple(program_variant(folder) for folder in folders)
 
 

@@ -240,9 +240,6 @@ class CardProcess(HeldProcess):
         records.take(self._opened)
         if self._idle is not None:
             records.take(self._idle)
-        records.warm_idle = replace(
-            records.warm_idle, reason="it is not read between the variants of a sweep"
-        )
         return records
 
 
