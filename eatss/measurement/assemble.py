@@ -31,9 +31,9 @@ from eatss.base.codec import encode
 from eatss.base.frozen import frozen
 from eatss.measurement.job import Record, Records, Result
 from eatss.measurement.measurement import (
-    CardState,
     DeviceInfo,
     Estimate,
+    LoadState,
     Measurement,
     Method,
     Missing,
@@ -57,16 +57,14 @@ COMPARISON = "comparison with the original"
 
 
 def _unread(device: DeviceInfo | None, windows: Sequence[Window]) -> Iterator[Missing]:
-    """Yield the fields of the card, and of its state in some window, that could not be read."""
+    """Yield the fields of the card, and of its state under load, that could not be read."""
     for field in fields(DeviceInfo) if device is not None else ():
         if getattr(device, field.name) is None:
             yield Missing(what=f"device.{field.name}", reason=NOT_REPORTED)
-    states = [state for window in windows for state in (window.before, window.after)]
-    for field in fields(CardState):
-        lacking = sum(getattr(state, field.name) is None for state in states)
-        if lacking:
-            where = "" if lacking == len(states) else f" in {lacking} of {len(states)} readings"
-            yield Missing(what=f"windows.{field.name}", reason=f"{NOT_REPORTED}{where}")
+    loads = [one.during for one in windows if one.during is not None and one.during.samples]
+    for field in fields(LoadState) if loads else ():
+        if all(getattr(load, field.name) is None for load in loads):
+            yield Missing(what=f"windows.{field.name}", reason=NOT_REPORTED)
 
 
 NOT_FLOPS = ("compare",)

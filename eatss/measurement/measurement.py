@@ -135,8 +135,8 @@ class Window:
 
     ``time_s`` is the time of one run by the card's own clock, ``readings`` the meters' values,
     the one that ``energy_j`` (of one run, gross) rests on first. ``begin_s`` counts from the start
-    of the measurement and orders the windows of all variants. ``before`` and ``after`` are of the
-    card at rest on either side, ``during`` of the card under the load.
+    of the measurement and orders the windows of all variants. ``during`` is of the card under the
+    load.
     """
 
     begin_s: float
@@ -146,8 +146,6 @@ class Window:
     energy_j: float | None
     power_w: float | None
     readings: tuple[Reading, ...]
-    before: CardState
-    after: CardState
     during: LoadState | None = None
 
 
