@@ -107,7 +107,7 @@ def detect(*, nvml: Any = None, cupy: Any = None) -> Detection:
             return None
 
     driver, by_nvml = asked("NVML", nvml, _read_nvml) or (None, ())
-    by_cuda = asked("CuPy", cupy, _read_cuda) or ()
+    by_cuda = asked("CuPy", cupy, cuda_cards) or ()
     listed = {gpu.uuid: gpu for gpu in by_nvml}
     gpus = tuple(_join(listed[gpu.uuid], gpu) if gpu.uuid in listed else gpu for gpu in by_cuda)
     if not gpus:
@@ -147,7 +147,8 @@ def _read_nvml(nvml: Any) -> tuple[str, tuple[DetectedGpu, ...]]:
         return driver, tuple(_nvml_gpu(nvml, handle, driver) for handle in handles)
 
 
-def _read_cuda(cupy: Any) -> tuple[DetectedGpu, ...]:
+def cuda_cards(cupy: Any) -> tuple[DetectedGpu, ...]:
+    """Return the cards that CUDA sees, in its order."""
     runtime = cupy.cuda.runtime
     cards = range(runtime.getDeviceCount())
     return tuple(_cuda_gpu(runtime.getDeviceProperties(card)) for card in cards)
