@@ -12,7 +12,7 @@ from eatss.base.codec import BY_NAME
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
 from eatss.base.shown import Shown, Tabular, figure
-from eatss.base.targets import MEASURES, ObjectiveName, Order, SweepTarget
+from eatss.base.targets import MEASURES, Order, SweepTarget
 from eatss.base.text import Texts, equations
 from eatss.measurement.measurement import Measurement, Status
 from eatss.program.expression import SizePairs
@@ -266,10 +266,16 @@ def cost(row: Row, by: Order) -> float:
     return 1 / per_joule if per_joule else math.inf
 
 
-def measured_cost(time_s: float | None, energy_j: float | None, by: ObjectiveName) -> float:
+def measured_cost(time_s: float | None, energy_j: float | None, by: str) -> float:
     """Return s, J or J·s of what was read; infinite where it was not."""
     time_s, energy_j = (one if one is not None and one > 0 else None for one in (time_s, energy_j))
     return MEASURES[by].of(time_s, energy_j)
+
+
+def predicted_cost(metrics: Metrics, by: str) -> float:
+    """Return what metrics say that the model predicted; infinite where it did not."""
+    found = dict(metrics)
+    return measured_cost(found.get("predicted_time_s"), found.get("predicted_energy_j"), by)
 
 
 def ranked(rows: Iterable[Row], by: Order) -> Rows:

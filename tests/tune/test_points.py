@@ -19,7 +19,7 @@ from eatss.lower.variants import kernel_variants_for
 from eatss.measurement.job import Bench
 from eatss.program import load_program
 from eatss.session.session import Session
-from eatss.tune.derived import point_of
+from eatss.tune.derived import kernel_spaces, point_of
 from eatss.tune.document import space_from_text
 from eatss.tune.jobs import MakerJob, Wanted
 from eatss.tune.makers import CudaMaker, default_sizes
@@ -66,7 +66,7 @@ def test_a_point_comes_back_from_the_selection_it_decides(tmp_path: Path) -> Non
         except InputError as error:
             refused.append(error.code)
             continue
-        found = point_of(selection, facts, program.variants, PROFILE)
+        found = point_of(selection.kernels, kernel_spaces(facts, program.variants, PROFILE))
         unlike = {n: (point[n], found[n]) for n in point if point[n] != found[n]}
         spread = {n for n in unlike if n.rpartition(".")[2] == "steps"}
         assert not unlike.keys() - spread, unlike
