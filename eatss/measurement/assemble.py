@@ -40,11 +40,9 @@ from eatss.measurement.measurement import (
     OperationCount,
     Provenance,
     Ratio,
-    Reading,
     Status,
     Window,
 )
-from eatss.measurement.meters.meter import power_contradiction
 from eatss.measurement.options import MeasureOptions
 from eatss.program import Program, evaluate
 from eatss.program.expression import Sizes
@@ -135,7 +133,6 @@ def assemble(records: Records, record: Record) -> Measurement:
     if found.status is None and found.windows:
         time = mean_estimate([window.time_s for window in found.windows], options.confidence)
         energy, why = _energy(records, found, notes)
-        notes += filter(None, [power_contradiction(_powers(found.windows))])
     if options.least_windows == 1 and time is not None and time.count == 1:
         notes.append("one window, as asked for: there is no interval")
     time_s = None if time is None else time.mean
@@ -220,18 +217,6 @@ def assemble(records: Records, record: Record) -> Measurement:
         ),
         notes=tuple(notes),
     )
-
-
-def _powers(windows: Sequence[Window]) -> list[tuple[str, float]]:
-    """Return the mean power that each meter tells of all windows together."""
-    told: dict[str, list[Reading]] = {}
-    for one in chain(*(window.readings for window in windows)):
-        told.setdefault(one.meter, []).append(one)
-    sums = (
-        (name, sum(one.energy_j for one in own), sum(one.span_s for one in own))
-        for name, own in told.items()
-    )
-    return [(name, energy_j / time_s) for name, energy_j, time_s in sums if time_s > 0]
 
 
 def _energy(records: Records, found: Result, notes: list[str]) -> tuple[Estimate | None, str]:
