@@ -120,8 +120,8 @@ class Tried:
 class Progress:
     """How far a sweep is.
 
-    ``spent_s`` and ``spent_j`` are those of all its sessions. ``best`` is the least cost of the
-    objective so far and ``default`` that of the target's own choice, ``None`` before there is one.
+    ``spent_s`` is that of all its sessions. ``best`` is the least cost of the objective so far and
+    ``default`` that of the target's own choice, ``None`` before there is one.
     """
 
     stage: Literal["setting up", "first pass", "second pass", "counters"]
@@ -130,10 +130,8 @@ class Progress:
     wanted: int | None
     spent_s: float
     budget_s: float | None
-    spent_j: float
     best: float | None = None
     default: float | None = None
-    unit: str = ""
 
 
 OnProgress: TypeAlias = Callable[[Progress], None] | None
