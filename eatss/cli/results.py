@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from eatss.base.options import argument, option
+from eatss.base.options import option
 from eatss.base.shipped import store_of_ones_own
 from eatss.base.streams import echo
 from eatss.base.targets import Order, meant
@@ -26,8 +26,6 @@ Examples:
     eatss results show @gemm --top 5
 
     eatss results show 2mm.db --by energy --top 10
-
-    eatss results show 2mm.db 1f0c44
 
     eatss results export 2mm.db -o 2mm.csv
 
@@ -70,10 +68,6 @@ def _read(stores: Sequence[str], step: Step, *, measurements: bool) -> Iterator[
 
 def results_show(
     store: StoreFile,
-    key: Annotated[
-        str | None,
-        argument(metavar="VARIANT", help="Show all of one variant: how its key begins."),
-    ] = None,
     by: By = "energy",
     top: Annotated[int, option(metavar="N", min=1, help="How many rows to show.")] = 20,
     every: Annotated[
@@ -82,25 +76,20 @@ def results_show(
     ] = False,
     output: Format = "table",
 ) -> None:
-    """Show variants, the best first, or all that is known of one.
+    """Show variants, the best first.
 
     Each stands with its most careful measurement. Each card has a list of its own.
     """
     from dataclasses import replace  # noqa: PLC0415 - keeps --help fast
 
-    from eatss.report.results import render_rows, render_variant  # noqa: PLC0415
-    from eatss.tune.rows import latest_of, rows_of_variant, with_counters  # noqa: PLC0415
+    from eatss.report.results import render_rows  # noqa: PLC0415
+    from eatss.tune.rows import latest_of, with_counters  # noqa: PLC0415
     from eatss.tune.store import read_sweep  # noqa: PLC0415
 
     with working(f"reading {store}"):
-        sweep = read_sweep(store, measurements=key is not None or output == "json")
-    if key is None:
+        sweep = read_sweep(store, measurements=output == "json")
         sweep = replace(sweep, rows=with_counters(sweep.rows) if every else latest_of(sweep.rows))
-    if key is None:
-        text = render_rows(sweep, output, by=by, top=top)
-    else:
-        text = render_variant(sweep, rows_of_variant(sweep, key), output)
-    echo(text, nl=False)
+    echo(render_rows(sweep, output, by=by, top=top), nl=False)
 
 
 def results_merge(stores: StoreFiles, output: NewStore) -> None:

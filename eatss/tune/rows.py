@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Annotated, Literal, TypeAlias
 
 from eatss.base.codec import BY_NAME
-from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
 from eatss.base.shown import Shown, Tabular, figure
 from eatss.base.targets import MEASURES, Order, SweepTarget
@@ -234,23 +233,6 @@ class Sweep(Tabular):
     def latest(self) -> Rows:
         """One row a variant and card: the careful one where there is one; no references."""
         return latest_of(self.rows)
-
-
-def rows_of_variant(sweep: Sweep, beginning: str) -> Rows:
-    """Return the rows of the variant whose key begins so.
-
-    Raises:
-        InputError: ``EATSS-D013``, no key does, or several.
-    """
-    found = sorted({row.variant for row in sweep.rows if row.variant.startswith(beginning)})
-    if len(found) == 1:
-        return tuple(row for row in sweep.rows if row.variant == found[0])
-    several = f"{len(found)} variants begin" if found else "no variant begins"
-    raise input_error(
-        "EATSS-D013",
-        f"{several} with '{beginning}'",
-        hint=f"write more of it: {', '.join(found[:4])}" if found else "'show' alone lists them",
-    )
 
 
 def cost(row: Row, by: Order) -> float:
