@@ -94,8 +94,8 @@ def space(
         echo(space_text(found), nl=False)
         return
     bound = bind(found, constants)
-    with working(f"counting {found.name}") as step:
-        count = bound.count(step.part)
+    with working(f"counting {found.name}"):
+        count = bound.count()
         points = bound.sample(sample, seed) if sample and count.kept else []
     echo(render_space(count, points, output, about), nl=False)
     bound.require_points()
