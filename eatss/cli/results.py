@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -12,7 +12,7 @@ from eatss.base.streams import echo
 from eatss.base.targets import Order, meant
 from eatss.base.text import counted
 from eatss.cli.options import STORE_HELP, Format, StoreFiles, show, store_argument
-from eatss.cli.talk import Step, say, working
+from eatss.cli.talk import say, working
 
 if TYPE_CHECKING:
     from eatss.tune.rows import Sweep
@@ -52,18 +52,16 @@ def results_ls(stores: StoreFiles, output: Format = "table") -> None:
     """Say of what stores are, on which cards, how far they came and what is best."""
     from eatss.tune.rows import Summaries, summary_of  # noqa: PLC0415 - keeps --help fast
 
-    with working("reading stores") as step:
-        found = [summary_of(path, sweep) for path, sweep in _read(stores, step, measurements=False)]
+    with working("reading stores"):
+        found = [summary_of(path, sweep) for path, sweep in _read(stores, measurements=False)]
     show(Summaries(stores=tuple(found)), output)
 
 
-def _read(stores: Sequence[str], step: Step, *, measurements: bool) -> Iterator[tuple[str, Sweep]]:
-    """Yield stores and what was read of each."""
+def _read(stores: Sequence[str], *, measurements: bool) -> list[tuple[str, Sweep]]:
+    """Return stores and what was read of each."""
     from eatss.tune.store import read_sweep  # noqa: PLC0415 - keeps --help fast
 
-    for number, path in enumerate(stores):
-        step.at(f"reading {path}", number, len(stores))
-        yield path, read_sweep(path, measurements=measurements)
+    return [(path, read_sweep(path, measurements=measurements)) for path in stores]
 
 
 def results_show(
@@ -99,8 +97,8 @@ def results_merge(stores: StoreFiles, output: NewStore) -> None:
     """
     from eatss.tune.store import Store, merged  # noqa: PLC0415 - keeps --help fast
 
-    with working("reading stores") as step:
-        sweeps = [*_read(stores, step, measurements=True)]
+    with working("reading stores"):
+        sweeps = _read(stores, measurements=True)
     with working(f"merging into {output}"):
         found = merged(sweeps)
         Store.write_new(output, found)
