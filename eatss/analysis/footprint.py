@@ -100,7 +100,7 @@ def _union(
     subscripts: Sequence[Subscript],
     offsets: Sequence[Numbers],
     loops: Sequence[str],
-    least: Numbers,
+    least: Sequence[int],
 ) -> str:
     """Return the union of copies ``x = subscripts(l) + o`` over ``0 <= l < T`` as isl reads it."""
     moves, dims = range(len(loops)), range(len(subscripts))
