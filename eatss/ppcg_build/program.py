@@ -127,7 +127,7 @@ def own_type(words: str, names: Mapping[str, str] = MappingProxyType({})) -> str
 _KERNEL_NAME = re.compile(r"\b__global__\s+\w+\s+(\w+)")
 _CHANGED = re.compile(
     r"^[ \t]*\#[ \t]*include\b.*"
-    r"|^\#define[ \t]+(?P<macro>ppcg_m(?:in|ax)\(x,y\))[ \t]*(?P<body>.*)"
+    r"|^[ \t]*\#define[ \t]+(?P<macro>ppcg_m(?:in|ax)\(x,y\))[ \t]*(?P<body>.*)"
     r"|\btypedef\s+(?P<type>[^;{]*?)\s*\b(?P<alias>\w+)\s*;"
     r"|\b__global__\b(?P<head>\s+void\s+(?P<kernel>\w+)\s*\((?P<parameters>[^)]*)\))?"
     r"|\b__shared__\s+(?P<shared>[^;]*)",
