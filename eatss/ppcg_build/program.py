@@ -129,7 +129,7 @@ _CHANGED = re.compile(
     r"^[ \t]*\#[ \t]*include\b.*"
     r"|^[ \t]*\#define[ \t]+(?P<macro>ppcg_m(?:in|ax)\(x,y\))[ \t]*(?P<body>.*)"
     r"|\btypedef\s+(?P<type>[^;{]*?)\s*\b(?P<alias>\w+)\s*;"
-    r"|\b__global__\b(?P<head>\s+void\s+(?P<kernel>\w+)\s*\((?P<parameters>[^)]*)\))?"
+    r"|\b__global__\b(?:\s+void\s+(?P<kernel>\w+)\s*\((?P<parameters>[^)]*)\))?"
     r"|\b__shared__\s+(?P<shared>[^;]*)",
     re.MULTILINE,
 )
