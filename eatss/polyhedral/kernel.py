@@ -173,6 +173,11 @@ class Dependences:
         return self.flow.union(self.anti).union(self.output)
 
     @property
+    def needed(self) -> isl.UnionMap:
+        """What any order has to respect that keeps live ranges as they are."""
+        return self.memory_based.union(self.forced)
+
+    @property
     def validity(self) -> isl.UnionMap:
         """What holds always."""
         return self.flow.union(self.forced)
@@ -208,3 +213,8 @@ class ScheduledScop:
     host_statements: Names = ()
     assumes: isl.Set | None = None
     source_order: bool = False
+
+    @property
+    def kernel_of(self) -> dict[str, Kernel]:
+        """The kernel of each statement that is in one."""
+        return {name: kernel for kernel in self.kernels for name in kernel.statements}

@@ -132,14 +132,11 @@ def keeps_loops(before: ScheduledScop, after: ScheduledScop) -> bool:
 
     In ``A[i] = A[i] + A[i + 1]`` instances are in order that are not with a copy of ``A`` before.
     """
-    first, then = (
-        {name: kernel for kernel in one.kernels for name in kernel.statements}
-        for one in (before, after)
-    )
+    then = after.kernel_of
     return all(
         len(then[name].parallel_loops) >= len(kernel.parallel_loops)
         and {*then[name].host_loops} <= {*kernel.host_loops}
-        for name, kernel in first.items()
+        for name, kernel in before.kernel_of.items()
         if name in then
     )
 

@@ -59,7 +59,7 @@ from eatss.polyhedral.tree import (
     coincident,
     functions,
     is_tilable,
-    marked,
+    with_band,
     with_parts,
 )
 
@@ -291,11 +291,11 @@ def _reading_early(
 
 def frees_pieces(before: ScheduledScop, after: ScheduledScop) -> bool:
     """Tell whether a piece of a statement has more parallel loops than the statement."""
-    loops = {name: len(one.parallel_loops) for one in before.kernels for name in one.statements}
+    loops = {name: len(one.parallel_loops) for name, one in before.kernel_of.items()}
     return any(
-        piece and len(one.parallel_loops) > loops.get(piece, 0)
-        for one in after.kernels
-        for piece in (after.scop.statement(name).piece_of for name in one.statements)
+        (whole := after.scop.statement(name).piece_of)
+        and len(one.parallel_loops) > loops.get(whole, 0)
+        for name, one in after.kernel_of.items()
     )
 
 
@@ -335,9 +335,7 @@ class _Launch:
         """Put its band at a leaf."""
         if not self.members:
             return leaf
-        together = reduce(isl.MultiUnionPwAff.flat_range_product, map(alone, self.members))
-        band = leaf.insert_partial_schedule(together)
-        band = marked(band, permutable=True, parallel=[True] * len(self.members))
+        band = with_band(leaf, self.members, [True] * len(self.members))
         if self.first is None:
             return band
         parts = [self.first, self.domain.subtract(self.first)]
@@ -397,8 +395,7 @@ def _layers(
     scheduled: ScheduledScop, node: isl.ScheduleNode, launches: Sequence[_Launch]
 ) -> list[list[_Launch]]:
     """Return launches in layers that need nothing of each other, where there are such."""
-    dependences = scheduled.dependences
-    needed = local_dependences(dependences.memory_based.union(dependences.forced), node)
+    needed = local_dependences(scheduled.dependences.needed, node)
     needed = needed.eq_at_multi_union_pw_aff(alone(_step(launches)))
     layers = _generations([one.domain for one in launches], needed)
     return [_joined(scheduled.scop, [launches[at] for at in layer]) for layer in layers or ()]

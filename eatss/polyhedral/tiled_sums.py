@@ -17,21 +17,20 @@ from typing import Literal, TypeAlias, get_args
 
 import islpy as isl
 
-from eatss.base.frozen import Names, fixed, their_names
+from eatss.base.frozen import Names, complete, fixed, their_names
 from eatss.polyhedral.isl_names import IN, maps_of, node_kind, same_except, set_names, sets_of
 from eatss.polyhedral.kernel import Dependences, Kernel, ScheduledScop
 from eatss.polyhedral.schedule import cut_again
 from eatss.polyhedral.scheduling import local_dependences
 from eatss.polyhedral.tree import (
     PARTED,
-    alone,
     bands,
     branches,
     coincident,
     functions,
     is_tilable,
-    marked,
     runs_forward,
+    with_band,
 )
 
 _Place: TypeAlias = Literal["in order", "first", "last"]
@@ -121,20 +120,16 @@ class _Below:
 
     def joined_to(self, node: isl.ScheduleNode, place: _Place) -> isl.ScheduleNode | None:
         """Return a band with these members after its own; ``None`` where some end is not affine."""
-        together = node.band_get_partial_schedule()
-        for member in self.members:
-            function = self._everywhere(node, member, place)
-            if function is None:
-                return None
-            together = together.flat_range_product(alone(function))
-        parallel = coincident(node)
+        members = complete(self._everywhere(node, one, place) for one in self.members)
+        if members is None:
+            return None
+        loops, parallel = [*functions(node), *members], coincident(node)
         below = node.get_child(0)
         if self.branch is None:
             below = below.delete().parent()
         else:
             below = below.get_child(self.branch).get_child(0).delete().parent().parent().parent()
-        joined = below.delete().insert_partial_schedule(together)
-        return marked(joined, permutable=True, parallel=parallel)
+        return with_band(below.delete(), loops, parallel)
 
     def _everywhere(
         self, node: isl.ScheduleNode, member: isl.UnionPwAff, place: _Place
