@@ -897,38 +897,6 @@ def collapsed_set(points: isl.Set, first: int, size: Length, names: Sequence[str
     return with_names(found, SET, names)
 
 
-def collapsed_relation(
-    relation: isl.Map, first: int, places: Sequence[int], domain: isl.Set
-) -> isl.Map:
-    """Return a relation with one input for two, and one output wherever both of them stood.
-
-    Args:
-        relation: its outputs depend on the two inputs side by side only.
-        first: the first of the inputs.
-        places: where outputs are the first of them, the second behind it.
-        domain: the inputs as they become.
-    """
-    loose = relation.drop_constraints_involving_dims(IN, first, 2)
-    for at in places:
-        loose = loose.drop_constraints_involving_dims(OUT, at, 2)
-    found, wide = (_joined(one, first, places, domain) for one in (relation, loose))
-    # that the two have values at all is said by the one
-    return wide if wide.intersect_params(relation.params()).is_equal(found) else found
-
-
-def _joined(relation: isl.Map, first: int, places: Sequence[int], domain: isl.Set) -> isl.Map:
-    name = relation.get_tuple_name(OUT)
-    found = relation.project_out(IN, first, 2)
-    found = found.insert_dims(IN, first, 1)
-    for at in sorted(places, reverse=True):
-        found = found.project_out(OUT, at, 2).insert_dims(OUT, at, 1)
-    found = found.set_tuple_name(IN, domain.get_tuple_name())
-    found = found.set_tuple_name(OUT, name)
-    for before, at in enumerate(sorted(places)):
-        found = found.equate(IN, first, OUT, at - before)
-    return found.intersect_domain(domain)
-
-
 def row_numbers(points: isl.Set, pairs: Mapping[int, int]) -> isl.Map:
     """Return the relation from points to those with pairs of dimensions counted row by row.
 
