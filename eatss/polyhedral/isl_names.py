@@ -44,18 +44,13 @@ def integer(value: isl.Val) -> int:
     return int(text)
 
 
-_UNNAMED = {PARAM: "p"}
-
-
-def name_at(piece: _ANY, kind: isl.dim_type, position: int) -> str:
-    """Return the name of a dimension; unnamed ones are ``d0``, ``d1``, …, parameters ``p0``, …."""
-    return piece.get_dim_name(kind, position) or f"{_UNNAMED.get(kind, 'd')}{position}"
-
-
 def _names(piece: _ANY, kind: isl.dim_type, *, involved: bool = False) -> Names:
-    """Return the names of dimensions of one kind, in order; those that a function depends on."""
+    """Return the names of dimensions of one kind, in order; those that a function depends on.
+
+    Unnamed ones are ``d0``, ``d1``, …, parameters ``p0``, ….
+    """
     return tuple(
-        name_at(piece, kind, position)
+        piece.get_dim_name(kind, position) or f"{'p' if kind == PARAM else 'd'}{position}"
         for position in range(piece.dim(kind))
         if not involved or piece.involves_dims(kind, position, 1)
     )

@@ -19,7 +19,7 @@ from typing import TypeAlias
 
 import islpy as isl
 
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, distinct, frozen
 from eatss.polyhedral.dependences import (
     at_most,
     first_equal,
@@ -122,9 +122,7 @@ def with_values_anew(scop: Scop, places: Collection[Place]) -> Scop | None:
 
 def recomputed_arrays(scop: Scop) -> Names:
     """Return the arrays whose readers compute the elements anew."""
-    return tuple(
-        dict.fromkeys(one.array for statement in scop.statements for one in statement.recomputed)
-    )
+    return distinct(one.array for own in scop.statements for one in own.recomputed)
 
 
 def keeps_loops(before: ScheduledScop, after: ScheduledScop) -> bool:
@@ -163,7 +161,12 @@ class _Region:
 
         The statements that write the array stay.
         """
-        places = _reads_of(self.scop, name)
+        places = [
+            (one.name, first)
+            for one in self.scop.statements
+            for first in sorted({*first_equal(one.accesses)} - {0})
+            if one.accesses[first].array == name
+        ]
         writers = {one.name for one in self.scop.statements if one.write.array == name}
         if not places or any(reader in writers for reader, _ in places):
             return None  # nobody reads it, or it is added to
@@ -199,16 +202,6 @@ class _Region:
                 if not found.flow[name, read].is_equal(expected):
                     return None
         return found
-
-
-def _reads_of(scop: Scop, name: str) -> list[Place]:
-    """Return the reads of an array, of those spelled alike the first."""
-    return [
-        (statement.name, first)
-        for statement in scop.statements
-        for first in sorted(set(first_equal(statement.accesses)))
-        if first and statement.accesses[first].array == name
-    ]
 
 
 # -- where values come from -------------------------------------------------------------

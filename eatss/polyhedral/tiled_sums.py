@@ -73,7 +73,7 @@ class _Joining:
         kernel = next((k for s, k in self.kernels.items() if frozenset(s) == names), None)
         if kernel is None or not kernel.reductions:
             return node
-        ordered = _ordered(self.dependences, kernel, node)
+        ordered = local_dependences(in_any_order(self.dependences.memory_based, kernel), node)
         taken = 0
         while below := _sums_below(node, kernel, taken):
             wider = (below.joined_to(node, place) for place in _PLACES)
@@ -85,11 +85,6 @@ class _Joining:
             taken += len(below.members)
             self.found = True
         return node
-
-
-def _ordered(dependences: Dependences, kernel: Kernel, node: isl.ScheduleNode) -> isl.UnionMap:
-    """Return what a band has to respect where sums are taken in any order."""
-    return local_dependences(in_any_order(dependences.memory_based, kernel), node)
 
 
 def in_any_order(dependences: isl.UnionMap, kernel: Kernel) -> isl.UnionMap:
