@@ -24,7 +24,7 @@ from eatss.base.classes import Classes
 from eatss.base.diagnostics import internal_error
 from eatss.base.frozen import distinct
 from eatss.base.trees import free_name
-from eatss.polyhedral.expression import AffineValue, Array, Expression, preorder, rebuilt
+from eatss.polyhedral.expression import AffineValue, Array, preorder, pulled_back
 from eatss.polyhedral.isl_names import (
     Length,
     affine_form,
@@ -283,20 +283,9 @@ def _collapsed_statement(
                 _collapsed_access(statement, access, first, size, before)
                 for access in statement.accesses
             ),
-            value=_collapsed_value(statement.value, before),
+            value=pulled_back(statement.value, before),
         )
     return statement
-
-
-def _collapsed_value(value: Expression, before: isl.MultiAff) -> Expression:
-    """Return a value that does not count with a pair of loops for the instances of one."""
-
-    def part(node: Expression) -> Expression:
-        if isinstance(node, AffineValue):
-            return replace(node, value=node.value.pullback_multi_aff(before))
-        return rebuilt(node, part)
-
-    return part(value)
 
 
 def _collapsed_access(

@@ -28,12 +28,12 @@ from eatss.polyhedral.dependences import (
     tag_accesses,
 )
 from eatss.polyhedral.expression import (
-    AffineValue,
     Expression,
     Read,
+    mapped,
     operands,
+    pulled_back,
     reads_in,
-    rebuilt,
 )
 from eatss.polyhedral.isl_names import (
     OUT,
@@ -270,16 +270,19 @@ def reading_anew(
     if reads is None:
         return None
     new = {old: position for position, old in enumerate(kept)}
-    produced = {at: in_counters_of(sources[at], reads[at]) for at in reads}
+    produced = {
+        at: pulled_back(sources[at].producer.value, sources[at].instance, own)
+        for at, own in reads.items()
+    }
 
     def own(node: Expression) -> Expression:
         """Return a part of the value: what is produced is one object each time."""
         if not isinstance(node, Read):
-            return rebuilt(node, own)
+            return node
         at = firsts[node.access]
         return produced[at] if at in produced else Read(access=new[node.access])
 
-    value = own(statement.value)
+    value = mapped(statement.value, own)
     if _is_large(value) or len(accesses) > _MAX_READS:
         return None
     lost = [statement.accesses[at] for at in sorted(sources)]
@@ -312,19 +315,6 @@ def _operands_read(
                 accesses.append(replace(operand, relation=relation, text=text, span=span))
             reads[at][number] = known[element]
     return reads
-
-
-def in_counters_of(source: Source, reads: Mapping[int, int] | range) -> Expression:
-    """Return the value of a producer in the counters of its reader."""
-
-    def part(node: Expression) -> Expression:
-        if isinstance(node, Read):
-            return Read(access=reads[node.access])
-        if isinstance(node, AffineValue):
-            return replace(node, value=node.value.pullback_multi_aff(source.instance))
-        return rebuilt(node, part)
-
-    return part(source.producer.value)
 
 
 def _is_large(value: Expression) -> bool:

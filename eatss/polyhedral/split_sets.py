@@ -25,7 +25,7 @@ from eatss.base.diagnostics import InternalError, internal_error
 from eatss.base.frozen import fixed
 from eatss.base.trees import free_name
 from eatss.polyhedral.dependences import at_most, first_equal
-from eatss.polyhedral.expression import AffineValue, preorder
+from eatss.polyhedral.expression import pulled_back
 from eatss.polyhedral.isl_names import (
     IN,
     OUT,
@@ -45,7 +45,6 @@ from eatss.polyhedral.recomputed_producers import (
     Flow,
     Source,
     flow_to_reads,
-    in_counters_of,
     reading_anew,
     source_of,
 )
@@ -161,8 +160,6 @@ def piece_along(statement: Statement, instance: isl.MultiAff, domain: isl.Set) -
         text = access.text if None in forms else access.array + subscripts
         return replace(access, relation=relation, text=text)
 
-    counts = any(isinstance(node, AffineValue) for node in preorder(statement.value))
-    own_reads = range(len(statement.accesses))
     return replace(
         statement,
         name=domain.get_tuple_name(),
@@ -170,7 +167,7 @@ def piece_along(statement: Statement, instance: isl.MultiAff, domain: isl.Set) -
         domain=domain,
         schedule=whole.relation.apply_range(statement.schedule),
         accesses=tuple(map(of, statement.accesses)),
-        value=in_counters_of(whole, own_reads) if counts else statement.value,
+        value=pulled_back(statement.value, instance),
         recomputed=tuple(map(of, statement.recomputed)),
         piece_of=statement.piece_of or statement.name,
     )
