@@ -11,15 +11,13 @@ may be taken in any order. With that freedom they are one band, and a tile of it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 import islpy as isl
 
-from eatss.base.frozen import Names, complete, fixed, their_names
+from eatss.base.frozen import complete, fixed, their_names
 from eatss.polyhedral.isl_names import IN, maps_of, node_kind, same_except, set_names, sets_of
-from eatss.polyhedral.kernel import Dependences, Kernel, ScheduledScop
+from eatss.polyhedral.kernel import Kernel, ScheduledScop
 from eatss.polyhedral.schedule import cut_again
 from eatss.polyhedral.scheduling import local_dependences
 from eatss.polyhedral.tree import (
@@ -47,44 +45,34 @@ def with_tiled_sums(scheduled: ScheduledScop) -> ScheduledScop:
     take sums in another order where any but the last loop of a sum has tiles of several iterations
     (:func:`eatss.analysis.layout.reordering_loops`).
     """
-    kernels = {kernel.statements: kernel for kernel in scheduled.kernels if kernel.inner_loops}
-    if not any(kernel.reductions for kernel in kernels.values()):
+    if not any(kernel.inner_loops and kernel.reductions for kernel in scheduled.kernels):
         return scheduled
-    joining = _Joining(scheduled.dependences, kernels)
-    root = joining.joined(scheduled.schedule.get_root())
-    return cut_again(scheduled, root.get_schedule()) if joining.found else scheduled
+    schedule = _joined(scheduled, scheduled.schedule.get_root()).get_schedule()
+    same = schedule.plain_is_equal(scheduled.schedule)
+    return scheduled if same else cut_again(scheduled, schedule)
 
 
-@dataclass(slots=True)
-class _Joining:
-    """Joins bands of a tree; ``found`` says whether there were any."""
-
-    dependences: Dependences
-    kernels: Mapping[Names, Kernel]
-    found: bool = False
-
-    def joined(self, node: isl.ScheduleNode) -> isl.ScheduleNode:
-        """Return a node of a tree in which the bands below it are joined."""
-        if not is_tilable(node):
-            for position in range(node.n_children()):
-                node = self.joined(node.get_child(position)).parent()
-            return node
-        names = frozenset(set_names(node.get_domain()))
-        kernel = next((k for s, k in self.kernels.items() if frozenset(s) == names), None)
-        if kernel is None or not kernel.reductions:
-            return node
-        ordered = local_dependences(in_any_order(self.dependences.memory_based, kernel), node)
-        taken = 0
-        while below := _sums_below(node, kernel, taken):
-            wider = (below.joined_to(node, place) for place in _PLACES)
-            fine = (one for one in wider if one is not None and runs_forward(ordered, one))
-            joined = next(fine, None)
-            if joined is None:
-                break
-            node = joined
-            taken += len(below.members)
-            self.found = True
+def _joined(scheduled: ScheduledScop, node: isl.ScheduleNode) -> isl.ScheduleNode:
+    """Return a node of a tree in which the bands below it are joined."""
+    if not is_tilable(node):
+        for position in range(node.n_children()):
+            node = _joined(scheduled, node.get_child(position)).parent()
         return node
+    names = set_names(node.get_domain())
+    kernel = scheduled.kernel_of.get(names[0])
+    if kernel is None or not kernel.reductions or {*kernel.statements} != {*names}:
+        return node
+    needed = in_any_order(scheduled.dependences.memory_based, kernel)
+    ordered, taken = local_dependences(needed, node), 0
+    while below := _sums_below(node, kernel, taken):
+        wider = (below.joined_to(node, place) for place in _PLACES)
+        fine = (one for one in wider if one is not None and runs_forward(ordered, one))
+        joined = next(fine, None)
+        if joined is None:
+            break
+        node = joined
+        taken += len(below.members)
+    return node
 
 
 def in_any_order(dependences: isl.UnionMap, kernel: Kernel) -> isl.UnionMap:
