@@ -19,8 +19,7 @@ from eatss.lower.pieces import NameTable
 from eatss.lower.references import BuiltKernel
 from eatss.polyhedral.isl_names import (
     coalesced,
-    parameter_at_least,
-    parameter_at_most,
+    parameter_between,
     parameter_bound,
     without_parameters,
 )
@@ -278,9 +277,7 @@ def _loop(kernels: Sequence[BuiltKernel], depth: int, known: isl.Set) -> HostSte
     lower = parameter_bound(values, name, upper=False).coalesce()
     upper = parameter_bound(values, name, upper=True).coalesce()
     # between its bounds the loop may meet values at which nothing is to be run
-    inside = here.intersect(parameter_at_least(name, lower)).intersect(
-        parameter_at_most(name, upper)
-    )
+    inside = here.intersect(parameter_between(name, lower, upper))
     body = host_steps(kernels, coalesced(inside), depth + 1)
     loop = HostLoop(
         counter=name, lower=value_of(lower, here), upper=value_of(upper, here), step=1, body=body

@@ -34,6 +34,7 @@ from eatss.polyhedral.isl_names import (
     output_affs,
     parameter_at_least,
     parameter_at_most,
+    parameter_between,
     parameter_bound,
     parameter_is_bounded,
     parameters_set,
@@ -398,7 +399,7 @@ def _exact_range(values: isl.Set, loop: MappedLoop | SerialTile, known: isl.Set)
         raise TooManyCasesError(f"the bounds of the loop {loop.name} fall into too many cases")
     start = low.scale_down_val(tile).floor().scale_val(tile)
     count = high.sub(start).add_constant_val(tile).scale_down_val(tile).floor()
-    within = parameter_at_least(loop.origin, start).intersect(parameter_at_most(loop.origin, high))
+    within = parameter_between(loop.origin, start, high)
     return TileRange(
         first=value_of(start, known),
         last=value_of(high, known),

@@ -586,18 +586,16 @@ class KernelBuilder:
         tile = tile_set(self._isl, self._mapping.spread)
         inside = coalesced(union_of([i.params().intersect(tile) for i in instances]))
         staged = self._staging.stage(part.statements, serial)
-        if not serial and not staged:  # what runs in no loop has its own guards
-            return self._level(part, serial, 0, inside, staged, known)
-        here = coalesced(without_parameters(inside, self._bound))
-        condition = condition_of(here, known)
+        condition: IntExpr = TRUE
+        if serial or staged:  # what runs in no loop has its own guards
+            here = coalesced(without_parameters(inside, self._bound))
+            condition = condition_of(here, known)
+            known = known if condition == TRUE else coalesced(known.intersect(here))
         if condition == FALSE:
             return ()
-        if condition == TRUE:
-            return self._level(part, serial, 0, inside, staged, known)
-        conditions = (self._index(strict(condition)),)
-        known = coalesced(known.intersect(here))
         body = self._level(part, serial, 0, inside, staged, known)
-        return (If(conditions=conditions, body=body),)
+        tests = (self._index(strict(condition)),)
+        return body if condition == TRUE else (If(conditions=tests, body=body),)
 
     def _level(
         self,

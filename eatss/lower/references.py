@@ -252,8 +252,7 @@ class References:
             return Copy(target=element, source=own)
         assert registers.combiner is not None
         rows = ATOMICS if self.combine_atomically else COMBINES
-        operands = (("target", (element,)), ("value", (own,)))
-        return Intrinsic(instruction=rows[registers.combiner.name], operands=operands)
+        return Intrinsic.of(rows[registers.combiner.name], element, own)
 
     def neutral(self) -> tuple[Init, ...]:
         """Return assignments to all registers that change nothing of what is combined with them."""

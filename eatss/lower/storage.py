@@ -25,7 +25,7 @@ from eatss.polyhedral.isl_names import (
     without_parameters,
 )
 from eatss.polyhedral.kernel import Dependences, Reference
-from eatss.polyhedral.scop import Place, Scop, Statement
+from eatss.polyhedral.scop import Place, Scop
 
 
 @frozen
@@ -287,9 +287,7 @@ class _Planner:
         known = self._piece.kernel.references
         if any(one.places & set(group) and not _is_plain(one) for one in known):
             return
-        images = _distinct(self._image(place, self._tied) for place in group)
-        relation = union_of(parameters_as_inputs(one, self._mapped, "point") for one in images)
-        if not relation.is_injective():
+        if not self._relation(group).is_injective():
             return
         each = _Planner(self._scop, self._piece, self._piece.bound, self._dependences)
         for one in self._candidates(array, group):
@@ -311,6 +309,11 @@ class _Planner:
     def _image(self, place: Place, domains: Dictionary[str, isl.Set]) -> isl.Set:
         """Return the elements an access touches, by the parameters of ``domains``."""
         return domains[place[0]].apply(self._piece.access(place).relation)
+
+    def _relation(self, group: Sequence[Place]) -> isl.Map:
+        """Return the elements that accesses touch at each point."""
+        images = _distinct(self._image(place, self._tied) for place in group)
+        return union_of(parameters_as_inputs(one, self._mapped, "point") for one in images)
 
     def _groups(self, places: Sequence[Place]) -> Iterator[tuple[list[Place], bool]]:
         """Yield accesses to one array in groups that never touch the same element in a launch.
@@ -352,8 +355,7 @@ class _Planner:
         return parameters_as_inputs(domain, self._mapped, "point").domain()
 
     def _registers(self, array: str, group: Sequence[Place]) -> Registers | None:
-        images = _distinct(self._image(place, self._tied) for place in group)
-        relation = union_of(parameters_as_inputs(one, self._mapped, "point") for one in images)
+        relation = self._relation(group)
         if not (relation.is_single_valued() and relation.is_injective() and self._is_reused(group)):
             return None
         declared = self._scop.array(array)
@@ -363,7 +365,7 @@ class _Planner:
             if not self._piece.access((name, number)).is_write:
                 read.append(self._from_outside((name, number)))
             elif declared.is_local:
-                written.append(self._escaping(declared, self._piece.statement(name)))
+                written.append(self._escaping(declared, name))
             else:
                 written.append(self._tied[name])
         nothing = isl.Set.empty(relation.domain().get_space())
@@ -414,8 +416,7 @@ class _Planner:
         escaping = tuple(
             (name, escape)
             for name, number in places
-            if number == 0
-            and not (escape := self._escaping(array, self._piece.statement(name))).is_empty()
+            if number == 0 and not (escape := self._escaping(array, name)).is_empty()
         )
         if not load.is_empty() and escaping:
             raise NeedsOneThreadError(f"scalar '{array.name}' carries values between threads")
@@ -428,9 +429,9 @@ class _Planner:
             escaping=escaping,
         )
 
-    def _escaping(self, array: Array, statement: Statement) -> isl.Set:
+    def _escaping(self, array: Array, name: str) -> isl.Set:
         """Return the instances of a write whose value is used at another point or later."""
-        domain = self._tied[statement.name]
+        domain = self._tied[name]
         flow = self._dependences.flow.intersect_domain(domain.to_union_set())
         inside = union_of(flow.intersect_range(tied.to_union_set()) for tied in self._tied.values())
         # every instance has some sinks bound to its own point; what is left leaves the point

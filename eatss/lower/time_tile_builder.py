@@ -79,6 +79,7 @@ from eatss.polyhedral.isl_names import (
     dims_as_parameters,
     parameter_at_least,
     parameter_at_most,
+    parameter_between,
 )
 from eatss.polyhedral.time_chains import CELL, TIME, CellUpdate, Field, TimeChain
 from eatss.program import (
@@ -376,8 +377,7 @@ class TileBuilder:
     def _known(self) -> isl.Set:
         """Return what is known of a step, as a parameter."""
         known = isl.Set.universe(self.context.scop.context.get_space())
-        known = known.intersect(parameter_at_least(TIME, self.chain.first))
-        return known.intersect(parameter_at_most(TIME, self.chain.last))
+        return known.intersect(parameter_between(TIME, self.chain.first, self.chain.last))
 
     def _filled(self) -> Iterator[Node]:
         """Yield what gives windows values, which rows before the first ones are taken to have."""
@@ -639,11 +639,7 @@ class _LevelBuilder:
         if not place.warps:
             own, new = self._register(key, f"{window.name}_of_lane", window.element_type)
             value = of.register(version, age, there)
-            shuffle = Intrinsic(
-                instruction=OF_LANE,
-                operands=(("target", (own,)), ("value", (value,))),
-                immediates=(("delta", place.lanes),),
-            )
+            shuffle = Intrinsic.of(OF_LANE, own, value, delta=place.lanes)
             self._others += [shuffle] if new else []
             return own
         own, new = self._register(key, f"{of.edges[version].name}_r", window.element_type)

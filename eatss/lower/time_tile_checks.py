@@ -63,8 +63,7 @@ def _wrong_operands(
         for access, source in zip(update.statement.reads, level.sources, strict=True):
             if source is None:
                 continue
-            cells = access.relation.intersect_domain(here)
-            cells = cells.project_out(OUT, 0, cells.dim(OUT) - chain.dims).reset_tuple_id(OUT)
+            cells = _cells(chain, access.relation.intersect_domain(here))
             found = found.union(_makers(chain, makers, source.version, cells))
         named = dependences.flow.intersect_range(here.to_union_set())
         inside = reduce(
@@ -81,12 +80,12 @@ def _wrong_planes(chain: TimeChain, plan: TimeTilePlan) -> Iterator[str]:
     for level in plan.levels:
         update = chain.updates[level.update]
         here = _instances(chain, level)
-        for access, version in zip(
-            update.statement.accesses, (level.version, *_versions(level)), strict=True
-        ):
-            field = None if version is None else plan.versions[version].field
-            if field is None:
+        sources = [None if one is None else one.version for one in level.sources]
+        versions = (level.version, *sources)
+        for access, version in zip(update.statement.accesses, versions, strict=True):
+            if version is None:
                 continue
+            field = plan.versions[version].field
             leading = output_affs(access.relation)[: -chain.dims]
             for function, own in zip(leading, field.plane, strict=True):
                 expected = (
@@ -100,10 +99,6 @@ def _wrong_planes(chain: TimeChain, plan: TimeTilePlan) -> Iterator[str]:
                 )
                 if not function.ne_set(expected).intersect(here).is_empty():
                     yield f"{access.text} is another plane than {field.array} has {field.turn} on"
-
-
-def _versions(level: Level) -> Iterator[int | None]:
-    return (None if one is None else one.version for one in level.sources)
 
 
 def _makers(
@@ -121,12 +116,16 @@ def _makers(
     while version is not None and version in makers:
         level = makers[version]
         writes = chain.updates[level.update].statement.write.relation
-        writes = writes.intersect_domain(_instances(chain, level))
-        writes = writes.project_out(OUT, 0, writes.dim(OUT) - chain.dims).reset_tuple_id(OUT)
+        writes = _cells(chain, writes.intersect_domain(_instances(chain, level)))
         found = found.union(writes.apply_range(reads.reverse()).to_union_map())
         reads = reads.subtract_range(writes.range())
         version = level.before
     return found
+
+
+def _cells(chain: TimeChain, elements: isl.Map) -> isl.Map:
+    """Return the cells of elements, whatever plane they are on."""
+    return elements.project_out(OUT, 0, elements.dim(OUT) - chain.dims).reset_tuple_id(OUT)
 
 
 def _instances(chain: TimeChain, level: Level) -> isl.Set:

@@ -430,6 +430,14 @@ class Intrinsic:
     immediates: tuple[tuple[str, IntExpr | int], ...] = ()
     computes: str = ""
 
+    @classmethod
+    def of(
+        cls, instruction: Instruction, target: Element, value: Element, **immediates: IntExpr | int
+    ) -> Intrinsic:
+        """Return an instruction that makes a ``target`` of a ``value``, or changes it by one."""
+        operands = (("target", (target,)), ("value", (value,)))
+        return cls(instruction=instruction, operands=operands, immediates=tuple(immediates.items()))
+
     def named(self, names: Sequence[str]) -> tuple[Element, ...]:
         """Return the operands of these names."""
         return tuple(one for name, elements in self.operands if name in names for one in elements)

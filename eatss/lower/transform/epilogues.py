@@ -315,7 +315,7 @@ def _factors_of_all(computes: Sequence[Compute]) -> list[tuple[str, Expression]]
 
 def _scalar_factors(node: Compute) -> list[tuple[str, Expression]] | None:
     """Return the factors of what a statement adds that are scalars, with their names."""
-    added = added_to_target(node, node.statement.value)
+    added = added_to_target(node)
     if added is None or any(
         isinstance(one, Read) and node.reads[one.access].buffer == node.target.buffer
         for one in preorder(added)
@@ -348,7 +348,7 @@ def _integers(node: Compute, value: Expression) -> IntExprs:
 
 def _value_without(node: Compute, shared: Sequence[Expression]) -> Expression:
     """Return the value of a statement without the factors that are multiplied later."""
-    added = added_to_target(node, node.statement.value)
+    added = added_to_target(node)
     assert added is not None
     names = {_scalar(node, one) for one in shared}
     left = [one for one in factors(added) if _scalar(node, one) not in names]

@@ -363,6 +363,4 @@ def _adds(node: Node, sums: Sequence[Buffer]) -> bool:
     if not isinstance(node, Compute):
         return not written and not read
     own = [one for one in node.reads[1:] if one.buffer in sums]  # the first is what is written
-    return not written or (
-        len(own) == 1 and added_to_target(node, node.statement.value) is not None
-    )
+    return not written or (len(own) == 1 and added_to_target(node) is not None)
