@@ -13,7 +13,7 @@ import islpy as isl
 
 from eatss.analysis.analyse import SlowLoop
 from eatss.analysis.facts import KernelFacts
-from eatss.analysis.layout import FusedRows, GridSplitK, Layout, LoopBlock, TimeTile
+from eatss.analysis.layout import ClassBlock, FusedRows, GridSplitK, Layout, LoopBlock, TimeTile
 from eatss.analysis.operations import work_of
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import Names, called, distinct, frozen, their_names
@@ -178,9 +178,12 @@ class RegionBuilder:
         self._facts = region.facts
         self._recipe = recipe
         self._scheduled = region.scheduled
+        decided = [recipe.wanted(one.name) for one in region.facts]
+        self._time_tiles = [one.time_tile for one in decided if one.time_tile is not None]
+        self._loop_blocks = [one.loop_block for one in decided if one.loop_block is not None]
         self._cuts = {
             called(block.kernels[0], region.facts).statements: block
-            for block in self._loop_blocks()
+            for block in self._loop_blocks
             if block.tiles
         }
         for statements, block in self._cuts.items():
@@ -215,19 +218,16 @@ class RegionBuilder:
         placed: list[BuiltKernel] = []
         at = 0
         while at < len(pieces):
-            run = self._row_run(pieces[at:])
-            count, own = self._class(pieces, at, context)
-            if own is None and run is not None:
-                count, own = len(run[0]), self._in_one(*run, context)
-            placed.extend([own] if own is not None else self._piece(pieces[at], context))
-            at += count if own is not None else 1
+            count, built = self._built(pieces, at, context)
+            placed += built
+            at += count
         # what the source implies of sizes is tested, not believed: callers may pass any
         anything = isl.Set.universe(scop.context.get_space())
         steps = host_steps([*self._in_tile_launches(placed, context)], anything)
-        for tile in self._time_tiles():
+        for tile in self._time_tiles:
             steps = self._in_tiles(steps, tile, pieces, placed, context)
         launched = steps
-        for block in self._loop_blocks():
+        for block in self._loop_blocks:
             if not block.tiles:
                 steps = self._in_one_block(steps, block, pieces, context)
         sizes = self._sizes(pieces, placed, (*launched, *steps), macros)
@@ -254,12 +254,24 @@ class RegionBuilder:
             body=steps,
         )
 
-    def _time_tiles(self) -> Iterator[TimeTile]:
-        """Yield how loops over time become launches of several steps."""
-        for one in self._facts:
-            tile = self._recipe.wanted(one.name).time_tile
-            if tile is not None:
-                yield tile
+    @property
+    def _name(self) -> str:
+        """What the next kernel is called."""
+        return f"{self._scop.function}_k{self._made.numbers}"
+
+    def _built(
+        self, pieces: Sequence[Piece], at: int, context: KernelContext
+    ) -> tuple[int, list[BuiltKernel]]:
+        """Return how many pieces from one on become kernels together, and these."""
+        facts = pieces[at].facts_in(self._facts)
+        decided = None if facts is None else self._recipe.wanted(facts.name)
+        if decided is not None and (block := decided.class_block) is not None:
+            return len(block.kernels), [self._class(pieces, block, context)]
+        if decided is not None and (rows := decided.row_block) is not None:
+            own = self._in_one(pieces[at : at + len(rows.kernels)], rows, context)
+            if own is not None:
+                return len(rows.kernels), [own]
+        return 1, self._piece(pieces[at], context)
 
     def _in_tiles(
         self,
@@ -316,13 +328,6 @@ class RegionBuilder:
                 notes=(),
             )
             self._note(built, piece, made.block, made.cells, (note,), True)
-
-    def _loop_blocks(self) -> Iterator[LoopBlock]:
-        """Yield which loops on the host become launches of one block."""
-        for one in self._facts:
-            block = self._recipe.wanted(one.name).loop_block
-            if block is not None:
-                yield block
 
     def _in_one_block(
         self,
@@ -461,7 +466,7 @@ class RegionBuilder:
             return None
         host = self._host
         host.note(*bounds_of_loops(steps))
-        if any(self._loop_blocks()):  # kernels have their conditions and numbers of blocks, too
+        if self._loop_blocks:  # kernels have their conditions and numbers of blocks, too
             for step, _ in every_step(steps):
                 host.note(*([strict(step.condition)] if isinstance(step, HostIf) else ()))
                 host.note(*(step.grid if isinstance(step, Launch) else ()))
@@ -482,18 +487,16 @@ class RegionBuilder:
         """
         for item in placed:
             condition = item.most_blocks
-            if condition is None:
-                continue
+            message = f"{item.kernel.name} would need more than 2^31 - 1 blocks along x"
             if isinstance(condition, Constant):
                 raise input_error(
                     "EATSS-K015",
-                    f"{item.kernel.name} would need more than 2^31 - 1 blocks along x",
+                    message,
                     span=item.piece.statements[0].span,
                     hint="give larger tiles with --tile",
                 )
-            name = item.kernel.name
-            message = f"{name} would need more than 2^31 - 1 blocks along x"
-            yield Assumption(condition=condition, message=message)
+            if condition is not None:
+                yield Assumption(condition=condition, message=message)
 
     def _context(
         self, arrays: dict[str, DeviceArray], names: NameTable, macros: OwnSizes
@@ -533,44 +536,32 @@ class RegionBuilder:
             placed.append(kernel)
         return placed
 
-    def _row_run(self, pieces: Sequence[Piece]) -> tuple[Sequence[Piece], FusedRows] | None:
-        """Return the pieces that begin here and are to be one kernel, and how."""
-        facts = pieces[0].facts_in(self._facts)
-        block = None if facts is None else self._recipe.wanted(facts.name).row_block
-        return None if block is None else (pieces[: len(block.kernels)], block)
-
     def _class(
-        self, pieces: Sequence[Piece], at: int, context: KernelContext
-    ) -> tuple[int, BuiltKernel | None]:
-        """Return how many pieces that begin here are a class of tiles, and their kernel.
+        self, pieces: Sequence[Piece], block: ClassBlock, context: KernelContext
+    ) -> BuiltKernel:
+        """Return the kernel of a class of tiles.
 
         Raises:
             InputError: ``EATSS-K011``, it is planned and there is none, or no room for it.
         """
-        facts = pieces[at].facts_in(self._facts)
-        block = None if facts is None else self._recipe.wanted(facts.name).class_block
-        if block is None:
-            return 0, None
         found = class_of(self._scheduled, block, pieces, self._facts)
-        name = f"{self._scop.function}_k{self._made.numbers}"
         has = self._profile.compute_capability >= CUDA.copies_ahead
         context = replace(context, copies_ahead=has)
-        built = ClassBuilder(name, found, block, context).build()
+        built = ClassBuilder(self._name, found, block, context).build()
         shared = [one.wide for one in run_of(found).parts if one.wide is not None]
         tiles = tuple((one, int(block.width)) for one in dict.fromkeys(shared))
         self._note(built, built.piece, (block.threads, 1, 1), tiles, built.notes, True)
-        return len(block.kernels), built
+        return built
 
     def _in_one(
         self, pieces: Sequence[Piece], block: FusedRows, context: KernelContext
     ) -> BuiltKernel | None:
         """Return the kernel whose blocks take rows through all pieces, if there is one."""
         planner = RowPlanner(self._scheduled, self._facts, self._profile, self._options)
-        name = f"{self._scop.function}_k{self._made.numbers}"
         made = tried(
             self._scop,
             KERNEL_OPERATIONS,
-            lambda: planner.in_one(name, pieces, block, context),
+            lambda: planner.in_one(self._name, pieces, block, context),
             TooManyCasesError,
         )
         if made is None:
@@ -592,7 +583,6 @@ class RegionBuilder:
     def _kernel(self, unit: Unit, context: KernelContext) -> BuiltKernel:
         """Write the kernel of a unit and note it."""
         in_order = self._planner.in_order(unit)
-        name = f"{self._scop.function}_k{self._made.numbers}"
         decided = None if unit.kernel is None else self._recipe.wanted(unit.kernel)
         layout = decided or self._options.changed(Layout(tile_sizes=(), block=()), "")
         layout = layout if unit.mapping.warps else replace(layout, warps=None)
@@ -617,7 +607,7 @@ class RegionBuilder:
         stages = 1 if together else stages
         context = replace(context, copies_ahead=stages > 1, copies_together=together)
         tiling = None if plan is None else plan.tiling
-        kernel = KernelBuilder(name, unit, context, reads, tiling).build()
+        kernel = KernelBuilder(self._name, unit, context, reads, tiling).build()
         selected = () if warps is None else (warps.instruction,)
         instructions = distinct((*self._options.instructions, *selected))
         resident = layout.blocks_at_once
@@ -670,8 +660,7 @@ class RegionBuilder:
         thread: IntExpr = Name(f"{CUDA.thread}x")
         for axis, beside in zip(AXES[1:], (x, x * y), strict=True):
             if unit.mapping.threads_along(axis):
-                here = beside * Name(CUDA.thread + axis)
-                thread = thread + here
+                thread = thread + beside * Name(CUDA.thread + axis)
         return Stream(blocks=wished.blocks, loop=origins[0], tiles=kernel.tiles, thread=thread)
 
     def _streamed(self, kernel: BuiltKernel, streamed: Streamed) -> BuiltKernel:

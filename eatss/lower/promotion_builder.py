@@ -119,7 +119,6 @@ class PromotionBuilder:
         self._members = NameTable()
         self._mostly_read: set[str] = set()
         self.thread = own.names.fresh("thread")
-        self._bound = own.bound
         self._isl = own.context.scop.isl_context
         self.tiles: list[SharedTile] = []
         self.groups: list[Names] = []
@@ -234,8 +233,7 @@ class PromotionBuilder:
         images = []
         for place in places:
             domain = self._piece.domain_of(place[0]).intersect_params(tile)
-            free = without_parameters(domain, self._bound)
-            images.append(free.apply(self._piece.access(place).relation))
+            images.append(self._piece.unbound(domain).apply(self._piece.access(place).relation))
         return union_of(images)
 
     def _is_mostly_read(
@@ -256,7 +254,7 @@ class PromotionBuilder:
             ties = self._piece.domain_of(name).gist(statement.domain).intersect_params(spread)
             function = isl.PwMultiAff.from_map(statement.accesses[number].relation)
             everywhere = isl.Map.from_pw_multi_aff(function.gist(statement.domain))
-            images.append(without_parameters(ties, self._bound).apply(everywhere))
+            images.append(self._piece.unbound(ties).apply(everywhere))
         read = points_at_a_sample(union_of(images))
         return read is not None and read > _MOSTLY_READ * prod(tile.sizes)
 
