@@ -21,7 +21,7 @@ from eatss.base.frozen import Names, frozen, their_names
 from eatss.lower.arrays import TileRange, isl_notation, union_of
 from eatss.lower.mapping import MappedLoop, SerialTile
 from eatss.lower.mapping import Mapping as LoopMapping
-from eatss.lower.pieces import Part, Piece
+from eatss.lower.pieces import Part, Piece, tied_instances
 from eatss.lower.scans import is_scan
 from eatss.lower.thread_ast import (
     Block,
@@ -208,9 +208,7 @@ def crosses_threads(
     names = their_names(mapping.mapped)
     if not names:
         return False
-    others = [loop.name for loop in piece.band if loop.name not in names]
-    needed = coincidence_dependences(scop, dependences)
-    tied = {d.get_tuple_name(): without_parameters(d, others) for d in piece.placed}
+    needed, tied = coincidence_dependences(scop, dependences), piece.tied(names)
     free = {name: without_parameters(domain, names) for name, domain in tied.items()}
     for relation in maps_of(needed):
         source, sink = (relation.get_tuple_name(k) for k in (IN, OUT))
@@ -276,11 +274,9 @@ def check_order(
                 "EATSS-K901", "a sum is split that has to keep its order", span=span
             )
         return exact
-    mapped = {loop.name for loop in mapping.mapped}
-    others = [name for name in piece.bound if name not in mapped]
     time = _time(piece, mapping, parts, below)
     needed = dependences.flow.union(dependences.forced)
-    tied = union_of(without_parameters(one, others).to_union_set() for one in piece.placed)
+    tied = union_of(tied_instances(piece, their_names(mapping.mapped)).values())
     here = among(needed, tied)
     order, flow = (tied_between(r, tied) for r in (dependences.order, dependences.tagged_flow))
     if here.lex_ge_at_multi_union_pw_aff(time).is_empty() and not live_ranges_overlap(

@@ -172,21 +172,23 @@ class Indices:
     def note_mapping(self, mapping: Mapping) -> None:
         """Remember threads, points and tiles; points may stand a tile beyond a loop's values."""
         for loop in mapping.spread:
-            for name, count in ((loop.thread, loop.threads), (loop.point, loop.points)):
-                self._small[name] = max(self._small.get(name, 0), count)
+            self._count({loop.thread: loop.threads, loop.point: loop.points})
         self._room = max(self._room, *(tile for _, tile in mapping.tiles), 0)
         if mapping.shared is not None:  # copies ahead look so many iterations beyond the last tile
             shared = mapping.shared
             self._room = max(self._room, MAX_STAGES * shared.blocks * shared.tile)
+
+    def _count(self, counts: Dictionary[str, int]) -> None:
+        for name, count in counts.items():
+            self._small[name] = max(self._small.get(name, 0), count)
 
     def joined(self, other: Indices) -> Indices:
         """Return what both remember; names of both mean the same."""
         both = Indices(self.bits)
         both._printed = [*self._printed, *other._printed]
         both._meaning = {**self._meaning, **other._meaning}
-        for small in (self._small, other._small):
-            for name, count in small.items():
-                both._small[name] = max(both._small.get(name, 0), count)
+        both._count(self._small)
+        both._count(other._small)
         both._room = max(self._room, other._room)
         return both
 

@@ -272,7 +272,7 @@ class KernelBuilder:
         """Return the values of a loop over all blocks, ``more`` loops and the others left out."""
         if any(loop == name for name, *_ in self._piece.cuts):
             return self._piece.within_tile([loop])
-        others = [*more, *(name for name in self._bound if name != loop)]
+        others = [*more, *self._piece.others([loop])]
         placed = [without_parameters(domain, others).params() for domain in self._piece.placed]
         return coalesced(union_of(placed))
 
@@ -616,7 +616,7 @@ class KernelBuilder:
         else:
             loop = serial[depth]
             values = inside.intersect(tile_set(self._isl, serial[:depth]))
-            others = [name for name in self._bound if name != loop.name]
+            others = self._piece.others([loop.name])
             tiles = tile_range(_projected(values, others), loop, known)
             self._note_tile(tiles, loop)
             self._ranges[loop.origin] = tiles

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import prod
 from typing import NoReturn
@@ -279,6 +279,12 @@ def in_warps(mapping: Mapping, instruction: WarpInstruction, names: NameTable) -
     return replace(mapping, warps=warps)
 
 
+def free_axes(mapped: Iterable[MappedLoop]) -> list[Axis]:
+    """Return the axes of the grid along which no blocks go."""
+    taken = {one.grid for one in mapped}
+    return [axis for axis in AXES if axis not in taken]
+
+
 def with_shared_sum(mapping: Mapping, loop: str, blocks: int) -> Mapping | None:
     """Return a layout at whose tiles of a serial loop blocks take turns.
 
@@ -290,8 +296,7 @@ def with_shared_sum(mapping: Mapping, loop: str, blocks: int) -> Mapping | None:
     Returns:
         ``None`` where the mapped loops leave no axis of the grid.
     """
-    taken = {mapped.grid for mapped in mapping.mapped}
-    free = [axis for axis in AXES if axis not in taken]
+    free = free_axes(mapping.mapped)
     if not free:
         return None
     serial = tuple(

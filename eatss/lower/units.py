@@ -23,8 +23,15 @@ from eatss.base.frozen import Names, their_names
 from eatss.base.targets import AXES, CUDA
 from eatss.cards import GpuProfile
 from eatss.lower.arrays import union_of
-from eatss.lower.mapping import Mapping, SerialTile, laid_out, serial_tile
-from eatss.lower.pieces import LoopMember, NameTable, Piece, edges, tied_instances
+from eatss.lower.mapping import Mapping, SerialTile, free_axes, laid_out, serial_tile
+from eatss.lower.pieces import (
+    LoopMember,
+    NameTable,
+    Piece,
+    edges,
+    functions_of,
+    tied_instances,
+)
 from eatss.lower.recipe import CodegenOptions
 from eatss.plan.shares import blocks_of_sum, outer_tile, threads_beside_lanes
 from eatss.polyhedral.expression import Combiner, combiner_of
@@ -32,7 +39,6 @@ from eatss.polyhedral.isl_names import (
     among,
     big_value,
     bound_domain,
-    function_on,
     named_map,
     node_kind,
     set_names,
@@ -159,8 +165,8 @@ def _launch_times(piece: Piece, launches: Sequence[Piece]) -> isl.UnionMap:
             space = isl.LocalSpace.from_space(statement.domain.get_space())
             which = big_value(space.get_ctx(), number)
             constant = isl.PwAff.from_aff(isl.Aff.zero_on_domain(space).set_constant_val(which))
-            functions = [function_on(loop.member.function, statement.domain) for loop in further]
-            named = named_map(statement.domain, [*functions, constant], "launch", ())
+            functions = [*functions_of(further, statement.domain), constant]
+            named = named_map(statement.domain, functions, "launch", ())
             times.append(named.to_union_map())
     return union_of(times)
 
@@ -299,8 +305,7 @@ def split_mapping(
             grid = "x" if position < len(inwards) - 1 else "y"
         own, order = by_name[mapped.name], len(inwards) - position
         kept[mapped.name] = laid_out(own, mapped.tile, threads, axis, grid, names, order)
-    taken = {one.grid for one in kept.values()}
-    free = [axis for axis in AXES if axis not in taken]
+    free = free_axes(kept.values())
     asked = options.tiles_of(facts.name)
     tile = asked.get(item.source_name, int(spread.tile))
     known, serial = {one.name: one for one in whole.serial}, list[SerialTile]()
@@ -400,8 +405,7 @@ def stay_in_rows(pieces: Sequence[Piece], depth: int, dependences: Dependences) 
 
 def _row_of(piece: Piece, statement: Statement, depth: int) -> isl.Map:
     """Return which row each instance of a statement is in."""
-    loops = outer_parallel(piece)[:depth]
-    functions = [function_on(loop.member.function, statement.domain) for loop in loops]
+    functions = functions_of(outer_parallel(piece)[:depth], statement.domain)
     return named_map(statement.domain, functions, "row", ())
 
 
@@ -548,7 +552,7 @@ def _banded(piece: Piece, node: isl.ScheduleNode, sums: dict[str, frozenset[str]
     if not found:
         return None
     (statement,) = restricted(piece, (name,)).statements
-    functions = [function_on(loop.member.function, statement.domain) for loop in found]
+    functions = functions_of(found, statement.domain)
     bound = bound_domain(statement.domain, functions, their_names(found))
     band = [replace(o, member=m) for o, m in zip(found, members(wide), strict=True)]
     return replace(
