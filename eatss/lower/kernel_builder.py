@@ -59,7 +59,6 @@ from eatss.lower.promotion import SharedTile, unravelled
 from eatss.lower.promotion_builder import PromotionBuilder
 from eatss.lower.references import BuiltKernel, KernelContext, KernelInput, References
 from eatss.lower.storage import Candidate
-from eatss.lower.thread_ast import Node as Tree
 from eatss.lower.thread_ast import Phase, subtree_of, thread_code, thread_range, tile_set
 from eatss.lower.thread_builder import ThreadBuilder
 from eatss.lower.whole_tiles import WholeTiles, is_product
@@ -661,7 +660,7 @@ class KernelBuilder:
         whole = self._whole(phase, known) if separate else None
         phase = whole or phase
         general = self._checked_code(phase, known.intersect(threads))
-        if general is None:
+        if not general:
             return ()
         if whole is not None:
             instances = [without_parameters(instance, others) for instance in whole.instances]
@@ -675,7 +674,7 @@ class KernelBuilder:
             return (vote, If(conditions=(Name(vote.name),), body=body, orelse=orelse))
         fast = self._checked_code(phase, full.intersect(threads))
         condition = condition_of(full, known)
-        if fast is None or fast == general:
+        if not fast or fast == general:
             return self._thread.nodes(general)
         return (
             If(
@@ -699,7 +698,7 @@ class KernelBuilder:
 
     def _if_finite(
         self, phase: Phase, full: isl.Set, known: isl.Set
-    ) -> tuple[AllFinite, Tree] | None:
+    ) -> tuple[AllFinite, Nodes] | None:
         """Return a test of factors, and the code of tiles that run as if full where it holds.
 
         Args:
@@ -733,7 +732,7 @@ class KernelBuilder:
             threads=self._mapping.threads,
             shares=tuple(shares),
         )
-        return None if fast is None else (vote, fast)
+        return (vote, fast) if fast else None
 
     def _share(
         self, place: Place, staged: Dictionary[Place, SharedTile], counter: IntExpr
@@ -747,10 +746,9 @@ class KernelBuilder:
             element=tile.buffer.at(*unravelled(counter, tile.extents)),
         )
 
-    def _checked_code(self, phase: Phase, known: isl.Set) -> Tree | None:
+    def _checked_code(self, phase: Phase, known: isl.Set) -> Nodes:
         """Generate the code of a thread, and check that it runs what it is to run."""
-        code = thread_code(phase, known)
-        lowered = None if code is None else self._thread.lowered(code)
+        lowered = self._thread.lowered(thread_code(phase, known))
         check_coverage_of(phase, lowered, self._thread.known(), known, self._span)
         return lowered
 

@@ -474,6 +474,37 @@ class Load:
 
 
 @frozen
+class Loop:
+    """What isl makes of a loop: ``for (counter = lower; condition; counter += step) body``.
+
+    ``hint`` is the name of the loop of the schedule that it runs. With ``points`` it is over a
+    thread's points: as many trips at most, none of which depends on another. ``exact`` says that it
+    runs where the quotient ``lower`` has no rest, once. :mod:`eatss.lower.thread_builder` makes it
+    a :class:`For`.
+    """
+
+    counter: str
+    hint: str
+    lower: IntExpr
+    condition: IntExpr
+    step: int
+    body: Nodes
+    points: int | None = None
+    exact: bool = False
+
+
+@frozen
+class Instance:
+    """An instance of a statement, or a transfer of registers, by its name: values of counters.
+
+    :mod:`eatss.lower.thread_builder` makes it what computes or copies.
+    """
+
+    name: str
+    values: IntExprs
+
+
+@frozen
 class Source:
     """What follows comes from this place of the source; no ``file`` means the original in C."""
 
@@ -504,6 +535,8 @@ Node: TypeAlias = (
     | Intrinsic
     | Compute
     | Load
+    | Loop
+    | Instance
     | Source
 )
 

@@ -29,6 +29,7 @@ from eatss.lower.kernel.nodes import (
     Kernel,
     Let,
     Load,
+    Loop,
     Node,
     Nodes,
     PartialSum,
@@ -68,6 +69,7 @@ _BODIES = {
     Staging: ("ways",),
     Way: ("elements", "vectors"),
     Steps: ("loads", "products"),
+    Loop: ("body",),
 }
 
 _Node = TypeVar("_Node", bound=Node)
