@@ -17,7 +17,7 @@ from eatss.analysis.layout import ClassBlock, FusedRows, GridSplitK, Layout, Loo
 from eatss.analysis.operations import work_of
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import Names, called, distinct, frozen, their_names
-from eatss.base.targets import AXES, CUDA
+from eatss.base.targets import CUDA
 from eatss.cards import GpuProfile
 from eatss.cuda.host import (
     bounds_of_loops,
@@ -102,7 +102,6 @@ from eatss.program import (
     HostIf,
     HostLoop,
     HostStep,
-    IntExpr,
     KernelCode,
     Launch,
     Name,
@@ -656,12 +655,12 @@ class RegionBuilder:
         if stream_loop(unit, facts, self._scheduled) != wished.loop:
             return None
         origins = [tile.origin for tile in unit.mapping.serial if tile.source_name == wished.loop]
-        x, y, _ = unit.mapping.block
-        thread: IntExpr = Name(f"{CUDA.thread}x")
-        for axis, beside in zip(AXES[1:], (x, x * y), strict=True):
-            if unit.mapping.threads_along(axis):
-                thread = thread + beside * Name(CUDA.thread + axis)
-        return Stream(blocks=wished.blocks, loop=origins[0], tiles=kernel.tiles, thread=thread)
+        return Stream(
+            blocks=wished.blocks,
+            loop=origins[0],
+            tiles=kernel.tiles,
+            thread=unit.mapping.thread,
+        )
 
     def _streamed(self, kernel: BuiltKernel, streamed: Streamed) -> BuiltKernel:
         """Return a kernel launched as so many blocks, and note what that takes.

@@ -26,10 +26,9 @@ from eatss.lower.arrays import (
 from eatss.lower.assumptions import within
 from eatss.lower.checks import check_coverage_of, check_ranges
 from eatss.lower.index_range import Indices, factors_of
-from eatss.lower.kernel.barriers import passed_on
+from eatss.lower.kernel.barriers import arguments_of
 from eatss.lower.kernel.nodes import (
     AllFinite,
-    Argument,
     Buffer,
     For,
     If,
@@ -42,7 +41,7 @@ from eatss.lower.kernel.nodes import (
     WarpAxis,
     counted,
 )
-from eatss.lower.kernel.uses import buffers_of, names_of, with_bodies, without_unused
+from eatss.lower.kernel.uses import with_bodies, without_unused
 from eatss.lower.lanes import (
     digits,
     interleaved_places,
@@ -162,13 +161,15 @@ class KernelBuilder:
         ranges, known = self._block_ranges(launch)
         products = () if self._sums_for_all else products_of_sizes(self._context.scop, self._names)
         body = without_unused((*products, *self._body(ranges, known)))
+        integers = (*self._context.parameters, *self._piece.host_names)
+        arrays = (one.buffer for one in self._context.arrays.values())
         registers, groups = self._references.registers, self._staging.groups
         return BuiltKernel(
             piece=self._piece,
             kernel=Kernel(
                 name=self._name,
                 threads=self._mapping.threads,
-                arguments=self._arguments(body),
+                arguments=arguments_of(body, integers, arrays),
                 # whole vectors before others, so that each begins at a multiple of one
                 shared=tuple(
                     sorted(
@@ -221,24 +222,6 @@ class KernelBuilder:
         boxes = {place for candidate in staged for place in candidate.places}
         places = replace(self._references.places(boxes), held=self._storage.held)
         return any(is_product(statement, places) for statement in self._piece.statements)
-
-    def _arguments(self, body: Sequence[Node]) -> tuple[Argument, ...]:
-        """Return what a body uses of the region's data: sizes, counters of the host, arrays."""
-        names, buffers, met = names_of(body), buffers_of(body), passed_on(body)
-        integers = (*self._context.parameters, *self._piece.host_names)
-        passed = [Argument(name=name) for name in integers if name in names]
-        for key, array in self._context.arrays.items():
-            if array.buffer in buffers:
-                read_only = key in self._storage.read_only
-                passed.append(
-                    Argument(
-                        name=array.name,
-                        buffer=array.buffer,
-                        read_only=read_only,
-                        passed_on=array.buffer in met,
-                    )
-                )
-        return tuple(passed)
 
     # What is known at each level ---------------------------------------------------------
 

@@ -22,7 +22,7 @@ from eatss.lower.instructions import of_warps
 from eatss.lower.instructions.products import LOADS
 from eatss.lower.kernel.nodes import Copy, For, Intrinsic, Kernel
 from eatss.lower.kernel.uses import every_of
-from eatss.lower.mapping import MappedLoop, Mapping, sizes_of
+from eatss.lower.mapping import Mapping, sizes_of
 from eatss.lower.pieces import Piece
 from eatss.lower.planning import Unit
 from eatss.lower.products import described, references_at
@@ -103,16 +103,6 @@ def neighbours_of(
 
     All rows of shared memory that are read along one have vectors as long.
     """
-
-    def interleaved(loop: MappedLoop, vector: int) -> InterleavedPoints:
-        return InterleavedPoints(
-            thread=loop.thread,
-            threads=loop.threads,
-            point=loop.point,
-            points=loop.points,
-            vector=vector,
-        )
-
     found = []
     for loop in mapping.mapped:
         if not plan.in_groups(loop.source_name):
@@ -123,11 +113,11 @@ def neighbours_of(
             if not loop.cyclic and loop.source_name in reads.along
         }
         if len(widths) == 1:
-            found.append(interleaved(loop, widths.pop()))
+            found.append(InterleavedPoints(loop=loop, vector=widths.pop()))
     arrays, width = plan.rows_loaded
     split = mapping.split
     if split is not None and not split.cyclic:
-        found.append(replace(interleaved(split, int(_one(width))), loads=arrays))
+        found.append(InterleavedPoints(loop=split, vector=int(_one(width)), loads=arrays))
     return tuple(found)
 
 

@@ -15,7 +15,6 @@ import islpy as isl
 import numpy as np
 
 from eatss.base.frozen import Names, their_names
-from eatss.base.targets import AXES, CUDA
 from eatss.lower.arrays import FALSE, TRUE, condition_of, union_of, value_of
 from eatss.lower.kernel.copies import planned_kind
 from eatss.lower.kernel.nodes import (
@@ -73,11 +72,9 @@ from eatss.polyhedral.isl_names import (
 )
 from eatss.polyhedral.scop import Place
 from eatss.program import (
-    Apply,
     Constant,
     IntExpr,
     Name,
-    Operator,
     equals,
     names_in,
 )
@@ -515,14 +512,7 @@ class PromotionBuilder:
 
     def declaration(self) -> Let:
         """Return the number of a thread in its block, which copies use."""
-        terms = []
-        stride = 1
-        for axis, size in zip(AXES, self._mapping.block, strict=True):
-            if size > 1:
-                terms.append(stride * Name(CUDA.thread + axis))
-                stride *= size
-        value = Apply(Operator.ADD, tuple(terms)) if len(terms) > 1 else [*terms, Constant(0)][0]
-        return Let(name=self.thread, value=value, narrow=True)
+        return Let(name=self.thread, value=self._mapping.thread, narrow=True)
 
 
 def _is_bounded(array: Array) -> bool:

@@ -51,14 +51,14 @@ class Subtree:
     """What runs below the band: a schedule node, and the names of the loops there by their key."""
 
     node: isl.ScheduleNode
-    loop_names: tuple[tuple[tuple[int, int], str], ...]
+    loop_names: Mapping[tuple[int, int], str]
 
 
 def subtree_of(piece: Piece, mapping: LoopMapping) -> Subtree:
     """Return what of the schedule a thread runs: what is below the band, or all of the piece."""
     node = piece.tree.node.get_child(0) if mapping.spread else piece.tree.node
     # a loop hoisted out of the band still stands in the node; it has one value there
-    named = tuple((loop.member.key, loop.name) for loop in (*piece.host, *piece.loops))
+    named = {loop.member.key: loop.name for loop in (*piece.host, *piece.loops)}
     return Subtree(node=node, loop_names=named)
 
 
@@ -98,11 +98,10 @@ def thread_set(context: isl.Context, mapped: Sequence[MappedLoop]) -> isl.Set:
     parts = []
     for loop in mapped:
         if loop.threads > 1:
-            (point,) = loop.distribution.points
             names += [loop.name, loop.origin, loop.thread]
             parts.append(
                 f"(exists {loop.point} : 0 <= {loop.point} < {loop.points} "
-                f"and {loop.name} = {c_text(point.expression())}) "
+                f"and {loop.name} = {c_text(loop.place.expression())}) "
                 f"and 0 <= {loop.thread} < {loop.threads}"
             )
     return parameters_set(context, names, " and ".join(parts))
@@ -210,8 +209,7 @@ def _schedule(phase: Phase, domain: isl.UnionSet) -> isl.Schedule:
         node = node.get_child(0)
     if phase.below is None:
         return _insert_points(node, phase).get_schedule()
-    names = dict(phase.below.loop_names)
-    return _graft(phase.below.node, node, phase, names).get_schedule()
+    return _graft(phase.below.node, node, phase, phase.below.loop_names).get_schedule()
 
 
 def _values(phase: Phase, name: str, equation: isl.Set | None = None) -> isl.MultiUnionPwAff:
@@ -242,11 +240,10 @@ def _insert_points(node: isl.ScheduleNode, phase: Phase) -> isl.ScheduleNode:
     for loop in reversed(phase.mapped):
         if loop.points == 1:
             continue
-        (point,) = loop.distribution.points
         equation = parameters_set(
             node.get_schedule().get_domain().get_ctx(),
-            (loop.name, *point.terms),
-            f"{loop.name} = {c_text(point.expression())}",
+            (loop.name, *loop.place.terms),
+            f"{loop.name} = {c_text(loop.place.expression())}",
         )
         function = _values(phase, loop.point, equation)
         node = _insert(node, function, _POINT + loop.point, atomic=True)

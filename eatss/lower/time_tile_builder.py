@@ -32,12 +32,11 @@ from eatss.analysis.layout import TimeTile
 from eatss.base.targets import CUDA
 from eatss.lower.arrays import affine_text, condition_of, subscripts_of
 from eatss.lower.instructions import OF_LANE
-from eatss.lower.kernel.barriers import barrier_faults
+from eatss.lower.kernel.barriers import arguments_of, barrier_faults
 from eatss.lower.kernel.checks import fault_in, kernel_faults
 from eatss.lower.kernel.nodes import (
     Agreed,
     Aligned,
-    Argument,
     Buffer,
     Compute,
     Copy,
@@ -57,7 +56,7 @@ from eatss.lower.kernel.nodes import (
     over_places,
 )
 from eatss.lower.kernel.nodes import Source as SourceLine
-from eatss.lower.kernel.uses import affine_values, buffers_of, names_of, without_unused, written
+from eatss.lower.kernel.uses import affine_values, without_unused
 from eatss.lower.lanes import digits
 from eatss.lower.pieces import NameTable
 from eatss.lower.references import KernelContext
@@ -275,10 +274,11 @@ class TileBuilder:
         """
         front, body = tuple(self._where()), self._body()
         nodes = with_barriers(without_unused((*front, *self._aligned.values(), *body)))
+        arrays = (*(one.buffer for one in self.context.arrays.values()), *self._twins.values())
         kernel = Kernel(
             name=name,
             threads=CUDA.lanes * self.tile.warps,
-            arguments=self._arguments(nodes),
+            arguments=arguments_of(nodes, (*self.context.parameters, self._time), arrays),
             shared=tuple(self.edges.values()),
             static_shared_bytes=self.context.static_shared_bytes,
             index_bits=self.context.index_bits,
@@ -386,19 +386,6 @@ class TileBuilder:
             counters = [names.fresh(f"n{k}") for k in range(len(buffer.layout.extents))]
             any_value = Init(target=buffer.at(*map(Name, counters)), value=1)
             yield over_places(buffer, counters, any_value)
-
-    def _arguments(self, nodes: Nodes) -> tuple[Argument, ...]:
-        used, passed, changed = names_of(nodes), buffers_of(nodes), written(nodes)
-        integers = (*self.context.parameters, self._time)
-        arrays = (one.buffer for one in self.context.arrays.values())
-        return (
-            *(Argument(name=name) for name in integers if name in used),
-            *(
-                Argument(name=one.name, buffer=one, read_only=one not in changed)
-                for one in (*arrays, *self._twins.values())
-                if one in passed
-            ),
-        )
 
     # -- rows ------------------------------------------------------------------------------
 

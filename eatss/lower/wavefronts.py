@@ -108,14 +108,13 @@ def _of(pieces: Sequence[Piece], statements: Names) -> Piece:
 class TileLaunches:
     """How tiles are launched: as what kernel, and what a block knows of its tile first.
 
-    Blocks are those of a box; ``tests`` tell which have a tile, and ``known`` is what holds then.
+    Blocks are those of a box; ``tests`` tell which have a tile.
     ``limits`` are what must hold of the sizes for the grid to launch, along ``y`` and ``z``.
     """
 
     kernel: BuiltKernel
     front: tuple[Let, ...]
     tests: IntExprs
-    known: isl.Set
     limits: tuple[tuple[Axis, IntExpr], ...]
 
 
@@ -170,7 +169,6 @@ def tile_launches(built: Sequence[BuiltKernel], wave: LoopMember) -> TileLaunche
     return TileLaunches(
         kernel=kernel,
         front=tuple(front),
-        known=there,
         tests=tuple(strict(one) for one in tests if one != TRUE),
         limits=tuple((axis, one) for axis, one in limits if axis != "x" and one is not None),
     )

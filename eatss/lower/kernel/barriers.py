@@ -39,6 +39,7 @@ from eatss.base.targets import CUDA
 from eatss.lower.kernel.nodes import (
     Agreed,
     AllFinite,
+    Argument,
     Barrier,
     Buffer,
     Commit,
@@ -56,7 +57,17 @@ from eatss.lower.kernel.nodes import (
     Scope,
     Wait,
 )
-from eatss.lower.kernel.uses import accesses, depends_on, every, every_of, mapped_of, read, written
+from eatss.lower.kernel.uses import (
+    accesses,
+    buffers_of,
+    depends_on,
+    every,
+    every_of,
+    mapped_of,
+    names_of,
+    read,
+    written,
+)
 from eatss.program import (
     Apply,
     Constant,
@@ -239,6 +250,21 @@ def passed_on(body: Sequence[Node]) -> frozenset[Buffer]:
                 users[buffer].add(_before(node.phase))
     made = {buffer for node in phases for buffer in written(node.body)}
     return frozenset(one for one in made if one.space == "global" and len(users[one]) > 1)
+
+
+def arguments_of(
+    body: Sequence[Node], integers: Iterable[str], arrays: Iterable[Buffer]
+) -> tuple[Argument, ...]:
+    """Return what a body uses of sizes and counters, and of arrays: what is passed to a kernel."""
+    names, buffers, made, met = names_of(body), buffers_of(body), written(body), passed_on(body)
+    return (
+        *(Argument(name=name) for name in integers if name in names),
+        *(
+            Argument(name=o.name, buffer=o, read_only=o not in made, passed_on=o in met)
+            for o in arrays
+            if o in buffers
+        ),
+    )
 
 
 def needed_barriers_only(body: Sequence[Node], overlaid: Overlaid = ()) -> Nodes:
