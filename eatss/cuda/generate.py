@@ -148,14 +148,13 @@ class RegionInput:
 
 @dataclass(slots=True)
 class Made:
-    """The kernels, their code and the entries of regions; the largest tile along each size.
+    """The kernels, each with its code, and the entries of regions; the largest tile of each size.
 
     So many ``numbers`` are taken by names of kernels, some of which may be in others now.
     """
 
-    kernels: list[KernelCode] = field(default_factory=list)
+    kernels: list[tuple[KernelCode, Kernel]] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
-    code: list[Kernel] = field(default_factory=list)
     numbers: int = 0
     tiles: OwnSizes = field(default_factory=dict)
 
@@ -230,7 +229,8 @@ class RegionBuilder:
             if not block.tiles:
                 steps = self._in_one_block(steps, block, pieces, context)
         sizes = self._sizes(pieces, placed, (*launched, *steps), macros)
-        passed = {name for kernel in self._made.kernels[self._first :] for name in kernel.arguments}
+        made = self._made.kernels[self._first :]
+        passed = {name for kernel, _ in made for name in kernel.arguments}
         used = {n: a for n, a in arrays.items() if a.name in passed or not a.array.is_local}
         function = scop.function
         launcher = f"{function}_cuda" if single else f"{function}_{scop.index}_cuda"
@@ -398,10 +398,10 @@ class RegionBuilder:
         loop = next(one.counter for one, _ in every_step(steps) if isinstance(one, HostLoop))
         phases = {
             code.name: PhaseKernel(kernel=code, block=noted.block)
-            for noted, code in zip(made.kernels, made.code, strict=True)
+            for noted, code in made.kernels
             if code.name in inside
         }
-        codes = [called(name, made.kernels) for name in phases]
+        codes = [noted for noted, code in made.kernels if code.name in inside]
         integers = (*context.parameters, *passed)
         kernel = in_one_block(
             steps,
@@ -418,7 +418,6 @@ class RegionBuilder:
         of_phases = "; ".join(", ".join(one.statements) for one in codes)
         cells = " × ".join(map(str, block.tiles))
         how = f"blocks run tiles of {cells} values of" if block.tiles else "one block runs"
-        first = made.kernels.index(codes[0])
         own = replace(
             codes[0],
             statements=tuple(name for one in codes for name in one.statements),
@@ -440,13 +439,9 @@ class RegionBuilder:
             rounded_sums=rounded_sums(kernel),
             grid_strides=(),
         )
-        kept = [
-            (noted, code)
-            for noted, code in zip(made.kernels, made.code, strict=True)
-            if code.name not in phases
-        ]
-        kept.insert(first, (own, kernel))
-        made.kernels[:], made.code[:] = (list(one) for one in zip(*kept, strict=True))
+        names = [code.name for _, code in made.kernels]
+        made.kernels = [one for one in made.kernels if one[1].name not in phases]
+        made.kernels.insert(names.index(next(iter(phases))), (own, kernel))
         return Launch(kernel=kernel.name, grid=(Constant(1),) * 3)
 
     def _sizes(
@@ -704,27 +699,29 @@ class RegionBuilder:
         rounds = any(array.element_type.is_floating for array in written)
         slow = (one.text for one in self._slow if not own.isdisjoint(one.statements))
         made = self._made
-        made.code.append(code)
         made.numbers += 1
         for parameter, tile in self._tiles_of_sizes(kernel.parameter_tiles):
             made.tiles[parameter] = max(tile, made.tiles.get(parameter, 0))
         made.kernels.append(
-            KernelCode(
-                name=code.name,
-                statements=their_names(piece.statements),
-                block=block,
-                shared_bytes=code.shared_bytes,
-                dynamic_shared=code.dynamic_shared,
-                registers=min(register_words(code), self._most_registers(code)),
-                arguments=their_names(code.arguments),
-                tile_sizes=tiles,
-                lengths=kernel.lengths,
-                notes=(*notes, *slow),
-                reassociates=not in_order,
-                inexact_instructions=inexact_instructions(code),
-                regroups=code.regroups and rounds,
-                rounded_sums=rounded_sums(code),
-                grid_strides=kernel.grid_strides,
+            (
+                KernelCode(
+                    name=code.name,
+                    statements=their_names(piece.statements),
+                    block=block,
+                    shared_bytes=code.shared_bytes,
+                    dynamic_shared=code.dynamic_shared,
+                    registers=min(register_words(code), self._most_registers(code)),
+                    arguments=their_names(code.arguments),
+                    tile_sizes=tiles,
+                    lengths=kernel.lengths,
+                    notes=(*notes, *slow),
+                    reassociates=not in_order,
+                    inexact_instructions=inexact_instructions(code),
+                    regroups=code.regroups and rounds,
+                    rounded_sums=rounded_sums(code),
+                    grid_strides=kernel.grid_strides,
+                ),
+                code,
             )
         )
 
@@ -852,12 +849,13 @@ def generate(
         parameters=parameters_of(
             [(region.scheduled.scop, region.generic) for region in regions], macros, made.tiles
         ),
-        kernels=tuple(made.kernels),
+        kernels=tuple(noted for noted, _ in made.kernels),
         entries=tuple(made.entries),
         recipe=recipe_to_dict(recipe),
     )
-    check_capability(made.code, profile)
-    return file_text(program, made.code, line_info=options.line_info)
+    code = [one for _, one in made.kernels]
+    check_capability(code, profile)
+    return file_text(program, code, line_info=options.line_info)
 
 
 def _with_reciprocals(region: RegionInput) -> RegionInput:

@@ -404,15 +404,7 @@ class UnitPlanner:
             piece=found.piece,
             mapping=replace(mapping, scan=found.combiner, split=replace(mapping.split, grid=None)),
             parts=(Part(statements=part.statements, serial=()),),
-            storage=scan_storage(
-                self._scop,
-                found.piece,
-                found.before,
-                found.places,
-                mapped,
-                loop,
-                self._scheduled.dependences,
-            ),
+            storage=scan_storage(self._scop, found, mapped, loop, self._scheduled.dependences),
             kernel=whole.kernel,
             names=own,
             notes=(

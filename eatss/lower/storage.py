@@ -14,6 +14,7 @@ from eatss.cards import GpuProfile
 from eatss.lower.arrays import union_of
 from eatss.lower.mapping import MappedLoop, Mapping
 from eatss.lower.pieces import Part, Piece
+from eatss.lower.scans import Scan
 from eatss.plan.contract import are_held, held_words, registers_of_a_thread
 from eatss.plan.stage import element_words
 from eatss.polyhedral.expression import Array
@@ -146,9 +147,7 @@ class StoragePlans:
 
 def scan_storage(
     scop: Scop,
-    piece: Piece,
-    before: isl.Map,
-    places: frozenset[Place],
+    scan: Scan,
     mapped: Sequence[str],
     loop: str,
     dependences: Dependences,
@@ -157,23 +156,22 @@ def scan_storage(
 
     Args:
         scop: the region.
-        piece: one statement, which reads what it writes.
-        before: the element that the first instance of each row reads.
-        places: what is written, and what is read of the step before.
+        scan: the running sum.
         mapped: the loops of rows.
         loop: that along rows.
         dependences: of the region.
     """
-    (statement,), array = piece.statements, piece.statements[0].write.array
+    (statement,) = scan.piece.statements
+    array = statement.write.array
     of_values, of_rows = (
-        _Planner(scop, piece, names, dependences) for names in ((*mapped, loop), tuple(mapped))
+        _Planner(scop, scan.piece, names, dependences) for names in ((*mapped, loop), tuple(mapped))
     )
     tied = of_values._tied[statement.name]
     image = of_values._image((statement.name, 0), of_values._tied)
     points = of_values._points(tied)
     values = Registers(
         array=array,
-        places=places,
+        places=scan.places,
         relation=parameters_as_inputs(image, of_values._mapped, "point"),
         load=isl.Set.empty(points.get_space()),
         store=points,
@@ -184,7 +182,7 @@ def scan_storage(
     carried = Registers(
         array=array,
         places=frozenset(),
-        relation=parameters_as_inputs(row.apply(before), of_rows._mapped, "point"),
+        relation=parameters_as_inputs(row.apply(scan.before), of_rows._mapped, "point"),
         load=rows,
         store=isl.Set.empty(rows.get_space()),
     )

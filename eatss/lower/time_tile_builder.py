@@ -568,7 +568,7 @@ class _LevelBuilder:
         return Compute(
             statement=statement,
             target=values.at(*map(Constant, point)),
-            reads=(of.register(self._level.version, 0, point), *reads),
+            reads=(self._own(point), *reads),
             integers=tuple(affine_text(own.value, env) for own in affine_values(statement.value)),
             types={name: of.type_of(name) for name in of.context.arrays},
             flag=flag,
@@ -578,6 +578,10 @@ class _LevelBuilder:
         """Return the step and the cell of a point."""
         time, cell = self._of.first_step + self._level.step, self._of.cell(self._row, point)
         return {TIME: time, **dict(zip(CELL[-self._of.chain.dims :], cell, strict=True))}
+
+    def _own(self, point: _Point) -> Element:
+        """Return the register of a point of what the level makes."""
+        return self._of.register(self._level.version, 0, point)
 
     def _writes(self, point: _Point) -> IntExpr:
         return self._of.writes(self._update, self._values(point))
@@ -643,7 +647,7 @@ class _LevelBuilder:
     def _kept(self, point: _Point, value: Element) -> Iterator[Copy]:
         """Yield what makes a cell its new value where the level writes it, else what it was."""
         of, before = self._of, self._level.before
-        target = of.register(self._level.version, 0, point)
+        target = self._own(point)
         if of.whole:
             yield Copy(target=target, source=value)
             return
@@ -661,7 +665,7 @@ class _LevelBuilder:
         """Return what leaves a cell as it was."""
         of, before = self._of, self._level.before
         assert before is not None
-        target = of.register(self._level.version, 0, point)
+        target = self._own(point)
         return Copy(target=target, source=of.register(before, self._age(before, 0), point))
 
     def _stores(self) -> Iterator[Node]:
@@ -677,7 +681,7 @@ class _LevelBuilder:
             tests += [self._writes(point)] if left and not of.whole else []
             store = Copy(
                 target=of.memory(self._field, cell, twin=not (left or of.back)),
-                source=of.register(version, 0, point),
+                source=self._own(point),
                 condition=_all(tests) if tests else None,
             )
             groups.setdefault(tuple(self._in_tile(point)), []).append(store)

@@ -60,6 +60,7 @@ from eatss.lower.kernel.nodes import (
 from eatss.lower.kernel.uses import (
     accesses,
     buffers_of,
+    counters_of,
     depends_on,
     every,
     every_of,
@@ -497,7 +498,7 @@ def _named(body: Sequence[Node]) -> Iterator[tuple[str, IntExprs]]:
         elif isinstance(node, Flag):
             yield node.name, (Name(CUDA.thread),)
         elif isinstance(node, For):
-            for counter in node.counters:
+            for counter in counters_of(node):
                 yield counter, (node.lower, node.step)
 
 

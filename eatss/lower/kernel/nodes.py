@@ -175,11 +175,6 @@ class For:
     narrow: bool = False
     cycle: Cycle | None = None
 
-    @property
-    def counters(self) -> Names:
-        """All names that differ from iteration to iteration."""
-        return (self.counter,) if self.cycle is None else (self.counter, self.cycle.name)
-
 
 def counted(counter: str, count: IntExpr | int, body: Nodes, unroll: Unroll = "whole") -> For:
     """Return a loop whose narrow counter numbers its iterations from 0."""
@@ -269,11 +264,6 @@ class Steps:
     loads: Nodes
     products: Nodes
 
-    @property
-    def counters(self) -> Names:
-        """All names that differ from step to step."""
-        return (self.counter,)
-
     def between(self, first: int, end: int, body: Nodes) -> Nodes:
         """Return some steps that do what ``body`` says; one of them is no loop."""
         if end - first == 1:
@@ -351,11 +341,6 @@ class AllFinite:
     threads: int
     shares: tuple[Share, ...]
 
-    @property
-    def counters(self) -> Names:
-        """All names that count something inside."""
-        return (self.counter,)
-
 
 @frozen
 class Agreed:
@@ -398,11 +383,6 @@ class Fixup:
     thread: IntExpr
     arrived: Element
     sums: tuple[PartialSum, ...]
-
-    @property
-    def counters(self) -> Names:
-        """All names that count something inside."""
-        return (self.part, *(name for one in self.sums for name in one.counters))
 
 
 @frozen
