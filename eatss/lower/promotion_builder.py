@@ -23,8 +23,6 @@ from eatss.lower.kernel.nodes import (
     Commit,
     Copy,
     Declare,
-    Element,
-    Extents,
     For,
     Let,
     Node,
@@ -436,7 +434,7 @@ class PromotionBuilder:
                 first = zip(tile.offsets, tile.whole.offsets, strict=True)
                 begins = (value_of(own.sub(of_all), known) for own, of_all in first)
                 places = tuple(start_plus(one, p) for one, p in zip(begins, places, strict=True))
-            target = Element(buffer=tile.buffer, subscripts=tile.in_tile(places))
+            target = tile.buffer.at(*tile.in_tile(places))
             if tile.back:
                 return around(walk, Copy(target=source, source=target))
             kind = planned_kind(tile.stage, walk.width)
@@ -458,18 +456,12 @@ class PromotionBuilder:
         begins = self._index(equals(begin % (width // record), 0))
         vectors: Nodes
         if tile.transposed:
-            line = Buffer(
-                name=self._names.fresh(f"{tile.name}_line"),
-                space="register",
-                element_type=tile.element_type,
-                layout=Extents((Constant(walk.count), Constant(width))),
-            )
+            name = self._names.fresh(f"{tile.name}_line")
+            line = Buffer.of("register", name, tile.element_type, walk.count, width)
             turn, each = Name(walk.counter), Name(self._names.inner().fresh("q"))
-            first, own = (
-                Element(buffer=line, subscripts=(turn, one)) for one in (Constant(0), each)
-            )
+            first, own = line.at(turn, Constant(0)), line.at(turn, each)
             *others, last = walk.places
-            box = Element(buffer=tile.buffer, subscripts=tile.in_tile((*others, last + each)))
+            box = tile.buffer.at(*tile.in_tile((*others, last + each)))
             store = counted(each.name, width, (Copy(target=box, source=own),))
             load = around(walk, Copy(target=first, source=source, width=width))
             vectors = (Declare(buffer=line), load, walk.around((store,)))

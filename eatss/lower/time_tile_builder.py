@@ -53,7 +53,7 @@ from eatss.lower.kernel.nodes import (
     Nodes,
     Scope,
     counted,
-    over_places,
+    filled,
 )
 from eatss.lower.kernel.nodes import Source as SourceLine
 from eatss.lower.kernel.uses import affine_values, without_unused
@@ -384,8 +384,7 @@ class TileBuilder:
         for buffer in self.windows.values():
             names = self.names.inner()
             counters = [names.fresh(f"n{k}") for k in range(len(buffer.layout.extents))]
-            any_value = Init(target=buffer.at(*map(Name, counters)), value=1)
-            yield over_places(buffer, counters, any_value)
+            yield filled(buffer, counters, 1)
 
     # -- rows ------------------------------------------------------------------------------
 

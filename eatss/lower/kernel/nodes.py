@@ -196,6 +196,11 @@ def over_places(buffer: Buffer, counters: Sequence[str], node: Node) -> Node:
     return node
 
 
+def filled(buffer: Buffer, counters: Sequence[str], value: float) -> Node:
+    """Return what gives all places of registers a number, in such loops."""
+    return over_places(buffer, counters, Init(target=buffer.at(*map(Name, counters)), value=value))
+
+
 @frozen
 class If:
     """``body`` where all conditions hold, else ``orelse``."""
