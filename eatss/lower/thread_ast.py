@@ -132,7 +132,6 @@ def thread_code(phase: Phase, known: isl.Set) -> Nodes:
     build = isl.AstBuild.from_context(known).set_iterators(iterators)
     points = {loop.point: loop.points for loop in phase.mapped}
     code = _translate(build.node_from_schedule(schedule), None, {}, points)
-
     return rewritten(code, frozenset[str](), _points_around, partial(_with_all_points, phase))
 
 
