@@ -30,7 +30,7 @@ from eatss.cuda.host import (
     temporaries_of,
 )
 from eatss.cuda.main_text import file_text
-from eatss.lower.arrays import DeviceArray, TooManyCasesError, device_arrays
+from eatss.lower.arrays import Arrays, TooManyCasesError, device_arrays
 from eatss.lower.assumptions import (
     assumptions_of,
     fixed_sizes,
@@ -492,9 +492,7 @@ class RegionBuilder:
             if condition is not None:
                 yield Assumption(condition=condition, message=message)
 
-    def _context(
-        self, arrays: dict[str, DeviceArray], names: NameTable, macros: OwnSizes
-    ) -> KernelContext:
+    def _context(self, arrays: Arrays, names: NameTable, macros: OwnSizes) -> KernelContext:
         passed = tuple(
             declaration.name
             for declaration in self._scop.parameter_declarations

@@ -13,7 +13,15 @@ import islpy as isl
 
 from eatss.base.frozen import Names, their_names
 from eatss.cuda.text import Lines, argument_text, type_text
-from eatss.lower.arrays import TRUE, DeviceArray, condition_of, device_arrays, union_of, value_of
+from eatss.lower.arrays import (
+    TRUE,
+    Arrays,
+    DeviceArray,
+    condition_of,
+    device_arrays,
+    union_of,
+    value_of,
+)
 from eatss.lower.index_range import multiplies_sizes, widened
 from eatss.lower.pieces import NameTable
 from eatss.lower.references import BuiltKernel
@@ -119,9 +127,7 @@ def taken_names(scop: Scop) -> Names:
     return tuple(sorted(names))
 
 
-def entry_arguments(
-    scop: Scop, arrays: Mapping[str, DeviceArray], written: frozenset[str]
-) -> tuple[Argument, ...]:
+def entry_arguments(scop: Scop, arrays: Arrays, written: frozenset[str]) -> tuple[Argument, ...]:
     """Return the arguments of the function that runs a region, in order.
 
     First the parameters of the original function, then global variables, then what the
@@ -209,7 +215,7 @@ def _argument(scop: Scop, written: frozenset[str], array: DeviceArray) -> Argume
     )
 
 
-def temporaries_of(scop: Scop, arrays: Mapping[str, DeviceArray]) -> tuple[Temporary, ...]:
+def temporaries_of(scop: Scop, arrays: Arrays) -> tuple[Temporary, ...]:
     """Return the device memory an entry allocates for arrays local to the region or function."""
     return tuple(
         Temporary(
@@ -220,7 +226,7 @@ def temporaries_of(scop: Scop, arrays: Mapping[str, DeviceArray]) -> tuple[Tempo
     )
 
 
-def outside_arrays(scop: Scop, arrays: Mapping[str, DeviceArray]) -> Names:
+def outside_arrays(scop: Scop, arrays: Arrays) -> Names:
     """Return the names of the arrays in device memory whose values others see."""
     return tuple(
         name

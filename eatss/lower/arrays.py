@@ -6,10 +6,10 @@ of sizes and origins inside them. :func:`isl_notation` is the way back, to prove
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import islpy as isl
 
@@ -237,7 +237,11 @@ class DeviceArray:
         return copied_together(extents, self.array.element_type.size_bytes, record)
 
 
-def device_arrays(scop: Scop, names: NameTable) -> dict[str, DeviceArray]:
+Arrays: TypeAlias = Mapping[str, DeviceArray]
+"""The arrays of a region, by name."""
+
+
+def device_arrays(scop: Scop, names: NameTable) -> Arrays:
     """Return the arrays of a region by name, as generated text calls them.
 
     Args:

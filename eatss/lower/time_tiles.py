@@ -49,6 +49,7 @@ from eatss.program import (
     at_least,
 )
 from eatss.program.expression import SizePairs
+from eatss.program.plan import Grid
 
 
 @frozen
@@ -61,7 +62,7 @@ class TiledSteps:
     """
 
     kernels: tuple[Kernel, Kernel]
-    grid: tuple[IntExpr, IntExpr, IntExpr]
+    grid: Grid
     block: tuple[int, int, int]
     depth: int
     twins: tuple[Temporary, ...]

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from math import prod
+from typing import TypeAlias
 
 import islpy as isl
 
@@ -49,6 +50,9 @@ from eatss.polyhedral.scheduling import live_ranges_overlap, tagger_of
 from eatss.polyhedral.scop import Scop, Statement
 from eatss.polyhedral.tiled_sums import with_band_below
 from eatss.polyhedral.tree import alone, members
+
+Sums: TypeAlias = dict[str, frozenset[str]]
+"""The loops that each statement sums over, by their names in C."""
 
 
 def within_launch(piece: Piece, dependences: Dependences) -> isl.UnionMap:
@@ -187,7 +191,7 @@ def sum_loop(
     piece: Piece,
     statements: Sequence[str],
     loops: Sequence[str],
-    sums: dict[str, frozenset[str]],
+    sums: Sums,
     facts: KernelFacts,
     dependences: Dependences,
 ) -> str | None:
@@ -212,7 +216,7 @@ def outer_loop(
     statements: Sequence[str],
     loops: Sequence[str],
     lanes: str,
-    sums: dict[str, frozenset[str]],
+    sums: Sums,
     facts: KernelFacts,
     dependences: Dependences,
 ) -> str | None:
@@ -230,7 +234,7 @@ def adds_only(
     piece: Piece,
     statements: Sequence[str],
     loop: str,
-    sums: dict[str, frozenset[str]],
+    sums: Sums,
     dependences: Dependences,
 ) -> bool:
     """Tell whether statements are sums along a loop, none of which needs what another computes.
@@ -486,14 +490,14 @@ def restricted(piece: Piece, statements: Sequence[str]) -> Piece:
     return replace(piece, statements=kept, placed=placed)
 
 
-def sums_of(piece: Piece, scop: Scop, *, exact: bool = False) -> dict[str, frozenset[str]]:
+def sums_of(piece: Piece, scop: Scop, *, exact: bool = False) -> Sums:
     """Return for each statement that is a reduction the loops, by C name, it goes over.
 
     With ``exact`` only those that come to the same value in any order: floating-point sums and
     products do not, and of zeros ``fmax`` may return either.
     """
     names = {loop.source_name: loop.name for loop in piece.loops}
-    found: dict[str, frozenset[str]] = {}
+    found: Sums = {}
     for reduction in piece.kernel.reductions:
         element_type = scop.array(reduction.array).element_type
         fits = combiner_of(reduction.operator, element_type) is not None
@@ -517,7 +521,7 @@ def combiner_in(piece: Piece, statements: Collection[str], scop: Scop) -> Combin
     return next(iter(found)) if len(found) == 1 else None
 
 
-def serial_runs(piece: Piece, sums: dict[str, frozenset[str]]) -> Iterator[tuple[Piece, Names]]:
+def serial_runs(piece: Piece, sums: Sums) -> Iterator[tuple[Piece, Names]]:
     """Yield what runs one after another of a piece that has no parallel loop.
 
     A sum that may be split is a piece of its own, with its loops as a band; other statements stay
@@ -538,7 +542,7 @@ def serial_runs(piece: Piece, sums: dict[str, frozenset[str]]) -> Iterator[tuple
         yield restricted(piece, waiting), ()
 
 
-def _banded(piece: Piece, node: isl.ScheduleNode, sums: dict[str, frozenset[str]]) -> Piece | None:
+def _banded(piece: Piece, node: isl.ScheduleNode, sums: Sums) -> Piece | None:
     """Return the piece of one statement whose bands of loops that it sums over are one."""
     (name,) = set_names(node.get_domain())
     known = {loop.member.key: loop for loop in piece.inner}

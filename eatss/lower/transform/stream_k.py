@@ -90,6 +90,7 @@ from eatss.program import (
     select,
 )
 from eatss.program.expression import IntExprs
+from eatss.program.plan import Grid
 
 _BLOCK, _BLOCKS = Name(f"{CUDA.block}x"), Name(f"{CUDA.blocks}x")
 _PLACES = (CUDA.block, CUDA.blocks)
@@ -111,7 +112,7 @@ class Stream:
 
     blocks: int
     loop: str
-    tiles: tuple[IntExpr, IntExpr, IntExpr]
+    tiles: Grid
     thread: IntExpr
 
 
