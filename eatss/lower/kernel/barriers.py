@@ -34,7 +34,7 @@ from dataclasses import replace
 from itertools import count
 from typing import NamedTuple, TypeAlias
 
-from eatss.base.frozen import Names, distinct, frozen
+from eatss.base.frozen import Names, distinct, frozen, their_names
 from eatss.base.targets import CUDA
 from eatss.lower.kernel.nodes import (
     Agreed,
@@ -51,6 +51,7 @@ from eatss.lower.kernel.nodes import (
     For,
     If,
     Intrinsic,
+    Kernel,
     Let,
     Node,
     Nodes,
@@ -266,6 +267,14 @@ def arguments_of(
             if o in buffers
         ),
     )
+
+
+def with_integers(kernel: Kernel, integers: Iterable[str]) -> Kernel:
+    """Return a kernel that is passed all of some sizes and counters that it mentions by now."""
+    needed = {*names_of(kernel.body), *their_names(kernel.arguments)}
+    own = (Argument(name=name) for name in integers if name in needed)
+    arrays = (one for one in kernel.arguments if one.buffer is not None)
+    return replace(kernel, arguments=(*own, *arrays))
 
 
 def needed_barriers_only(body: Sequence[Node], overlaid: Overlaid = ()) -> Nodes:
