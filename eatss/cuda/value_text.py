@@ -346,12 +346,10 @@ def _converts_at_once(kind: ElementType, other: ElementType | None) -> bool:
 def _joined(operator: str, left: _Text, right: _Text) -> _Text:
     """Return ``left operator right`` with the parentheses that C or clarity needs."""
     level = _LEVELS[operator]
-    first = left.above(level)
-    second = right.above(level + 1)
-    if _needs_clarity(operator, left, is_left=True):
-        first = f"({left.text})"
-    if _needs_clarity(operator, right, is_left=False):
-        second = f"({right.text})"
+    first, second = (
+        f"({one.text})" if _needs_clarity(operator, one, is_left=is_left) else one.above(least)
+        for one, is_left, least in ((left, True, level), (right, False, level + 1))
+    )
     kind: ElementType | None = _INT
     if operator in _SHIFTS:
         kind = _promotion(left.type)

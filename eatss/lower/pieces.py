@@ -166,9 +166,13 @@ class Piece:
         names = their_names(self.statements)
         return next((one for one in facts if one.statements == names), None)
 
+    def others(self, loops: Collection[str]) -> list[str]:
+        """Return the loops of the band but some, by their C names."""
+        return [name for name in self.bound if name not in loops]
+
     def tied(self, mapped: Collection[str]) -> dict[str, isl.Set]:
         """Return the instances of each statement at one point of the mapped loops of a launch."""
-        others = [name for name in self.bound if name not in mapped]
+        others = self.others(mapped)
         return {
             one.name: without_parameters(placed, others) for one, placed in self.placed_statements
         }
@@ -242,8 +246,12 @@ def _placed(statement: Statement, loops: Sequence[LoopMember], assumes: isl.Set 
     domain = statement.domain
     if assumes is not None:
         domain = domain.intersect_params(assumes)
-    functions = [function_on(loop.member.function, domain) for loop in loops]
-    return bound_domain(domain, functions, their_names(loops))
+    return bound_domain(domain, functions_of(loops, domain), their_names(loops))
+
+
+def functions_of(loops: Iterable[LoopMember], domain: isl.Set) -> list[isl.PwAff]:
+    """Return the values of loops at the instances of a domain."""
+    return [function_on(loop.member.function, domain) for loop in loops]
 
 
 @frozen
@@ -348,8 +356,7 @@ def _moving(
 ) -> frozenset[str]:
     """Return the serial loops of which a statement has several iterations at one point."""
     domain = piece.domain_of(statement)
-    others = [loop.name for loop in piece.band if loop.name not in (*mapped, *serial)]
-    domain = without_parameters(domain, others)
+    domain = without_parameters(domain, piece.others((*mapped, *serial)))
     moving = set()
     for name in serial:
         rest = [other for other in serial if other != name]

@@ -19,8 +19,7 @@ from eatss.polyhedral.isl_names import (
     big_value,
     coalesced,
     fixed_box,
-    parameter_at_least,
-    parameter_at_most,
+    parameter_between,
     parameters_as_dims,
 )
 from eatss.program import (
@@ -315,6 +314,5 @@ class SharedTile:
         found = isl.Set.universe(self.footprint.params().get_space())
         for name, offset, size in zip(at, self.offsets, self.sizes, strict=True):
             last = offset.add_constant_val(big_value(offset.get_ctx(), size - 1))
-            found = found.intersect(parameter_at_least(name, offset))
-            found = found.intersect(parameter_at_most(name, last))
+            found = found.intersect(parameter_between(name, offset, last))
         return found

@@ -76,7 +76,7 @@ from eatss.verify.data import Buffer
 from eatss.verify.device import Launched
 from eatss.verify.result import Verification
 from eatss.verify.run import verify
-from eatss.verify.sizes import broken_assumption, choose_sizes, estimated_work
+from eatss.verify.sizes import choose_sizes, estimated_work, expected_code
 
 _SLACK = 8.0
 """See above: 1.5 for the law, √3 · √3 for longer sums and chains of them, the rest is margin."""
@@ -292,7 +292,7 @@ def reduced_sizes(program: Program) -> tuple[Sizes, ...]:
     places = {len(every) - 1, 3 * len(every) // 4, len(every) // 2}
     chosen = [every[place] for place in sorted(places, reverse=True)]
     above = {p.name: max(chosen[0][p.name], p.tile + _ABOVE) for p in program.parameters}
-    allowed = all(broken_assumption(entry, above) is None for entry in program.entries)
+    allowed = not any(expected_code(entry, above) for entry in program.entries)
     if above != chosen[0] and allowed and _operations(program, above) <= _MOST_OPERATIONS:
         chosen.insert(0, above)
     return tuple(chosen)
@@ -350,9 +350,8 @@ class CupyMachine:
     def launch(self, entry: Entry, buffers: Sequence[Buffer], *, backward: bool) -> Launched:
         """Run an entry on copies in device memory, guard zones included."""
         assert not backward
-        broken = broken_assumption(entry, self.sizes)
-        if broken is not None:
-            return Launched(-broken - 1, "ok", "")
+        if refused := expected_code(entry, self.sizes):
+            return Launched(refused, "ok", "")
         try:
             self._launch(entry, buffers)
         except LaunchError as error:

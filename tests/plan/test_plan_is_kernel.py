@@ -97,7 +97,7 @@ def launches(source: Path, dice: np.random.Generator) -> Iterator[tuple[LaunchPl
             made = Made()
             values = dict(symbolic.values)
             RegionBuilder(own, recipe, CARD, 32, made).build(single=True, macros=values)
-            (code,) = made.code
+            ((_, code),) = made.kernels
             yield of, row, code
 
 

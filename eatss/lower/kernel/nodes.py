@@ -175,11 +175,6 @@ class For:
     narrow: bool = False
     cycle: Cycle | None = None
 
-    @property
-    def counters(self) -> Names:
-        """All names that differ from iteration to iteration."""
-        return (self.counter,) if self.cycle is None else (self.counter, self.cycle.name)
-
 
 def counted(counter: str, count: IntExpr | int, body: Nodes, unroll: Unroll = "whole") -> For:
     """Return a loop whose narrow counter numbers its iterations from 0."""
@@ -199,6 +194,11 @@ def over_places(buffer: Buffer, counters: Sequence[str], node: Node) -> Node:
     for counter, extent in zip(reversed(counters), reversed(buffer.layout.extents), strict=True):
         node = counted(counter, extent, (node,))
     return node
+
+
+def filled(buffer: Buffer, counters: Sequence[str], value: float) -> Node:
+    """Return what gives all places of registers a number, in such loops."""
+    return over_places(buffer, counters, Init(target=buffer.at(*map(Name, counters)), value=value))
 
 
 @frozen
@@ -268,11 +268,6 @@ class Steps:
     count: int
     loads: Nodes
     products: Nodes
-
-    @property
-    def counters(self) -> Names:
-        """All names that differ from step to step."""
-        return (self.counter,)
 
     def between(self, first: int, end: int, body: Nodes) -> Nodes:
         """Return some steps that do what ``body`` says; one of them is no loop."""
@@ -351,11 +346,6 @@ class AllFinite:
     threads: int
     shares: tuple[Share, ...]
 
-    @property
-    def counters(self) -> Names:
-        """All names that count something inside."""
-        return (self.counter,)
-
 
 @frozen
 class Agreed:
@@ -399,11 +389,6 @@ class Fixup:
     arrived: Element
     sums: tuple[PartialSum, ...]
 
-    @property
-    def counters(self) -> Names:
-        """All names that count something inside."""
-        return (self.part, *(name for one in self.sums for name in one.counters))
-
 
 @frozen
 class Commit:
@@ -429,6 +414,14 @@ class Intrinsic:
     operands: tuple[tuple[str, tuple[Element, ...]], ...]
     immediates: tuple[tuple[str, IntExpr | int], ...] = ()
     computes: str = ""
+
+    @classmethod
+    def of(
+        cls, instruction: Instruction, target: Element, value: Element, **immediates: IntExpr | int
+    ) -> Intrinsic:
+        """Return an instruction that makes a ``target`` of a ``value``, or changes it by one."""
+        operands = (("target", (target,)), ("value", (value,)))
+        return cls(instruction=instruction, operands=operands, immediates=tuple(immediates.items()))
 
     def named(self, names: Sequence[str]) -> tuple[Element, ...]:
         """Return the operands of these names."""
@@ -466,6 +459,37 @@ class Load:
 
 
 @frozen
+class Loop:
+    """What isl makes of a loop: ``for (counter = lower; condition; counter += step) body``.
+
+    ``hint`` is the name of the loop of the schedule that it runs. With ``points`` it is over a
+    thread's points: as many trips at most, none of which depends on another. ``exact`` says that it
+    runs where the quotient ``lower`` has no rest, once. :mod:`eatss.lower.thread_builder` makes it
+    a :class:`For`.
+    """
+
+    counter: str
+    hint: str
+    lower: IntExpr
+    condition: IntExpr
+    step: int
+    body: Nodes
+    points: int | None = None
+    exact: bool = False
+
+
+@frozen
+class Instance:
+    """An instance of a statement, or a transfer of registers, by its name: values of counters.
+
+    :mod:`eatss.lower.thread_builder` makes it what computes or copies.
+    """
+
+    name: str
+    values: IntExprs
+
+
+@frozen
 class Source:
     """What follows comes from this place of the source; no ``file`` means the original in C."""
 
@@ -496,6 +520,8 @@ Node: TypeAlias = (
     | Intrinsic
     | Compute
     | Load
+    | Loop
+    | Instance
     | Source
 )
 
