@@ -341,9 +341,7 @@ def test_quotients_by_an_element_have_one_reciprocal(tmp_path: Path) -> None:
 def test_quotients_that_are_not_exact_are_divisions(tmp_path: Path) -> None:
     of = session("lu")
     made = program(of)
-    old = "exact &= fabs(quotient) >= least || (x == 0 && c > 0);"
-    assert made.text.count(old) == 1
-    for text in (made.text, made.text.replace(old, "")):
+    for text in (made.text, re.sub(r"exact &= .*;", ";", made.text)):
         of.write(replace(made, text=text), tmp_path)
         found = verify(tmp_path, device="cpu")
         assert (found.status == "ok") == (text == made.text)
