@@ -111,7 +111,7 @@ from eatss.polyhedral.isl_names import (
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.scop import Access, Place, Statement
 from eatss.polyhedral.tree import alone
-from eatss.program import Apply, Constant, IntExpr, Name, Operator, equals, names_in
+from eatss.program import Apply, Constant, IntExpr, Name, Operator, equals, names_in, substitute
 from eatss.program.expression import Environment, IntExprs, total
 from eatss.program.linear import as_sum, strict
 
@@ -218,6 +218,7 @@ def _part(
     if kept is None:
         return None
     along, phases = kept
+    written = tuple(one.write.array for one in statements)
     plan = ClassPart(
         size=size,
         wide=None if wide[0] is None else statements[0].loops[wide[0]],
@@ -234,6 +235,7 @@ def _part(
                     number
                     for number in divisors(one.value)
                     if scop.array(one.accesses[number].array).element_type.value in FORMATS
+                    and _is_shared(one, number, own, written)
                 ),
             )
             for fact, one, shared, (own, passed) in zip(
@@ -307,6 +309,19 @@ def _own(
         if shift or loops[own] in apart:
             return None
     return own, passed
+
+
+def _is_shared(statement: Statement, number: int, own: int | None, written: Names) -> bool:
+    """Tell whether an element by which a statement divides has a reciprocal for several quotients.
+
+    It stays the same in a loop that threads go through, or lanes have one each before all steps.
+    """
+    block, step, *loops = statement.loops
+    forms = map(affine_form, output_affs(statement.accesses[number].relation))
+    moving = {name for form in forms if form is not None for name in dict(form.coefficients)}
+    if own is None:
+        return statement.accesses[number].array not in written and moving <= {block, step}
+    return loops[own] not in moving and not moving >= {*loops} - {loops[own]}
 
 
 def _wide(statement: Statement, size: int) -> list[int] | None:
@@ -494,9 +509,6 @@ class ClassBuilder:
 _Pass: TypeAlias = tuple[frozenset[str], Nodes]
 """What gives a value that is passed, or a reciprocal, and the names that it depends on."""
 
-_Operands: TypeAlias = tuple[Compute, IntExpr, Sequence[_Pass]]
-"""A statement, the place of what it writes, and what gives values to it."""
-
 
 class _PartBuilder:
     """Builds what blocks of a part do. Names are those of the kernel."""
@@ -505,7 +517,7 @@ class _PartBuilder:
         self, own: Part, block: ClassBlock, context: KernelContext, thread: str, index: Indices
     ) -> None:
         self._own, self._block, self._context = own, block, context
-        self._thread, self._index = Name(thread), index
+        self._thread, self._index, self._ahead = Name(thread), index, list[Node]()
         self._host, self._step = own.pieces[0].host_names
         names = self._names = context.names
         self._lane, self._first, self._turn = map(names.fresh, ("lane", "first", "turn"))
@@ -661,7 +673,8 @@ class _PartBuilder:
             return
         test, flag = tuple(self._tests(whole, known)), self._names.fresh("exact")
         done = self._names.fresh("exact_in_all")
-        steps = _if(test, (*loaded, *self._all_steps(whole, flag)))
+        fast = self._all_steps(whole, flag)
+        steps = _if(test, (*loaded, *self._ahead, *fast))
         yield Flag(name=flag, first=_all(test) if test else Constant(1))
         yield Scope(body=_if(tests, steps), apart="steps")
         yield Agreed(name=done, flag=flag)
@@ -690,10 +703,8 @@ class _PartBuilder:
             own = None if phase.own is None else names[phase.own]
             others = tuple(one for one in names if one != own)
             here = coalesced(without_parameters(self._placed(number), [own] if own else []))
-            operands = self._operands(number, own, flag)
-            moving = {own, self._turn} if own else set[str]()
-            passes = [one for one in operands[2] if not moving & one[0]]
-            body = partial(self._compute, number, own, operands)
+            compute, place, passes = self._operands(number, own, flag)
+            body = partial(self._compute, number, own, compute, place)
             yield Scope(body=self._unrolled((self._step,), others, here, known, body, passes))
 
     def _unrolled(
@@ -735,8 +746,13 @@ class _PartBuilder:
         condition = condition_of(here, known)
         return [] if condition == TRUE else [self._index(strict(condition))]
 
-    def _operands(self, number: int, own: str | None, flag: str) -> _Operands:
-        """Return the elements of a statement's accesses; with a flag reciprocals of divisors."""
+    def _operands(
+        self, number: int, own: str | None, flag: str
+    ) -> tuple[Compute, IntExpr, list[_Pass]]:
+        """Return a statement, the place of what it writes, and what gives values to it.
+
+        With a flag its divisors have reciprocals.
+        """
         statement, phase = self._own.statements[number], self._own.plan.phases[number]
         env, passes = self._counters(number), list[_Pass]()
         reads, wheres = list[Element](), list[IntExpr]()
@@ -756,7 +772,9 @@ class _PartBuilder:
                 )
                 passes.append((needed, (Declare(buffer=passed.buffer), from_lane)))
                 element = passed
-            if flag and place in phase.divisors:
+            if flag and place in phase.divisors and own is None:
+                reciprocals[place] = self._inverse_ahead(element, flag)
+            elif flag and place in phase.divisors:
                 inverse = reciprocals[place] = self._scalar("inverse", element)
                 made = Reciprocal(target=inverse, source=element, flag=flag)
                 passes.append((needed, (Declare(buffer=inverse.buffer), made)))
@@ -775,6 +793,21 @@ class _PartBuilder:
         )
         return compute, wheres[0], passes
 
+    def _inverse_ahead(self, element: Element, flag: str) -> Element:
+        """Return the reciprocal of an element of a step, which its lane has before all steps."""
+        size, lanes = self._own.plan.size, CUDA.lanes
+        name, kind = self._names.fresh("inverse"), element.buffer.element_type
+        inverses = Buffer.of("register", name, kind, -(-size // lanes))
+        place = self._names.fresh("place")
+        own = Name(self._lane) + lanes * Name(place)
+        moved = [substitute(one, {self._step: own}) for one in element.subscripts]
+        source, target = element.buffer.at(*moved), inverses.at(Name(place))
+        made = Reciprocal(target=target, source=source, flag=flag)
+        tests = [own < size] if size % lanes else []
+        (filled,) = _if(tests, (made,))
+        self._ahead += [Declare(buffer=inverses), over_places(inverses, [place], filled)]
+        return inverses.at(Name(self._step) // lanes)
+
     def _counters(self, number: int) -> Environment:
         names = (self._host, self._step, *self._locals[number])
         return dict(zip(self._own.statements[number].loops, map(Name, names), strict=True))
@@ -784,28 +817,31 @@ class _PartBuilder:
         return Buffer.of("register", self._names.fresh(name), kind).at()
 
     def _compute(
-        self, number: int, own: str | None, operands: _Operands, known: isl.Set
+        self, number: int, own: str | None, compute: Compute, place: IntExpr, known: isl.Set
     ) -> Iterator[Node]:
         """Yield what computes a statement at a thread's points."""
-        compute, place, passes = operands
         span, statement = compute.statement.span, compute.statement
         source = Source(line=span.line, text=statement.text, file=statement.written_in)
         if own is None:
-            test = (equals(Name(self._lane), place % CUDA.lanes),)
-            if not compute.flag:
-                yield If(conditions=test, body=(source, compute))
-                return
-            value = self._scalar("value", compute.target)
-            yield Declare(buffer=value.buffer)
-            yield from (source, replace(compute, target=value))  # all lanes do, without a branch
-            yield If(conditions=test, body=(Copy(target=compute.target, source=value),))
+            test = equals(Name(self._lane), place % CUDA.lanes)
+            yield If(conditions=(test,), body=(source, compute))
             return
         *_, points = compute.target.buffer.layout.extents
         if own != self._point:
             known = known.intersect(parameters_set(known.get_ctx(), [own], f"{own} >= 0"))
-        moving = {own, self._turn}
-        late = [node for needed, nodes in passes if moving & needed for node in nodes]
-        nodes = _if(self._tests(self._placed(number), known), (*late, source, compute))
+        tests = self._tests(self._placed(number), known)
+        if compute.flag and tests and not self._own.plan.size % CUDA.lanes:
+            # all lanes have registers, and compute: no branch is between quotients
+            value = self._scalar("value", compute.target)
+            kept = _if(tests, (Copy(target=compute.target, source=value),))
+            nodes: Nodes = (
+                Declare(buffer=value.buffer),
+                source,
+                replace(compute, target=value),
+                *kept,
+            )
+        else:
+            nodes = _if(tests, (source, compute))
         if own != self._point:
             there = Name(self._lane) + CUDA.lanes * Name(self._turn)
             nodes = (Let(name=own, value=there), *nodes)
