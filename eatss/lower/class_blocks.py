@@ -575,7 +575,7 @@ class _PartBuilder:
         if self._own.plan.wide is None:  # all warps compute the same
             yield Let(name=self._lane, value=thread % CUDA.lanes, narrow=True)
             yield from declared
-            yield from self._steps((), loaded, launch)
+            yield from self._steps((), launch, loaded)
             tests: list[IntExpr] = [thread < CUDA.lanes] * (self._block.threads > CUDA.lanes)
             yield Scope(body=_if(tests, stored), apart="kept")
         else:
@@ -587,9 +587,7 @@ class _PartBuilder:
             points = self._values((self._point,))
             tests = [thread < width] * (self._block.threads > width)
             tests += self._tests(points, known)
-            yield from declared
-            yield from self._steps(tests, loaded, known.intersect(points))
-            yield Scope(body=_if(tests, stored), apart="steps")
+            yield from self._steps(tests, known.intersect(points), loaded, declared, stored)
         yield from self._copies(load=False)
 
     # copies ---------------------------------------------------------------------------------
@@ -657,7 +655,14 @@ class _PartBuilder:
             union_of(without_parameters(self._placed(at), own) for at, own in enumerate(others))
         )
 
-    def _steps(self, tests: Sequence[IntExpr], loaded: Nodes, known: isl.Set) -> Iterator[Node]:
+    def _steps(
+        self,
+        tests: Sequence[IntExpr],
+        known: isl.Set,
+        loaded: Nodes,
+        declared: Nodes = (),
+        stored: Nodes = (),
+    ) -> Iterator[Node]:
         """Yield all steps, of threads of which ``tests`` hold; without tests where tiles are whole.
 
         There quotients are fused steps without branches. Where some are not exact, all steps are
@@ -665,21 +670,24 @@ class _PartBuilder:
         """
         whole, rest = self._whole_or_not(known)
         if whole.is_empty() or not self._own.plan.divides:
-            steps = self._all_steps(known)
-            if not (whole.is_empty() or rest.is_empty()):
+            if whole.is_empty() or rest.is_empty():
+                steps = self._all_steps(known)
+            else:
                 conditions, own = tuple(self._tests(whole, known)), self._all_steps(whole)
                 steps = (If(conditions=conditions, body=own, orelse=self._all_steps(rest)),)
-            yield Scope(body=_if(tests, (*loaded, *steps)), apart="steps")
+            yield Scope(body=_if(tests, (*declared, *loaded, *steps, *stored)), apart="steps")
             return
         test, flag = tuple(self._tests(whole, known)), self._names.fresh("exact")
         done = self._names.fresh("exact_in_all")
         fast = self._all_steps(whole, flag)
         steps = _if(test, (*loaded, *self._ahead, *fast))
+        yield from declared
         yield Flag(name=flag, first=_all(test) if test else Constant(1))
         yield Scope(body=_if(tests, steps), apart="steps")
         yield Agreed(name=done, flag=flag)
         again = Scope(body=_if(tests, (*loaded, *self._all_steps(known))), apart="steps")
         yield If(conditions=(equals(Name(done), 0),), body=(again,))
+        yield from (Scope(body=_if(tests, own), apart="steps") for own in (stored,) if own)
 
     def _whole_or_not(self, known: isl.Set) -> tuple[isl.Set, isl.Set]:
         """Return the blocks of steps whose tiles are whole, and the others."""
