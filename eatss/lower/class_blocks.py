@@ -321,7 +321,17 @@ def _is_shared(statement: Statement, number: int, own: int | None, written: Name
     moving = {name for form in forms if form is not None for name in dict(form.coefficients)}
     if own is None:
         return statement.accesses[number].array not in written and moving <= {block, step}
-    return loops[own] not in moving and not moving >= {*loops} - {loops[own]}
+    others = {*loops} - {loops[own]}
+    return loops[own] not in moving and not moving >= others and _is_still(statement, number)
+
+
+def _is_still(statement: Statement, number: int) -> bool:
+    """Tell whether a statement writes nothing in a step that an access of it reads there."""
+    own, written = (
+        one.relation.intersect_domain(statement.domain).to_union_map()
+        for one in (statement.accesses[number], statement.write)
+    )
+    return bool(equal_leading_dims(own.apply_range(written.reverse()), _STEP + 1).is_empty())
 
 
 def _wide(statement: Statement, size: int) -> list[int] | None:
@@ -772,6 +782,8 @@ class _PartBuilder:
                 element = element.buffer.at(*element.subscripts[:-1], where // CUDA.lanes)
             needed = frozenset(names_in(where, *element.subscripts))
             if place in phase.passed:
+                if not _is_still(statement, place):
+                    needed |= {*self._locals[number]}
                 passed = self._scalar("passed", element)
                 from_lane = Intrinsic(
                     instruction=FROM_LANE,
@@ -780,7 +792,8 @@ class _PartBuilder:
                 )
                 passes.append((needed, (Declare(buffer=passed.buffer), from_lane)))
                 element = passed
-            if flag and place in phase.divisors and own is None:
+            its_own = own is None and [*wheres[:1]] == [Name(self._step)]
+            if flag and place in phase.divisors and its_own:
                 reciprocals[place] = self._inverse_ahead(element, flag)
             elif flag and place in phase.divisors:
                 inverse = reciprocals[place] = self._scalar("inverse", element)
@@ -838,8 +851,8 @@ class _PartBuilder:
         if own != self._point:
             known = known.intersect(parameters_set(known.get_ctx(), [own], f"{own} >= 0"))
         tests = self._tests(self._placed(number), known)
-        if compute.flag and tests and not self._own.plan.size % CUDA.lanes:
-            # all lanes have registers, and compute: no branch is between quotients
+        if compute.flag and tests and self._own.plan.has_all_lanes:
+            # those of which tests don't hold compute, too: no branch is between quotients
             value = self._scalar("value", compute.target)
             kept = _if(tests, (Copy(target=compute.target, source=value),))
             nodes: Nodes = (

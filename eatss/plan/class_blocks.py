@@ -125,6 +125,11 @@ class ClassPart:
         return any(one.divisors for one in self.phases)
 
     @property
+    def has_all_lanes(self) -> bool:
+        """Whether each lane of a warp has as many places of a tile as the others."""
+        return not any(one.places % CUDA.lanes for one in self.tiles)
+
+    @property
     def points(self) -> int:
         """The most points that a thread has."""
         return max(one.kept[-1] for one in self.tiles)
