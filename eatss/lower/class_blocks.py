@@ -321,17 +321,7 @@ def _is_shared(statement: Statement, number: int, own: int | None, written: Name
     moving = {name for form in forms if form is not None for name in dict(form.coefficients)}
     if own is None:
         return statement.accesses[number].array not in written and moving <= {block, step}
-    others = {*loops} - {loops[own]}
-    return loops[own] not in moving and not moving >= others and _is_still(statement, number)
-
-
-def _is_still(statement: Statement, number: int) -> bool:
-    """Tell whether a statement writes nothing in a step that an access of it reads there."""
-    own, written = (
-        one.relation.intersect_domain(statement.domain).to_union_map()
-        for one in (statement.accesses[number], statement.write)
-    )
-    return bool(equal_leading_dims(own.apply_range(written.reverse()), _STEP + 1).is_empty())
+    return loops[own] not in moving and not moving >= {*loops} - {loops[own]}
 
 
 def _wide(statement: Statement, size: int) -> list[int] | None:
@@ -737,7 +727,7 @@ class _PartBuilder:
         """Return unrolled loops, whose bounds are those of loops ``around`` alone, and a body.
 
         It is where values are ``here``, given what is ``known``. What ``passes`` give is there in
-        front of all loops in which it stays the same.
+        front of all loops in which it stays the same: nothing in a step needs what it writes.
         """
         if known.is_disjoint(here):
             return ()
@@ -782,8 +772,6 @@ class _PartBuilder:
                 element = element.buffer.at(*element.subscripts[:-1], where // CUDA.lanes)
             needed = frozenset(names_in(where, *element.subscripts))
             if place in phase.passed:
-                if not _is_still(statement, place):
-                    needed |= {*self._locals[number]}
                 passed = self._scalar("passed", element)
                 from_lane = Intrinsic(
                     instruction=FROM_LANE,
