@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
 from math import prod
@@ -348,6 +349,14 @@ def division_cycles(statement: StatementFacts, card: Card) -> float:
     """Return the same of those that are no quotients by literals."""
     each = card.fp64_div_cycles if is_wide(statement) else card.fp32_div_cycles
     return _slow(dict(statement.operations)) * each
+
+
+def with_fused_quotients(statement: StatementFacts, number: int) -> StatementFacts:
+    """Return a statement of whose divisions a number are quotients with a reciprocal."""
+    counts = Counter(dict(statement.operations))
+    counts.subtract({"divide": number})
+    counts[_QUOTIENT] += number
+    return replace(statement, operations=tuple((kind, own) for kind, own in counts.items() if own))
 
 
 def _instructions(

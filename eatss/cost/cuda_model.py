@@ -373,6 +373,8 @@ def _joined(
     beside = block.rows if block.columns else ones
     warps = np.ceil(block.lanes / lanes_of_warp(block.lanes, beside))
     wait = (warps == 1) * len(spread) * (model.code.barrier_wait * card.barrier_cycles)
+    if block.columns:  # one lane of each row adds up the parts of all warps
+        wait = wait + (warps > 1) * len(spread) * warps * card.fp64_cycles
     words = sum(own.element_bytes for launch in spread for own in launch.held)
     demand = replace(
         total,

@@ -243,7 +243,8 @@ class LaunchPlan(Tiled):
     run on the card, ``launches`` how often the host launches it. ``steps`` along a loop at whose
     tiles blocks take turns are those of one block. ``sum_lanes`` threads and ``chunks`` blocks
     share a sum, 1 where none is spread here; ``turns_of`` blocks take turns at another loop of it.
-    With ``columns`` axes are the other way round: the lanes of a sum are not along ``x``.
+    With ``columns`` axes are the other way round: the lanes of a sum are not along ``x``. What a
+    thread uses of arrays that are ``filled`` it has loaded before, all of it at once.
     """
 
     facts: KernelFacts
@@ -256,6 +257,7 @@ class LaunchPlan(Tiled):
     chunks: Number
     turns_of: Number
     columns: bool = False
+    filled: Names = ()
 
     def __len__(self) -> int:
         """Return the number of layouts."""

@@ -130,9 +130,10 @@ class Let:
 
 @frozen
 class Flag:
-    """``name`` is 1 until a :class:`Compute` clears it, and may be different in each thread."""
+    """``name`` is ``first``, until a :class:`Compute` clears it; it may differ between threads."""
 
     name: str
+    first: IntExpr = Constant(1)
 
 
 @frozen
@@ -435,7 +436,8 @@ class Compute:
     ``reads`` has the element of each access of the statement, the first that of its write.
     ``integers`` are the values of the affine functions in the statement's value, in the order of
     :func:`eatss.lower.kernel.uses.affine_values`. ``types`` are element types of arrays by name.
-    A ``flag``, if it has one, is cleared where a quotient by a literal is not exact.
+    A ``flag``, if it has one, is cleared where a quotient is not exact that is fused steps: by a
+    literal, or by an access, by number, of which there is a reciprocal.
     """
 
     statement: Statement
@@ -444,6 +446,16 @@ class Compute:
     integers: IntExprs
     types: Mapping[str, ElementType]
     flag: str = ""
+    reciprocals: tuple[tuple[int, Element], ...] = ()
+
+
+@frozen
+class Reciprocal:
+    """``target`` is that of ``source``; ``flag`` is cleared where quotients may not be exact."""
+
+    target: Element
+    source: Element
+    flag: str
 
 
 @frozen
@@ -519,6 +531,7 @@ Node: TypeAlias = (
     | Wait
     | Intrinsic
     | Compute
+    | Reciprocal
     | Load
     | Loop
     | Instance
