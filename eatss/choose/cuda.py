@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from math import prod
@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 
 from eatss.analysis.facts import KernelFacts
-from eatss.analysis.layout import APART, Candidates, Layout, mapped_loops
+from eatss.analysis.layout import APART, Candidates, Layout, mapped, mapped_loops
 from eatss.analysis.variant import KernelVariant
 from eatss.base.diagnostics import Diagnostic, NoSolutionError
 from eatss.base.targets import AXES
 from eatss.cards.profile import GpuProfile
 from eatss.choose.cuda_candidates import MOST_LAYOUTS, Integers, every_candidate
 from eatss.choose.cuda_space import STREAM_MARGIN, CudaSpace, shared_limit
-from eatss.choose.objectives import NEVER, OBJECTIVES, costs, nothing_allowed
+from eatss.choose.objectives import NEVER, OBJECTIVES, costs, first_least, nothing_allowed
 from eatss.choose.options import ModelOptions, ObjectiveName
 from eatss.choose.search import IRREGULAR_MARGIN, Effort, Search, efforts_of, prove
 from eatss.choose.selection import KernelSelection, ReferenceSelection, Usage
@@ -191,6 +191,34 @@ AT_ONCE = 1 << 16
 """Layouts that are predicted at a time: of each there are a hundred numbers meanwhile."""
 
 
+def _at_once(own: Candidates) -> Iterator[Candidates]:
+    """Yield some layouts after the other.
+
+    Most are a product: each pair of threads and points with the same choices of all else. Columns
+    then are those of one factor, along an axis of its own: what follows of one factor is computed
+    for that alone.
+    """
+    names = [name for name, _ in own.block]
+    pairs = [one for name, one in (*own.block, *own.tile_sizes) if name in names]
+    changes = np.flatnonzero(np.any([one[1:] != one[:-1] for one in pairs], axis=0))
+    inner, rows = int(changes[0]) + 1 if len(changes) else 1, len(own)
+    count = rows
+    if inner > 1 and rows % inner == 0:
+        factors = [_factor(one.reshape(-1, inner)) for one in own.columns]
+        if all(one is not None for one in factors):
+            left, count = iter(factors), rows // inner
+            own = own.map(lambda _: next(left))
+    each = max(1, AT_ONCE * count // rows)
+    for first in range(0, count, each):
+        some = slice(first, first + each)
+        yield own.map(lambda one: one[some] if len(one) == count else one)  # noqa: B023
+
+
+def _factor(table: Integers) -> Integers | None:
+    """Return the row, or the column, that a table repeats, ``None`` where it repeats neither."""
+    return next((own for own in (table[:, :1], table[:1]) if (table == own).all()), None)
+
+
 class CudaChoice:
     """A kernel on a card, and all of its layouts, variant by variant.
 
@@ -213,11 +241,7 @@ class CudaChoice:
     @cached_property
     def costs(self) -> Integers:
         """What all layouts cost, those left out that take much longer than others."""
-        parts = [
-            self._priced(own.map(itemgetter(slice(first, first + AT_ONCE))))
-            for own in self.every
-            for first in range(0, len(own), AT_ONCE)
-        ]
+        parts = [self._priced(some) for own in self.every for some in _at_once(own)]
         if not parts:
             return np.zeros(0, dtype=np.int64)
         times_s, ahead, value = (np.concatenate(one) for one in zip(*parts, strict=True))
@@ -231,14 +255,20 @@ class CudaChoice:
         """Return times of layouts, which fill buffers ahead and wait for none, costs."""
         prediction = self.model.columns(own)
         limit = shared_limit(own, self.profile, self.options)
-        fits = prediction.fits & (prediction.shared_bytes <= limit)
-        fits &= np.isfinite(prediction.total.time_s)
-        self.can_launch |= bool(fits.any())
-        value = np.where(fits, costs(prediction.total, self.options.objective), NEVER)
-        streamed = (own.streams > 0) & (value < NEVER)
-        value[streamed] = np.rint(value[streamed] * STREAM_MARGIN).astype(np.int64)
         late = largest(demand.late for demand, _ in prediction.launches)
-        return prediction.total.time_s, (own.pipeline_stages > 1) & (late == 0), value
+        shape = np.broadcast_shapes(*(one.shape for one in own.columns))
+
+        def every(column: Number) -> Any:
+            return np.broadcast_to(column, shape).ravel()
+
+        total = mapped(every, prediction.total)
+        fits = every(prediction.fits & (prediction.shared_bytes <= limit))
+        fits = fits & np.isfinite(total.time_s)
+        self.can_launch |= bool(fits.any())
+        value = np.where(fits, costs(total, self.options.objective), NEVER)
+        streamed = every(own.streams > 0) & (value < NEVER)
+        value[streamed] = np.rint(value[streamed] * STREAM_MARGIN).astype(np.int64)
+        return total.time_s, every((own.pipeline_stages > 1) & (late == 0)), value
 
     def searches(self, effort: Effort) -> list[Search]:
         """Return what looks for layouts that cost less than the best of those that are offered.
@@ -256,7 +286,7 @@ class CudaChoice:
         for several in of_cuts.values():
             offered = [own for own, _ in several]
             space = CudaSpace(self.model, offered, self.profile, self.options, self.slowest_s)
-            best = int(np.argmin(np.concatenate([value for _, value in several])))
+            best = first_least(np.concatenate([value for _, value in several]))
             found.append(Search(space, space.points[best : best + 1], effort))
         return found
 
@@ -332,7 +362,7 @@ def select_cuda(choice: CudaChoice) -> KernelSelection:
             layout=Layout(tile_sizes=(), block=()),
             shared_limit_bytes=options.shared_per_block(choice.profile),
         )
-    best = int(np.argmin(choice.costs))
+    best = first_least(choice.costs)
     least = int(choice.costs[best])
     if least == NEVER:
         nothing = nothing_allowed(facts.name, options.objective)

@@ -257,9 +257,11 @@ class LaunchPlan(Tiled):
     turns_of: Number
     columns: bool = False
 
-    def __len__(self) -> int:
-        """Return the number of layouts."""
-        return len(self.layout)
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape that columns of layouts have together: of a product that of all of it."""
+        shapes = (getattr(one, "shape", (len(one),)) for one in self.layout.columns)
+        return np.broadcast_shapes(*shapes)
 
     @property
     def variant(self) -> KernelVariant:
@@ -758,10 +760,11 @@ class LaunchPlan(Tiled):
         """Return what a function of whole numbers gives for each layout, once for equal ones."""
 
         def each(*numbers: Any) -> Any:
-            table = np.stack(np.broadcast_arrays(np.zeros(1), *numbers)[1:], axis=1)
+            first, *others = np.broadcast_arrays(np.zeros(1), *numbers)[1:]
+            table = np.stack([one.reshape(-1) for one in (first, *others)], axis=1)
             unique, back = np.unique(table.astype(np.int64), axis=0, return_inverse=True)
             found = [of(*row) for row in unique.tolist()]
-            return np.array(found, dtype=np.float64)[back.reshape(-1)]
+            return np.array(found, dtype=np.float64)[back.reshape(first.shape)]
 
         return whole(each, *columns)
 
