@@ -30,7 +30,7 @@ from eatss.analysis.variant import (
     RegisterTileFacts,
 )
 from eatss.base.frozen import Names
-from eatss.base.tape import whole
+from eatss.base.tape import Column, whole
 from eatss.base.targets import CUDA
 from eatss.plan.contract import (
     MOST_POINTS,
@@ -260,8 +260,12 @@ class LaunchPlan(Tiled):
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape that columns of layouts have together: of a product that of all of it."""
-        shapes = (getattr(one, "shape", (len(one),)) for one in self.layout.columns)
-        return np.broadcast_shapes(*shapes)
+        return np.broadcast_shapes(
+            *(
+                (len(one),) if isinstance(one, Interval | Column) else np.shape(one)
+                for one in self.layout.columns
+            )
+        )
 
     @property
     def variant(self) -> KernelVariant:
