@@ -25,7 +25,14 @@ from eatss.base.targets import AXES
 from eatss.cards.profile import GpuProfile
 from eatss.choose.cuda_candidates import MOST_LAYOUTS, Integers, every_candidate
 from eatss.choose.cuda_space import STREAM_MARGIN, CudaSpace, shared_limit
-from eatss.choose.objectives import NEVER, OBJECTIVES, costs, first_least, nothing_allowed
+from eatss.choose.objectives import (
+    NEVER,
+    OBJECTIVES,
+    costs,
+    first_least,
+    nothing_allowed,
+    summed_cost,
+)
 from eatss.choose.options import ModelOptions, ObjectiveName
 from eatss.choose.search import IRREGULAR_MARGIN, Effort, Search, efforts_of, prove
 from eatss.choose.selection import KernelSelection, ReferenceSelection, Usage
@@ -270,12 +277,12 @@ class CudaChoice:
         value[streamed] = np.rint(value[streamed] * STREAM_MARGIN).astype(np.int64)
         return total.time_s, every((own.pipeline_stages > 1) & (late == 0)), value
 
-    def searches(self, effort: Effort) -> list[Search]:
-        """Return what looks for layouts that cost less than the best of those that are offered.
+    def searches(self, effort: Effort, cost: float) -> list[Search]:
+        """Return what looks for layouts that cost less than what is taken, by a margin.
 
-        All between those are looked through, variant by variant.
+        All between those that are offered are looked through, variant by variant.
         """
-        enough = float(self.costs.min()) / IRREGULAR_MARGIN
+        enough = cost / IRREGULAR_MARGIN
         ends = np.cumsum([len(own) for own in self.every])[:-1]
         of_cuts: dict[object, list[tuple[Candidates, Integers]]] = {}
         for own, value in zip(self.every, np.split(self.costs, ends), strict=True):
@@ -388,29 +395,55 @@ def with_bounds(
 
     That takes a sixth of a second for each variant at least, so it is looked for where a gap or a
     time is asked for. A layout that is not offered is taken where it is expected to be
-    ``IRREGULAR_MARGIN`` times better than all that are. Kernels that are one with others are left
-    as they are.
+    ``IRREGULAR_MARGIN`` times better than all that are. Kernels that are one launch are compared
+    with all layouts of each of them apart: of blocks for all of them every one that is offered was.
+    A loop that one block runs is left as it is: launches of a graph take less than each by itself.
     """
     if options.gap is None and options.timeout_s is None:
         return tuple(selections)
-    joined = {name for one in selections for name in one.joined}
-    alone = [one for one in selections if choices[one.name].every and one.name not in joined]
-    efforts = efforts_of(options, [1.0 * one.objective for one in alone], began)
-    pairs = zip(alone, efforts, strict=True)
-    searched = {one.name: choices[one.name].searches(effort) for one, effort in pairs}
+    joined = {name for one in selections for name in one.joined[1:]}
+    taken = {
+        one.name: _taken(one, choices, options)
+        for one in selections
+        if one.name not in joined and one.loop_block is None
+    }
+    costs_of = {name: own for kernels in taken.values() for name, own in kernels.items()}
+    efforts = efforts_of(options, [*costs_of.values()], began)
+    searched = {
+        name: choices[name].searches(effort, cost)
+        for (name, cost), effort in zip(costs_of.items(), efforts, strict=True)
+    }
     prove([own for every in searched.values() for own in every])
     return tuple(
-        _bounded(one, choices[one.name], searched[one.name]) if one.name in searched else one
+        _bounded(one, choices[one.name], [searched[name] for name in taken[one.name]], options)
+        if taken.get(one.name)
+        else one
         for one in selections
     )
 
 
+def _taken(
+    one: KernelSelection, choices: Mapping[str, CudaChoice], options: ModelOptions
+) -> dict[str, float]:
+    """Return what each of the kernels of a launch costs, of several its share, if it is known."""
+    names = one.joined or (one.name,)
+    if one.predicted is None or not all(choices[name].every for name in names):
+        return {}
+    apart = [float(choices[name].costs.min()) for name in names]
+    total = summed_cost([one.predicted], options.objective) if one.joined else one.objective
+    return {name: total * own / sum(apart) for name, own in zip(names, apart, strict=True)}
+
+
 def _bounded(
-    selection: KernelSelection, choice: CudaChoice, searched: Sequence[Search]
+    selection: KernelSelection,
+    choice: CudaChoice,
+    searched: Sequence[Sequence[Search]],
+    options: ModelOptions,
 ) -> KernelSelection:
     """Return a selection with what was proven, or what was found in its place."""
-    best = min(searched, key=lambda own: own.found.cost)
-    better = IRREGULAR_MARGIN * best.found.cost < selection.objective
+    every = [own for several in searched for own in several]
+    best = min(every, key=lambda own: own.found.cost)
+    better = not selection.joined and IRREGULAR_MARGIN * best.found.cost < selection.objective
     if better and len(selection.block) <= len(AXES):  # of more loops not all blocks launch
         assert isinstance(best.space, CudaSpace)
         selection = choice.described(
@@ -420,16 +453,20 @@ def _bounded(
             solve_time_s=selection.solve_time_s,
             compared=selection.compared,
         )
-    least = IRREGULAR_MARGIN * min(own.found.bound for own in searched)
-    bound = int(min(selection.objective, least))
-    gap = searched[0].effort.gap
+    if selection.joined and selection.predicted is not None:
+        cost = summed_cost([selection.predicted], options.objective)
+        selection = replace(selection, objective=cost)
+    least = sum(min(own.found.bound for own in several) for several in searched)
+    bound = int(min(selection.objective, IRREGULAR_MARGIN * least))
     return replace(
         selection,
         bound=bound,
-        optimal="proven" if bound >= (1.0 - gap) * selection.objective else "best found",
-        boxes=sum(own.found.boxes for own in searched),
-        compared=selection.compared + sum(own.found.points for own in searched),
-        solve_time_s=selection.solve_time_s + sum(own.found.seconds for own in searched),
+        optimal="proven"
+        if bound >= (1.0 - every[0].effort.gap) * selection.objective
+        else "best found",
+        boxes=sum(own.found.boxes for own in every),
+        compared=selection.compared + sum(own.found.points for own in every),
+        solve_time_s=selection.solve_time_s + sum(own.found.seconds for own in every),
     )
 
 
