@@ -164,6 +164,16 @@ def test_a_gap_that_is_asked_for_is_proven_and_the_layout_is_no_worse() -> None:
     assert found.optimal == "proven"
 
 
+def test_however_little_time_there_is_each_kernel_has_a_bound() -> None:
+    program, card = analysed("atax").program, load_profile("h200")
+    found = select_for(program, card, ModelOptions(target="cuda", timeout_s=1e-6)).kernels
+    assert all(0 < one.bound <= one.objective for one in found)
+    boxes = [one.boxes for one in found]
+    longer = select_for(program, card, ModelOptions(target="cuda", gap=0.04)).kernels
+    assert sum(one.boxes for one in longer) > sum(boxes)
+    assert all(one.bound >= 0.96 * one.objective for one in longer)
+
+
 def test_kernels_that_are_one_launch_are_compared_with_all_layouts_of_each_apart() -> None:
     card, own = load_profile("h200"), SelectOptions(target="cuda")
     plain = Session(data_directory("kernels") / "jacobi-2d.c").select(card, own)
