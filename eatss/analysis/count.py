@@ -272,11 +272,12 @@ def count_points(points: isl.Set) -> Count:
         UncountableError: no closed form is found.
     """
     text = str(points)
-    if text not in _COUNTED:
-        if len(_COUNTED) == _MOST_COUNTED:
+    found = _COUNTED.get(text)
+    if found is None:
+        if len(_COUNTED) >= _MOST_COUNTED:
             _COUNTED.clear()
-        _COUNTED[text] = _counted(points)
-    return _COUNTED[text]
+        found = _COUNTED[text] = _counted(points)
+    return found
 
 
 _COUNTED: dict[str, Count] = {}

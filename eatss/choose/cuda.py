@@ -431,7 +431,8 @@ def _taken(
         return {}
     apart = [float(choices[name].costs.min()) for name in names]
     total = summed_cost([one.predicted], options.objective) if one.joined else one.objective
-    return {name: total * own / sum(apart) for name, own in zip(names, apart, strict=True)}
+    every = sum(apart) or 1.0  # what takes less than one unit costs nothing
+    return {name: total * own / every for name, own in zip(names, apart, strict=True)}
 
 
 def _bounded(

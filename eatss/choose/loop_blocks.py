@@ -213,10 +213,8 @@ def _is_less(
         energy_j = share * one.predicted.energy_j  # most of it is constant power
         launched.append(replace(one.predicted, time_s=time_s, energy_j=energy_j))
     taken_s, launched_s = (sum(one.time_s for one in of) for of in (best.parts, launched))
-    cost, margin = (
-        summed_cost(launched, options.objective),
-        _MARGIN_IN_TILES if best.block.tiles else _MARGIN,
-    )
+    cost = summed_cost(launched, options.objective)
+    margin = _MARGIN_IN_TILES if best.block.tiles else _MARGIN
     return margin * taken_s < launched_s and margin * best.cost < cost < NEVER
 
 

@@ -104,7 +104,7 @@ def first_least(costs: Iterable[int]) -> int:
 
     So what is offered first is taken where costs are equal; 0 where all are ``NEVER``.
     """
-    each = np.fromiter(costs, dtype=np.int64)
+    each = costs if isinstance(costs, np.ndarray) else np.array([*costs])
     least = int(each.min())
     return int(np.argmax(each <= min(NEVER - 1, least + max(1, least // _EQUAL))))
 

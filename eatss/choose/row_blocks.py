@@ -108,7 +108,7 @@ class _Joining:
                     if joined is not None:
                         so_far, others = best[start]
                         choices.append((so_far + joined.cost, [*others, joined]))
-            best.append(choices[first_least(cost for cost, _ in choices)])
+            best.append(choices[first_least(min(cost, NEVER) for cost, _ in choices)])
         return best[-1][1]
 
     def _joined(self, run: RowRun, limit_s: float) -> _Joined | None:

@@ -117,7 +117,7 @@ def _clock(
 ) -> Column:
     """Return the share of the highest clock that the power limit leaves each run."""
     every = np.broadcast_arrays(*columns)
-    ones = np.ones_like(every[0])
+    ones: Column = np.ones(every[0].shape)
 
     def power_w(clock: Column, core_j: Column, moved: Column, *run: Column) -> Column:
         return least_w + (core_j * voltage_share(clock, floor) + moved) / _run_s(clock, usual, *run)

@@ -326,38 +326,34 @@ def check_legality(scop: Scop, dependences: Dependences, schedule: isl.Schedule)
     """Check that ``schedule`` computes what the original order computes.
 
     Raises:
-        IllegalScheduleError: ``EATSS-P901``: a dependence is violated, live ranges overlap, or a
-            parallel loop carries a dependence.
-        InternalError: ``EATSS-P901``: an instance is lost or repeated.
+        IllegalScheduleError: ``EATSS-P901``: a dependence is violated, live ranges overlap, a
+            parallel loop carries a dependence, or instances of a statement have one time.
+        InternalError: ``EATSS-P901``: an instance is lost.
     """
     _require(
         schedule.get_domain().is_equal(scop.domain),
         scop,
         "the new schedule does not run every statement instance exactly once",
     )
-    relation = schedule.get_map().intersect_domain(scop.domain)
-    _require(
-        all(part.is_injective() for part in maps_of(relation)),
-        scop,
-        "the new schedule runs several statement instances at once",
-    )
-    wrong = _wrong_order(scop, dependences, schedule, isl.MultiUnionPwAff.from_union_map(relation))
+    wrong = _wrong_order(scop, dependences, schedule)
     if wrong is not None:
-        message = f"internal error: {wrong}"
+        message = f"internal error: the new schedule {wrong}"
         raise IllegalScheduleError(Diagnostic(code="EATSS-P901", message=message, span=scop.span))
 
 
-def _wrong_order(
-    scop: Scop, dependences: Dependences, schedule: isl.Schedule, time: isl.MultiUnionPwAff
-) -> str | None:
+def _wrong_order(scop: Scop, dependences: Dependences, schedule: isl.Schedule) -> str | None:
     """Return what is wrong with the order of a schedule, ``None`` where isl proves it right."""
+    relation = schedule.get_map().intersect_domain(scop.domain)
+    if not all(part.is_injective() for part in maps_of(relation)):
+        return "runs several statement instances at once"
+    time = isl.MultiUnionPwAff.from_union_map(relation)
     if not dependences.validity.lex_ge_at_multi_union_pw_aff(time).is_empty():
-        return "the new schedule violates a dependence"
+        return "violates a dependence"
     if live_ranges_overlap(dependences.order, dependences.tagged_flow, time):
-        return "the new schedule overwrites a value that is still needed"
+        return "overwrites a value that is still needed"
     coincidence = coincidence_dependences(scop, dependences)
     if any(_carries(coincidence, node) for node in bands(schedule.get_root())):
-        return "a loop marked parallel carries a dependence"
+        return "marks a loop parallel that carries a dependence"
     return None
 
 

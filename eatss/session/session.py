@@ -272,7 +272,7 @@ class Session:
     @property
     def plain(self) -> Session:
         """The session of the program as it is written, whatever is expected of another."""
-        return self._with(Rewrites(), chooses=self._asked is None)
+        return self._with(Rewrites(), chooses=(self._like or self)._asked is None)
 
     @cached_property
     def without_values(self) -> Session:
