@@ -179,7 +179,7 @@ def search(
     return one.found
 
 
-_FIRST_S = 0.05
+_FIRST_S = 0.1
 """Seconds that it takes to bound the first boxes of a search, about."""
 
 
