@@ -129,7 +129,8 @@ def bank_wavefronts(lanes: Sequence[Number], steps: Sequence[Number], element_by
 
 
 def _wavefronts_of(element_bytes: int, *numbers: Any) -> npt.NDArray[np.float64]:
-    return _wavefronts(_table(numbers), element_bytes)
+    table = _table(numbers)
+    return _wavefronts(table.reshape(-1, len(numbers)), element_bytes).reshape(table.shape[:-1])
 
 
 def _least_wavefronts(element_bytes: int, *ends: Any) -> npt.NDArray[np.float64]:
