@@ -470,6 +470,66 @@ __device__ __forceinline__ Value eatss_part(const Value *from)
 }
 """
 
+_LOOK_BACK = """\
+
+// Tiles of a row, each a warp's, in the order in which warps come.
+__device__ __forceinline__ int eatss_next_tile(int *taken)
+{
+    const int tile = threadIdx.x == 0 ? atomicAdd(taken, 1) : 0;
+    return __shfl_sync(0xffffffffu, tile, 0);
+}
+// What all tiles of a row before come to; all of the warp call it with what its own does. Behind
+// taken and done tiles are states: 1 where found[2 * tile] has the tile, 2 where
+// found[2 * tile + 1] has all up to it. A warp looks back at 32 tiles at a time. The last one
+// leaves zeros.
+template <typename Value, typename Combine>
+__device__ Value eatss_before_tile(
+    Value *places, int *taken, int tile, int first, int tiles, Value own, Value neutral,
+    Combine combine)
+{
+    volatile Value *const found = places;
+    volatile int *const states = taken + 2;
+    const int lane = threadIdx.x;
+    Value before = neutral;
+    if (tile > first) {
+        if (lane == 0) {
+            found[2 * (long)tile] = own;
+            __threadfence();
+            states[tile] = 1;
+        }
+        unsigned int whole = 0;
+        for (int at = tile - 1 - lane; whole == 0; at -= 32) {
+            int state;
+            do {
+                state = at < first ? 2 : states[at];
+            } while (!__all_sync(0xffffffffu, state != 0));
+            __threadfence();
+            whole = __ballot_sync(0xffffffffu, state == 2);
+            Value value = neutral;
+            if (at >= first && (whole == 0 || lane < __ffs(whole)))
+                value = found[2 * (long)at + state - 1];
+            #pragma unroll
+            for (int apart = 1; apart < 32; apart *= 2) {
+                const Value further = __shfl_down_sync(0xffffffffu, value, apart);
+                if (lane + apart < 32) value = combine(further, value);
+            }
+            before = combine(value, before);
+        }
+        before = __shfl_sync(0xffffffffu, before, 0);
+    }
+    int done = 0;
+    if (lane == 0) {
+        found[2 * (long)tile + 1] = combine(before, own);
+        __threadfence();
+        states[tile] = 2;
+        done = atomicAdd(taken + 1, 1) + 1;
+    }
+    if (__shfl_sync(0xffffffffu, done, 0) == tiles)
+        for (int at = lane; at < tiles + 2; at += 32) taken[at] = 0;
+    return before;
+}
+"""
+
 _FLOORDIV = """\
 
 // a / b rounded towards minus infinity, for b > 0.
@@ -548,6 +608,7 @@ _FOR_CUDA = (
     (_DYNAMIC_SHARED, (r"\bEATSS_DYNAMIC_SHARED\(",)),
     *COPIES,
     (_TOGETHER, (r"\beatss_comes_last\(",)),
+    (_LOOK_BACK, (r"\beatss_before_tile\(",)),
 )
 """Definitions in their order, and what code has in it, all of it, that needs them."""
 

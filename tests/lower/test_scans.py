@@ -67,7 +67,7 @@ def random_scan(seed: int) -> str:
 @given(
     seed=st.integers(0, 2**32),
     tile=st.sampled_from([32, 96, 256]),
-    threads=st.sampled_from([None, 4]),
+    threads=st.sampled_from([None, 4, 1]),
 )
 def test_random_running_sums_equal_the_original(
     seed: int, tile: int, threads: int | None, tmp_path_factory: pytest.TempPathFactory
@@ -76,6 +76,7 @@ def test_random_running_sums_equal_the_original(
     folder = tmp_path_factory.mktemp("scan")
     found, _ = spread_and_verified(random_scan(seed), folder, spread, *SIZES, threads=threads)
     assert any("is shared by 32 threads" in note for one in found.kernels for note in one.notes)
+    assert ("eatss_before_tile" in found.text) == (threads == 1)
 
 
 LEFT = {

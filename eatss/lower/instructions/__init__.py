@@ -16,6 +16,7 @@ from eatss.lower.instructions.reductions import (
     OF_LANE,
     SCAN_STEPS,
     SHUFFLES,
+    combined,
 )
 from eatss.lower.kernel.instruction import Instruction
 
@@ -61,5 +62,6 @@ __all__ = [
     "OF_LANE",
     "SCAN_STEPS",
     "SHUFFLES",
+    "combined",
     "of_warps",
 ]

@@ -16,7 +16,7 @@ from eatss.base.text import NamedTexts
 from eatss.lower.kernel.copies import BY_THREADS, CopyKind
 from eatss.lower.kernel.instruction import Instruction
 from eatss.plan.stage import in_shared
-from eatss.polyhedral.expression import ElementType, Expression
+from eatss.polyhedral.expression import Combiner, ElementType, Expression
 from eatss.polyhedral.scop import Statement
 from eatss.program import (
     Constant,
@@ -406,6 +406,36 @@ class Fixup:
 
 
 @frozen
+class NextTile:
+    """A warp takes the next tile of a row, whose number is called ``name``: ``taken`` counts them.
+
+    All tiles before are those of warps that have begun.
+    """
+
+    name: str
+    taken: Element
+
+
+@frozen
+class LookBack:
+    """What a warp has of its ``tile``, of ``tiles``, becomes what all of its row before it come to.
+
+    ``value`` is the same for all lanes of the warp, of which all come here; ``first`` is the tile
+    that the row begins with. What a tile comes to, and all of its row up to it, is left in two
+    elements from ``found`` on. ``taken`` is the first of the counters of tiles that were taken and
+    that are done, behind which tiles have a state each. These are zero before and behind.
+    """
+
+    value: Element
+    found: Element
+    taken: Element
+    tile: IntExpr
+    first: IntExpr
+    tiles: IntExpr
+    combiner: Combiner
+
+
+@frozen
 class Commit:
     """The copies that a thread has sent ahead since the last one are a group."""
 
@@ -491,6 +521,8 @@ Node: TypeAlias = (
     | AllFinite
     | Agreed
     | Fixup
+    | NextTile
+    | LookBack
     | Commit
     | Wait
     | Intrinsic

@@ -29,6 +29,8 @@ from eatss.lower.kernel.nodes import (
     Kernel,
     Let,
     Load,
+    LookBack,
+    NextTile,
     Node,
     Nodes,
     PartialSum,
@@ -52,7 +54,7 @@ from eatss.program.plan import RoundedSums
 _OTHER_WORDS = 24
 """Registers of 32 bits for addresses and counters."""
 
-NAMED = Let | Flag | Aligned | AllFinite | Agreed | Fixup
+NAMED = Let | Flag | Aligned | AllFinite | Agreed | Fixup | NextTile
 """Nodes by whose name something is called behind them."""
 
 
@@ -184,7 +186,9 @@ def accesses(node: Node) -> tuple[tuple[Element, ...], tuple[Element, ...]]:
     named = elements(node)
     if isinstance(node, AllFinite):
         return (), named
-    return (named, named) if isinstance(node, Fixup) else (named[:1], named[1:])
+    return (
+        (named, named) if isinstance(node, Fixup | NextTile | LookBack) else (named[:1], named[1:])
+    )
 
 
 def written(nodes: Iterable[Node]) -> set[Buffer]:

@@ -972,6 +972,40 @@ EATSS_UNSEEN inline void eatss_wait_for_parts(int *arrived, int number) {
         if (eatss::left_parts[k].arrived == arrived) eatss::left_parts[k].joined_in = eatss::interval;
     arrived[0] = arrived[1] = 0;
 }
+// Warps run one after another here: the tile before is done.
+namespace eatss {
+EATSS_UNSEEN inline int next_tile(int *taken) {
+    if (current != 0) return 0;
+    access((uintptr_t)taken, sizeof(int), true, true);
+    return (*taken)++;
+}
+template <class T, class Combine>
+EATSS_UNSEEN T before_tile(T *found, int *taken, int tile, int first, int tiles, T own, T neutral, Combine combine) {
+    if (current != 0) return neutral;
+    T before = neutral;
+    if (tile > first) {
+        if (taken[1 + tile] != 2) {
+            note(cudaErrorLaunchFailure, "barrier", "kernel %s: tile %d is not done where the next one looks back",
+                 kernel_name, tile - 1);
+            stop();
+        }
+        access((uintptr_t)(found + 2 * tile - 1), sizeof(T), false, true);
+        before = found[2 * tile - 1];
+    }
+    access((uintptr_t)(found + 2 * tile + 1), sizeof(T), true, true);
+    found[2 * tile + 1] = combine(before, own);
+    access((uintptr_t)(taken + 2 + tile), sizeof(int), true, true);
+    taken[2 + tile] = 2;
+    access((uintptr_t)(taken + 1), sizeof(int), true, true);
+    if (++taken[1] == tiles) memset(taken, 0, (2 + (size_t)tiles) * sizeof(int));
+    return before;
+}
+}
+#define eatss_next_tile(taken) \
+    eatss::shuffle(eatss::next_tile(taken), -(int)threadIdx.x, (int)eatss::WARP, __LINE__)
+#define eatss_before_tile(found, taken, tile, first, tiles, own, neutral, ...) \
+    eatss::shuffle(eatss::before_tile(found, taken, tile, first, tiles, own, neutral, __VA_ARGS__), \
+                   -(int)threadIdx.x, (int)eatss::WARP, __LINE__)
 template <class T>
 EATSS_UNSEEN T eatss_part(const T *source) {
     eatss::access((uintptr_t)source, sizeof(T), false, false);
