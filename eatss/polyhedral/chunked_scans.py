@@ -95,13 +95,6 @@ class Recurrence:
     term: Expression
 
     @property
-    def is_along_rows(self) -> bool:
-        """Whether neighbours are neighbours in memory."""
-        written = output_affs(self.statement.write.relation)
-        form = affine_form(written[-1])
-        return form is not None and self.loop in dict(form.coefficients)
-
-    @property
     def loop(self) -> str:
         """The name of the loop along rows."""
         return self.statement.loops[self.at]

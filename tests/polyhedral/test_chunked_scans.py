@@ -205,19 +205,16 @@ def test_others_are_none(loops: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("steps", "threads", "by_warps", "lengths"),
+    ("steps", "threads", "lengths"),
     [
-        (10**8, 32, True, (16384,)),  # 6 100 chunks, whose ends a warp goes through
-        (10**7, 1, False, (256, 256)),
-        (4096, 4096, False, (64,)),
-        (4096, 200_000, False, ()),  # rows keep the card busy
-        (60, 1, False, ()),
+        (10**7, 1, (256, 256)),
+        (4096, 4096, (64,)),
+        (4096, 200_000, ()),  # rows keep the card busy
+        (60, 1, ()),
     ],
 )
-def test_chunks_keep_a_card_busy(
-    steps: int, threads: int, by_warps: bool, lengths: tuple[int, ...]
-) -> None:
-    assert scan_chunks(steps, threads, 132 * 2048, by_warps=by_warps) == lengths
+def test_chunks_keep_a_card_busy(steps: int, threads: int, lengths: tuple[int, ...]) -> None:
+    assert scan_chunks(steps, threads, 132 * 2048) == lengths
 
 
 # Mutants ------------------------------------------------------------------------------------
