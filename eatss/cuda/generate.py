@@ -650,8 +650,7 @@ class RegionBuilder:
         if code.streamed is not None:
             kernel = self._streamed(kernel, code.streamed)
         for one in every_of(code.body, LookBack):
-            self._works_in(one.found.buffer, zeroed=False)
-            self._works_in(one.taken.buffer, zeroed=True)
+            self._works_in(one.found.buffer, zeroed=True)
         notes = (
             *unit.notes,
             *_streaming_notes(wished, code),

@@ -75,7 +75,7 @@ _LINES: Mapping[type[Node], str] = {
     Wait: "eatss_wait_for_copies<{pending}>();",
     Init: "{target} = {value};",
     Load: "{target} = {part};",
-    NextTile: "const int {name} = eatss_next_tile(&{taken});",
+    NextTile: "unsigned int {run};\nconst int {name} = eatss_next_tile(&{taken}, {tiles}, {run});",
 }
 """Nodes that are printed as they are, by the names of their fields."""
 
@@ -287,7 +287,7 @@ class _Printer:
         neutral = constant_text(node.combiner.neutral(kind), kind)
         made = combined(node.combiner, "a", "b")
         combine = f"[]({kind.value} a, {kind.value} b) {{{{ return {made}; }}}}"
-        text = "{value} = eatss_before_tile(&{found}, &{taken}, {tile}, {first}, {tiles}, {value}, "
+        text = "{value} = eatss_before_tile(&{found}, {run}, {tile}, {first}, {value}, "
         return (text + f"({kind.value}){neutral}, {combine});").format(**words)
 
     def _aligned(self, node: Aligned, words: _Words) -> str:

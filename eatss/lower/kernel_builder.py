@@ -11,7 +11,7 @@ from typing import Literal
 
 import islpy as isl
 
-from eatss.analysis.variant import VECTOR_BYTES
+from eatss.analysis.variant import VECTOR_BYTES, WORD_BYTES
 from eatss.base.frozen import their_names
 from eatss.base.targets import AXES, CUDA
 from eatss.lower.arrays import (
@@ -249,7 +249,7 @@ class KernelBuilder:
                     )
                 )
         own = self._look_back
-        between = () if own is None else (own.found.buffer, own.taken.buffer)
+        between = () if own is None else (own.found.buffer,)
         passed += (Argument(name=one.name, buffer=one, passed_on=True) for one in between)
         return tuple(passed)
 
@@ -474,21 +474,21 @@ class KernelBuilder:
         if split is None or split not in loops:
             return [Let(name=number, value=Name(f"{CUDA.block}x"))]
         ((values, combiner), (carried, _)) = self._references.combined()
-        tiles, name = reduce(multiplied, counts), self._names.fresh
-        kind, array = values.buffer.element_type, values.buffer.name
-        self._index.note(2 * tiles)
-        found = Buffer.of("global", name(f"{array}_tiles"), kind, 2 * tiles)
-        taken = Buffer.of("global", name(f"{array}_taken"), ElementType.INT32, tiles + 2)
+        tiles, run = reduce(multiplied, counts), self._names.fresh("run")
+        words = tiles * (values.buffer.element_type.size_bytes // WORD_BYTES) + 1
+        self._index.note(words)
+        name = self._names.fresh(f"{values.buffer.name}_tiles")
+        found = Buffer.of("global", name, ElementType.UINT64, words)
         self._look_back = LookBack(
             value=carried,
-            found=found.at(Constant(0)),
-            taken=taken.at(Constant(0)),
+            found=found.at(Constant(1)),
+            run=run,
             tile=Name(number),
             first=Name(number) - places[-1],
-            tiles=self._index(tiles),
             combiner=combiner,
         )
-        return [NextTile(name=number, taken=self._look_back.taken)]
+        taken = found.at(Constant(0))
+        return [NextTile(name=number, run=run, taken=taken, tiles=self._index(tiles))]
 
     def _start(self, loop: MappedLoop, ranges: _Ranges) -> IntExpr:
         digit = self._digits.get(loop.name, Name(f"{CUDA.block}{loop.grid}"))

@@ -245,7 +245,7 @@ MISTAKES = {
     "tiles change places": ("512 * block", "512 * (block ^ 1)"),
     "what is before is left out": ("s_r_whole = s_r_1;", "s_r_whole = 0;"),
     "the first tile begins at one": ("(float)0", "(float)1"),
-    "states lie a place too far": ("&s_r_taken[0], block", "&s_r_taken[1], block"),
+    "states lie a place too far": ("&s_r_tiles[1], run", "&s_r_tiles[3], run"),
     "the element in front is of all tiles": ("if (block == 0) {", "{"),
 }
 

@@ -407,31 +407,37 @@ class Fixup:
 
 @frozen
 class NextTile:
-    """A warp takes the next tile of a row, whose number is called ``name``: ``taken`` counts them.
+    """A warp takes the next of ``tiles`` of rows, whose number is called ``name``.
 
-    All tiles before are those of warps that have begun.
+    All tiles before are those of warps that have begun. ``taken`` is the number of all that were
+    taken, in this run and in those before it, which are so many as ``run`` is called.
     """
 
     name: str
+    run: str
     taken: Element
+    tiles: IntExpr
+
+    @property
+    def counters(self) -> Names:
+        """What else it gives a name."""
+        return (self.run,)
 
 
 @frozen
 class LookBack:
-    """What a warp has of its ``tile``, of ``tiles``, becomes what all of its row before it come to.
+    """What a warp has of its ``tile`` becomes what all of its row before it come to.
 
     ``value`` is the same for all lanes of the warp, of which all come here; ``first`` is the tile
-    that the row begins with. What a tile comes to, and all of its row up to it, is left in two
-    elements from ``found`` on. ``taken`` is the first of the counters of tiles that were taken and
-    that are done, behind which tiles have a state each. These are zero before and behind.
+    that the row begins with. What a tile comes to, or all of its row up to it, is left from
+    ``found`` on with the number of the run, which has its name from a :class:`NextTile`.
     """
 
     value: Element
     found: Element
-    taken: Element
+    run: str
     tile: IntExpr
     first: IntExpr
-    tiles: IntExpr
     combiner: Combiner
 
 

@@ -275,7 +275,7 @@ def depends_on(names: Iterable[str], values: Mapping[str, Sequence[IntExpr]]) ->
 
 def own_names(node: Node) -> Names:
     """Return the names that a node gives: of what it counts, and what it is called behind it."""
-    counters = node.counters if isinstance(node, For | Steps | AllFinite | Fixup) else ()
+    counters = node.counters if isinstance(node, For | Steps | AllFinite | Fixup | NextTile) else ()
     return (*counters, node.name) if isinstance(node, NAMED) else counters
 
 

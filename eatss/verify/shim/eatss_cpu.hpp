@@ -974,37 +974,42 @@ EATSS_UNSEEN inline void eatss_wait_for_parts(int *arrived, int number) {
 }
 // Warps run one after another here: the tile before is done.
 namespace eatss {
-EATSS_UNSEEN inline int next_tile(int *taken) {
+EATSS_UNSEEN inline int next_tile(unsigned long *taken, int tiles, unsigned int &run) {
+    run = (unsigned int)(*taken / tiles);
     if (current != 0) return 0;
-    access((uintptr_t)taken, sizeof(int), true, true);
-    return (*taken)++;
+    access((uintptr_t)taken, sizeof(long), true, true);
+    return (int)((*taken)++ % tiles);
 }
 template <class T, class Combine>
-EATSS_UNSEEN T before_tile(T *found, int *taken, int tile, int first, int tiles, T own, T neutral, Combine combine) {
+EATSS_UNSEEN T before_tile(unsigned long *found, unsigned int run, int tile, int first, T own, T neutral, Combine combine) {
     if (current != 0) return neutral;
+    union { T value; unsigned int word[sizeof(T) / 4]; } words;
+    const int count = sizeof(T) / 4;
     T before = neutral;
-    if (tile > first) {
-        if (taken[1 + tile] != 2) {
+    for (int k = 0; k < count && tile > first; k++) {
+        const unsigned long *const place = found + (long)count * (tile - 1) + k;
+        access((uintptr_t)place, sizeof(long), false, true);
+        if (*place >> 32 != (unsigned int)(4 * run + 2)) {
             note(cudaErrorLaunchFailure, "barrier", "kernel %s: tile %d is not done where the next one looks back",
                  kernel_name, tile - 1);
             stop();
         }
-        access((uintptr_t)(found + 2 * tile - 1), sizeof(T), false, true);
-        before = found[2 * tile - 1];
+        words.word[k] = (unsigned int)*place;
+        before = words.value;
     }
-    access((uintptr_t)(found + 2 * tile + 1), sizeof(T), true, true);
-    found[2 * tile + 1] = combine(before, own);
-    access((uintptr_t)(taken + 2 + tile), sizeof(int), true, true);
-    taken[2 + tile] = 2;
-    access((uintptr_t)(taken + 1), sizeof(int), true, true);
-    if (++taken[1] == tiles) memset(taken, 0, (2 + (size_t)tiles) * sizeof(int));
+    words.value = combine(before, own);
+    for (int k = 0; k < count; k++) {
+        unsigned long *const place = found + (long)count * tile + k;
+        access((uintptr_t)place, sizeof(long), true, true);
+        *place = (unsigned long)(unsigned int)(4 * run + 2) << 32 | words.word[k];
+    }
     return before;
 }
 }
-#define eatss_next_tile(taken) \
-    eatss::shuffle(eatss::next_tile(taken), -(int)threadIdx.x, (int)eatss::WARP, __LINE__)
-#define eatss_before_tile(found, taken, tile, first, tiles, own, neutral, ...) \
-    eatss::shuffle(eatss::before_tile(found, taken, tile, first, tiles, own, neutral, __VA_ARGS__), \
+#define eatss_next_tile(taken, tiles, run) \
+    eatss::shuffle(eatss::next_tile(taken, tiles, run), -(int)threadIdx.x, (int)eatss::WARP, __LINE__)
+#define eatss_before_tile(found, run, tile, first, own, neutral, ...) \
+    eatss::shuffle(eatss::before_tile(found, run, tile, first, own, neutral, __VA_ARGS__), \
                    -(int)threadIdx.x, (int)eatss::WARP, __LINE__)
 template <class T>
 EATSS_UNSEEN T eatss_part(const T *source) {
