@@ -53,7 +53,6 @@ from eatss.polyhedral.isl_names import (
     affine_form,
     affine_text,
     at_values,
-    big_value,
     dim_names,
     dims_as_parameters,
     integer,
@@ -389,29 +388,19 @@ class _Chunks:
         self._chunk = free_name(f"{found.loop}_chunk", taken)
         self._steps = (*own[:at], self._chunk, *own[at:])
         self._whole = (*own[:at], self._chunk, *own[at + 1 :])
-        array, name = self.old.write.array, self.old.name
-        self._arrays = [free_name(f"{array}_chunks", taken)]
-        if found.operator is None:
-            self._arrays.append(free_name(f"{array}_factors", taken))
-        self._first = [free_name(f"{name}_first", taken) for _ in self._arrays]
-        self._all = [free_name(f"{name}_all", taken) for _ in self._arrays]
+        kinds = ("chunks",) if found.operator else ("chunks", "factors")
+        name, loop = self.old.name, found.loop
+        self._arrays = [free_name(f"{self.old.write.array}_{one}", taken) for one in kinds]
+        self._first = [free_name(f"{name}_first", taken) for _ in kinds]
+        self._all = [free_name(f"{name}_all", taken) for _ in kinds]
         self.ends = free_name(ends_of(name), taken)
-        ends = self._instances(self.ends, self._whole, str(length - 1))
-        complete = ends.domain().set_tuple_name(self.ends)
-        self._complete = complete
-        inside = self._instances(name, self._steps, found.loop)
-        self.parts = {name: self._within(inside, length - 2), self.ends: ends}
-        for own_name in self._all:  # of whole chunks
-            steps = self._relation(own_name, self._steps, found.loop)
-            there = complete.insert_dims(SET, self.position, 1).set_tuple_name(own_name)
-            self.parts[own_name] = self._within(steps.intersect_domain(there), length - 1)
-        begins = self._relation(self.ends, self._whole, "0")
-        self.begins = begins.intersect_domain(complete)
-
-    @property
-    def position(self) -> int:
-        """The number of the loop over the steps of a chunk."""
-        return self.found.at + 1
+        inside, ends = self.map(name, loop, length - 1), self.map(self.ends, str(length - 1))
+        inside, ends = (one.intersect_range(self.old.domain) for one in (inside, ends))
+        self.parts = {name: inside, self.ends: ends}
+        for one in self._all:  # of whole chunks
+            there = ends.domain().insert_dims(SET, at + 1, 1).set_tuple_name(one)
+            self.parts[one] = self.map(one, loop, length).intersect_domain(there)
+        self.begins = self.map(self.ends, "0").intersect_domain(ends.domain())
 
     def region(self) -> Scop:
         """Return the region with chunks."""
@@ -441,32 +430,21 @@ class _Chunks:
 
     # -- instances
 
-    def _read(self, text: str) -> isl.Map:
-        return map_of(self.old, text)
-
-    def _relation(self, name: str, loops: Names, within: str) -> isl.Map:
-        """Map instances to those of the recurrence, whether they are there or not."""
+    def map(self, name: str, step: str, steps: int = 0) -> isl.Map:
+        """Map instances to a step of their chunk, of the first ``steps`` if it is a counter's."""
         start, sign = affine_text(self.found.start), "+" if self.found.step > 0 else "-"
-        step = f"{start} {sign} ({self.length} * {self._chunk} + {within})"
-        then = [step if one == self.found.loop else one for one in self.old.loops]
-        return self._read(f"{name}[{', '.join(loops)}] -> {self.old.name}[{', '.join(then)}]")
+        at = f"{start} {sign} ({self.length} * {self._chunk} + {step})"
+        then = [at if one == self.found.loop else one for one in self.old.loops]
+        loops = self._steps if steps else self._whole
+        bounds = f" and 0 <= {self.found.loop} < {steps}" if steps else ""
+        maps = f"{name}[{', '.join(loops)}] -> {self.old.name}[{', '.join(then)}]"
+        return map_of(self.old, f"{maps} : {self._chunk} >= 0{bounds}")
 
-    def _instances(self, name: str, loops: Names, within: str) -> isl.Map:
-        relation = self._relation(name, loops, within).intersect_range(self.old.domain)
-        domain = _from_zero(relation.domain(), self.found.at)
-        return relation.intersect_domain(domain)
-
-    def _within(self, relation: isl.Map, last: int) -> isl.Map:
-        """Keep the steps of a chunk up to one."""
-        domain = _from_zero(relation.domain(), self.position)
-        last_step = big_value(domain.get_ctx(), last)
-        return relation.intersect_domain(domain.upper_bound_val(SET, self.position, last_step))
-
-    def first_step(self, name: str) -> isl.Map:
-        """Map the ends of chunks to the instances of the source with which they begin."""
-        zero = isl.Val.zero(self.old.domain.get_ctx())
-        fixed = self.parts[name].fix_val(IN, self.position, zero)
-        return fixed.project_out(IN, self.position, 1).set_tuple_name(IN, self.ends)
+    def to_step(self, name: str, step: int) -> isl.Map:
+        """Map the ends of chunks to a step of them, instances of a statement of ``all`` steps."""
+        then = [str(step) if one == self.found.loop else one for one in self._steps]
+        text = f"{self.ends}[{', '.join(self._whole)}] -> {name}[{', '.join(then)}]"
+        return map_of(self.old, text).intersect_domain(self.parts[self.ends].domain())
 
     # -- statements
 
@@ -544,7 +522,7 @@ class _Chunks:
         own = f"{PLACES} * ({texts[at]}) + {place}"
         times = [*texts[:at], own, self._chunk, "0", within, *texts[at + 2 :]]
         name = domain.get_tuple_name()
-        relation = self._read(f"{name}[{', '.join(loops)}] -> [{', '.join(times)}]")
+        relation = map_of(self.old, f"{name}[{', '.join(loops)}] -> [{', '.join(times)}]")
         return relation.intersect_domain(domain)
 
 
@@ -731,34 +709,28 @@ def _is_partition(chunks: _Chunks) -> bool:
 def _are_whole(after: Scop, chunks: _Chunks) -> bool:
     """Tell whether what is combined is all steps of a chunk, and comes to its end."""
     steps = _steps(chunks.old, chunks.found.at, chunks.found.step)
-    flow, ends = flow_to_reads(after), after.statement(chunks.ends)
-    fine = True
-    for name in [*chunks.parts][2:]:
+    flow, ends, fine = flow_to_reads(after), after.statement(chunks.ends), True
+    for name in chunks._all:
         own, part = after.statement(name), chunks.parts[name]
-        array = own.write.array
-        to_ends = part.intersect_domain(_at(own.domain, chunks.position, chunks.length - 1))
-        to_ends = to_ends.apply_range(chunks.parts[chunks.ends].reverse())
-        fine = fine and flow[chunks.ends, _read_of(ends, array)].is_equal(to_ends.to_union_map())
-        fine = fine and to_ends.range().is_equal(ends.domain)
-        fine = fine and chunks.first_step(name).is_equal(chunks.begins)
-        taken_up = flow[name, _read_of(own, array)]
-        fine = fine and taken_up.range().is_equal(own.domain.to_union_set())
-        for one in maps_of(taken_up.intersect_domain(own.domain.to_union_set())):
-            fine = fine and one.apply_domain(part).apply_range(part).is_subset(steps)
+        array, last = own.write.array, chunks.to_step(name, chunks.length - 1)
+        before = flow[name, _read_of(own, array)]
+        fine = (
+            fine
+            and flow[chunks.ends, _read_of(ends, array)].is_equal(last.reverse().to_union_map())
+            and last.apply_range(part).is_equal(chunks.parts[chunks.ends])
+            and chunks.to_step(name, 0).apply_range(part).is_equal(chunks.begins)
+            and before.range().is_equal(own.domain.to_union_set())
+            and all(
+                one.apply_domain(part).apply_range(part).is_subset(steps)
+                for one in maps_of(before.intersect_domain(own.domain.to_union_set()))
+            )
+        )
     return fine
 
 
 def _read_of(statement: Statement, array: str) -> int:
     """Return which access of a statement reads an array."""
     return next(k for k, one in enumerate(statement.accesses) if k and one.array == array)
-
-
-def _from_zero(domain: isl.Set, position: int) -> isl.Set:
-    return domain.lower_bound_val(SET, position, isl.Val.zero(domain.get_ctx()))
-
-
-def _at(domain: isl.Set, position: int, value: int) -> isl.Set:
-    return domain.fix_val(SET, position, big_value(domain.get_ctx(), value))
 
 
 Repeats: TypeAlias = Callable[[Statement, Access], Sequence[tuple[isl.Map, Statement]]]

@@ -220,15 +220,18 @@ def test_chunks_keep_a_card_busy(steps: int, threads: int, lengths: tuple[int, .
 # Mutants ------------------------------------------------------------------------------------
 
 
+def _end_after(chunks: _Chunks, steps: int) -> None:
+    own = chunks.old
+    every = chunks.map(own.name, chunks.found.loop, steps)
+    chunks.parts[own.name] = every.intersect_range(own.domain)
+
+
 def _lose_a_step(chunks: _Chunks) -> None:
-    own = chunks.old.name
-    chunks.parts[own] = chunks._within(chunks.parts[own], chunks.length - 3)
+    _end_after(chunks, chunks.length - 2)
 
 
 def _run_a_step_twice(chunks: _Chunks) -> None:
-    own = chunks.old.name
-    every = chunks._instances(own, chunks._steps, chunks.found.loop)
-    chunks.parts[own] = chunks._within(every, chunks.length - 1)
+    _end_after(chunks, chunks.length)
 
 
 def _lose_an_end(chunks: _Chunks) -> None:
@@ -237,13 +240,13 @@ def _lose_an_end(chunks: _Chunks) -> None:
 
 
 def _begin_late(chunks: _Chunks) -> None:
-    later = chunks._relation(chunks.ends, chunks._whole, "1")
-    chunks.begins = later.intersect_domain(chunks.begins.domain())
+    chunks.begins = chunks.map(chunks.ends, "1").intersect_domain(chunks.begins.domain())
 
 
 def _leave_the_last_step_out(chunks: _Chunks) -> None:
     for name in chunks._all:
-        chunks.parts[name] = chunks._within(chunks.parts[name], chunks.length - 2)
+        fewer = chunks.map(name, chunks.found.loop, chunks.length - 1).domain()
+        chunks.parts[name] = chunks.parts[name].intersect_domain(fewer)
 
 
 def _leave_the_first_step_out(chunks: _Chunks) -> None:
@@ -255,7 +258,7 @@ def _leave_the_first_step_out(chunks: _Chunks) -> None:
 def _take_the_next_chunk(chunks: _Chunks) -> None:
     for name in chunks._all:
         within = f"{chunks.length} + {chunks.found.loop}"
-        shifted = chunks._relation(name, chunks._steps, within)
+        shifted = chunks.map(name, within, chunks.length)
         chunks.parts[name] = shifted.intersect_domain(chunks.parts[name].domain())
 
 
