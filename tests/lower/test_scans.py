@@ -113,7 +113,7 @@ def test_strict_running_sums_keep_their_order(tmp_path: Path) -> None:
 BROKEN = {
     "begins at one": ("s_r[rj] = 0;", "s_r[rj] = 1;"),
     "a lane left out": ("eatss_lane_below(s_r[rj], 1, 32, 0)", "0"),
-    "nothing passed on": ("s_r_1 = eatss_last_lane(s_r[rj], 32);", ""),
+    "nothing passed on": ("s_r_1 = eatss_from_lane(s_r[rj], 31);", ""),
     "nothing in front": ("s_r_1 = s[i * M];", "s_r_1 = 0;"),
     "stored too early": ("s[i * M + j] = s_r[rj];", "s[i * M + j] = x[i * M + j];"),
 }

@@ -12,7 +12,6 @@ from eatss.lower.instructions.reductions import (
     ATOMICS,
     COMBINES,
     FROM_LANE,
-    LAST_LANE,
     OF_LANE,
     SCAN_STEPS,
     SHUFFLES,
@@ -29,7 +28,6 @@ INSTRUCTIONS: Mapping[str, Instruction] = {
         *COMBINES.values(),
         *ATOMICS.values(),
         *SCAN_STEPS.values(),
-        LAST_LANE,
         *PRODUCTS,
     )
 }
@@ -58,7 +56,6 @@ __all__ = [
     "COMBINES",
     "FROM_LANE",
     "INSTRUCTIONS",
-    "LAST_LANE",
     "OF_LANE",
     "SCAN_STEPS",
     "SHUFFLES",

@@ -150,12 +150,6 @@ __device__ __forceinline__ Value eatss_lane_below(
     const Value below = __shfl_up_sync(0xffffffffu, value, delta, width);
     return threadIdx.x % width < delta ? (Value)other : below;
 }
-// The value of the last lane of a group of `width`; all of the warp call it.
-template <typename Value>
-__device__ __forceinline__ Value eatss_last_lane(Value value, int width)
-{
-    return __shfl_sync(0xffffffffu, value, width - 1, width);
-}
 """
 _OTHERS = {"add": "0", "xor": "0", "multiply": "1"}
 
@@ -170,41 +164,34 @@ def _scan_step(combiner: Combiner) -> Instruction:
 SCAN_STEPS = {one.name: _scan_step(one) for one in COMBINERS}
 """``sum`` is combined with that of the lane ``delta`` down, within groups of ``width`` lanes."""
 
-LAST_LANE = Instruction(
-    name="last_lane",
-    what="shuffles between threads",
-    operands=(
-        Operand(name="target", role="out", held=ONE_A_LANE),
-        Operand(name="value", held=ONE_A_LANE),
-    ),
-    immediates=("width",),
-    instances=(("lane", CUDA.lanes),),
-    target="target[lane]",
-    value="value[lane - lane % width + width - 1]",
-    exact=True,
-    element_types=tuple(ElementType),
-    together=True,
-    cuda="{target} = eatss_last_lane({value}, {width});",
-    definitions=_BELOW,
-    capabilities=(Capability(least=(3, 0)),),
-)
-"""``target`` is the ``value`` of the last lane of its group of ``width``."""
 
-OF_LANE = Instruction(
-    name="of_lane",
-    what="shuffles between threads",
-    operands=(
-        Operand(name="target", role="out", held=ONE_A_LANE),
-        Operand(name="value", held=ONE_A_LANE),
-    ),
-    immediates=("delta",),
-    instances=(("lane", CUDA.lanes),),
-    target="target[lane]",
-    value=f"value[lane + delta] if 0 <= lane + delta < {CUDA.lanes} else value[lane]",
-    exact=True,
-    together=True,
-    cuda="{target} = eatss_of_lane({value}, {delta});",
-    definitions="""\
+def _of_another(name: str, immediate: str, value: str, definitions: str) -> Instruction:
+    """Return what gives each lane the ``value`` of another one, of any type."""
+    return Instruction(
+        name=name,
+        what="shuffles between threads",
+        operands=(
+            Operand(name="target", role="out", held=ONE_A_LANE),
+            Operand(name="value", held=ONE_A_LANE),
+        ),
+        immediates=(immediate,),
+        instances=(("lane", CUDA.lanes),),
+        target="target[lane]",
+        value=value,
+        exact=True,
+        element_types=tuple(ElementType),
+        together=True,
+        cuda=f"{{target}} = eatss_{name}({{value}}, {{{immediate}}});",
+        definitions=definitions,
+        capabilities=(Capability(least=(3, 0)),),
+    )
+
+
+OF_LANE = _of_another(
+    "of_lane",
+    "delta",
+    f"value[lane + delta] if 0 <= lane + delta < {CUDA.lanes} else value[lane]",
+    """\
 
 // The value of the thread `delta` lanes up, its own beyond the warp; all of the warp call it.
 template <typename Value>
@@ -214,26 +201,14 @@ __device__ __forceinline__ Value eatss_of_lane(Value value, int delta)
                      : __shfl_down_sync(0xffffffffu, value, delta);
 }
 """,
-    capabilities=(Capability(least=(3, 0)),),
 )
 """``target`` is the ``value`` of the lane ``delta`` up, its own where there is none."""
 
-FROM_LANE = Instruction(
-    name="from_lane",
-    what="shuffles between threads",
-    operands=(
-        Operand(name="target", role="out", held=ONE_A_LANE),
-        Operand(name="value", held=ONE_A_LANE),
-    ),
-    immediates=("source",),
-    instances=(("lane", CUDA.lanes),),
-    target="target[lane]",
-    value="value[source]",
-    exact=True,
-    element_types=tuple(ElementType),
-    together=True,
-    cuda="{target} = eatss_from_lane({value}, {source});",
-    definitions="""\
+FROM_LANE = _of_another(
+    "from_lane",
+    "source",
+    "value[source]",
+    """\
 
 // The value of a lane; all of the warp call it.
 template <typename Value>
@@ -242,7 +217,6 @@ __device__ __forceinline__ Value eatss_from_lane(Value value, int lane)
     return __shfl_sync(0xffffffffu, value, lane);
 }
 """,
-    capabilities=(Capability(least=(3, 0)),),
 )
 """``target`` is the ``value`` of one lane."""
 

@@ -885,8 +885,6 @@ inline void whole_vector(const void *source) {
     eatss::shuffle(value, delta, width, __LINE__)
 #define eatss_lane_below(value, delta, width, other) \
     eatss::lane_below(value, delta, width, other, __LINE__)
-#define eatss_last_lane(value, width) \
-    eatss::shuffle(value, (width) - 1 - (int)threadIdx.x % (width), width, __LINE__)
 #define eatss_of_lane(value, delta) eatss::shuffle(value, delta, (int)eatss::WARP, __LINE__)
 #define eatss_from_lane(value, lane) \
     eatss::shuffle(value, (int)(lane) - (int)threadIdx.x % (int)eatss::WARP, (int)eatss::WARP, __LINE__)
