@@ -36,7 +36,7 @@ becomes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
 from eatss.analysis.variant import WORD_BYTES
@@ -60,14 +60,14 @@ from eatss.lower.kernel.uses import (
     depends_on,
     every,
     every_of,
-    mapped,
+    loads_along,
     mapped_of,
     trips_from_zero,
     with_bodies,
-    without_unused,
+    with_homes,
 )
 from eatss.polyhedral.expression import Binary, Call, Expression, fused_quotient, preorder
-from eatss.program import IntExpr, Name, equals, names_in
+from eatss.program import Name, equals, names_in
 
 _MOST_WORDS = 32
 """Registers that what is stored together may take."""
@@ -145,41 +145,12 @@ def _loads_first(loop: For, points: Collection[str], taken: set[str]) -> Nodes:
     if repeated or sum(one.buffer.size_bytes for one in homes.values()) > _MOST_WORDS * WORD_BYTES:
         return ()
 
-    def from_home(one: Compute) -> Node:
-        return replace(one, reads=(one.target, *(homes.get(own, own) for own in one.reads[1:])))
-
     groups = dict.fromkeys(one.subscripts for one in homes.values())
     return (
         *(Declare(buffer=one.buffer) for one in homes.values()),
-        *(node for along in groups for node in _loads(loop, along, homes, lets)),
-        *without_unused(mapped_of((loop,), Compute, from_home)),
+        *(node for along in groups for node in loads_along((loop,), along, homes, lets)),
+        *with_homes((loop,), homes),
     )
-
-
-def _loads(
-    loop: For,
-    along: tuple[IntExpr, ...],
-    homes: Mapping[Element, Element],
-    lets: Mapping[str, Sequence[IntExpr]],
-) -> Nodes:
-    """Return the loads of registers that have places along some loops, in these."""
-    left = {own: home for own, home in homes.items() if home.subscripts == along}
-    others = {one.counter for one in every_of((loop,), For)}.difference(names_in(*along))
-
-    def change(node: Node) -> Nodes:
-        match node:
-            case Compute():
-                first = [own for own in dict.fromkeys(node.reads[1:]) if own in left]
-                return tuple(Copy(target=left.pop(own), source=own) for own in first)
-            case For() if node.counter in others:
-                return node.body
-            case Source():
-                return ()
-            case Let() if not others.isdisjoint(depends_on([node.name], lets)):
-                return ()
-        return (node,)
-
-    return without_unused(mapped((loop,), change))
 
 
 _STRAIGHT = frozenset({"fabs", "fmin", "fmax", "fma", "exp2", "floor", "ceil", "copysign"})
