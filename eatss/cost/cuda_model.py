@@ -308,8 +308,9 @@ def _sum(parts: Sequence[Predicted]) -> Predicted:
 
 
 _ALONE = 0.5
-"""Share of the time in which phases of rows are computed that loads of no other block fill. From 13
-layouts of normalisations on an H200: with 1 their predictions were spread by 10 %, with 0, too."""
+"""Share of the time in which phases of rows are computed that loads of no other block fill. Of 13
+layouts of normalisations on an H200 what is expected over what was measured has a standard
+deviation of 0.079 (logarithms), with 1 one of 0.097, with 0 one of 0.100."""
 
 _ROWS_IN_L2 = 0.5
 """Share of L2 up to which the rows of blocks that run at a time are there from phase to phase."""
