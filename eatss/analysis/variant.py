@@ -251,7 +251,8 @@ class LaunchFacts:
     written, too.
     ``sum_loop`` is the loop of the sums that are spread over lanes and chunks, ``outer_loop``
     another one of theirs that blocks may share; ``shared_loop`` is that of sums that blocks share
-    and lanes do not. What ``scans`` stores each step of its sum. ``products`` are the statements
+    and lanes do not. What ``scans`` stores each step of its sum; where it
+    ``looks_back`` tiles of a row may be blocks. ``products`` are the statements
     that the variant's instruction computes. Tiles that a bound cuts, as in a triangle, run as full
     ones do for the statements that are ``whole_if_finite``, where no factor is infinite. Blocks may
     take equal shares of the turns of the ``stream_loop``.
@@ -266,6 +267,7 @@ class LaunchFacts:
     outer_loop: str | None = None
     shared_loop: str | None = None
     scans: bool = False
+    looks_back: bool = False
     products: tuple[ProductFacts, ...] = ()
     whole_if_finite: Names = ()
     stream_loop: str | None = None

@@ -52,9 +52,10 @@ from eatss.lower.index_range import (
 )
 from eatss.lower.instructions import ATOMICS, SHUFFLES
 from eatss.lower.kernel.barriers import with_integers
-from eatss.lower.kernel.nodes import Kernel, Let, Streamed
+from eatss.lower.kernel.nodes import Buffer, Kernel, Let, LookBack, Streamed
 from eatss.lower.kernel.uses import (
     computed_by,
+    every_of,
     grid_strides,
     inexact_instructions,
     instruction_notes,
@@ -635,6 +636,8 @@ class RegionBuilder:
         kernel = replace(kernel, kernel=code, grid_strides=strides)
         if code.streamed is not None:
             kernel = self._streamed(kernel, code.streamed)
+        for one in every_of(code.body, LookBack):
+            self._works_in(one.found.buffer, zeroed=True)
         notes = (
             *unit.notes,
             *_streaming_notes(wished, code),
@@ -675,16 +678,20 @@ class RegionBuilder:
         steps = reduce(multiplied, streamed.counts)
         for buffer, zeroed in ((streamed.parts, False), (streamed.arrived, True)):
             kernel.index.note(reduce(multiplied, buffer.layout.extents))
-            self._workspaces.append(
-                Temporary(
-                    name=buffer.name,
-                    element_type=buffer.element_type.value,
-                    shape=buffer.layout.extents,
-                    zeroed=zeroed,
-                )
-            )
+            self._works_in(buffer, zeroed=zeroed)
         grid = (minimum(steps, streamed.blocks), Constant(1), Constant(1))
         return replace(kernel, grid=grid, grid_strides=("x",), most_blocks=None)
+
+    def _works_in(self, buffer: Buffer, *, zeroed: bool) -> None:
+        """Note an array through which blocks of a kernel pass what they have."""
+        self._workspaces.append(
+            Temporary(
+                name=buffer.name,
+                element_type=buffer.element_type.value,
+                shape=buffer.layout.extents,
+                zeroed=zeroed,
+            )
+        )
 
     def _note(
         self,

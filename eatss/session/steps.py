@@ -24,7 +24,7 @@ from eatss.base.diagnostics import (
 from eatss.base.forked import allow_more
 from eatss.base.frozen import Numbers
 from eatss.base.shown import sizes_text
-from eatss.base.targets import CUDA, TARGETS, TargetName
+from eatss.base.targets import TARGETS, TargetName
 from eatss.base.text import bytes_text
 from eatss.cards import GpuProfile
 from eatss.cards.match import CLOCK_SHARES, calibration_of
@@ -149,13 +149,8 @@ def chunkable(numeric: Sequence[Scop], profile: GpuProfile, *, strict_fp: bool) 
                 sizes = tuple(parameter_values(region).items())
                 steps, rows = shape_of(one.statement, one.loop, still, sizes)
                 floating = region.array(one.statement.write.array).element_type.is_floating
-                by_warps = one.is_along_rows and one.operator is not None
-                lengths = scan_chunks(
-                    steps,
-                    rows * (CUDA.lanes if by_warps else 1),
-                    profile.sm_count * profile.max_threads_per_sm,
-                    by_warps=by_warps,
-                )
+                most_threads = profile.sm_count * profile.max_threads_per_sm
+                lengths = scan_chunks(steps, rows, most_threads)
                 names = (name, ends_of(name))
                 found += [
                     ChunkedScan(region=region.index, statement=own, length=length)

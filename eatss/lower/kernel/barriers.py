@@ -53,6 +53,8 @@ from eatss.lower.kernel.nodes import (
     Intrinsic,
     Kernel,
     Let,
+    LookBack,
+    NextTile,
     Node,
     Nodes,
     Scope,
@@ -378,6 +380,8 @@ class Follower:
             yield f"a vote stands {where}"
         if isinstance(node, Fixup) and (not uniform or self._varies(node.number, node.own)):
             yield f"sums are put together {where}"
+        if isinstance(node, NextTile | LookBack) and not uniform:
+            yield f"tiles are taken {where}"
         if isinstance(node, Intrinsic) and node.instruction.together and not uniform:
             yield f"{node.instruction.name} stands where not all threads of a warp get to"
 
