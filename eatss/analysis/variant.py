@@ -140,6 +140,17 @@ class ClassSize:
 
 
 @frozen
+class PrivateArrays:
+    """A region, by its number, whose arrays have elements for each iteration that overwrites them.
+
+    Those of loops that ``outer`` others or more are around.
+    """
+
+    region: int
+    outer: int = 0
+
+
+@frozen
 class ChunkedScan:
     """A recurrence that is cut into chunks of ``length`` steps, or sums of one pass by such parts.
 
@@ -158,6 +169,7 @@ class Rewrites:
 
     Attributes:
         recomputed: Arrays whose elements kernels compute anew where they read them.
+        private: Regions whose arrays have elements for each iteration that overwrites them.
         split: Numbers of the regions whose statements are cut where they meet what they read.
         classes: Regions whose loops are in blocks of steps, cut into classes of tiles.
         chunks: Recurrences that are cut into chunks, which run at once.
@@ -166,6 +178,7 @@ class Rewrites:
     """
 
     recomputed: tuple[RecomputedArray, ...] = ()
+    private: tuple[PrivateArrays, ...] = ()
     split: tuple[int, ...] = ()
     classes: tuple[ClassSize, ...] = ()
     chunks: tuple[ChunkedScan, ...] = ()

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import islpy as isl
@@ -56,6 +56,7 @@ from eatss.frontend.parse import parse_file, parse_source
 from eatss.frontend.python import SourceLike
 from eatss.frontend.symbolic import SymbolicResult, parse_symbolic, type_macros
 from eatss.polyhedral.chunked_scans import frees_chunks
+from eatss.polyhedral.copied_operands import frees_loops
 from eatss.polyhedral.dependences import with_source_line
 from eatss.polyhedral.fused_nests import with_fused_nests
 from eatss.polyhedral.kernel import ScheduledScop
@@ -80,6 +81,7 @@ from eatss.session.steps import (
     Arrays,
     Chunks,
     Frees,
+    Private,
     at_clocks,
     chunkable,
     class_sizes,
@@ -88,6 +90,7 @@ from eatss.session.steps import (
     generate_for,
     is_far_from_roofline,
     pairable,
+    privatisable,
     recomputable,
     regions_with,
     run_cost,
@@ -223,6 +226,13 @@ class Session:
         if self.cut != "eatss" or not any(map(recomputable_arrays, self._written.scops)):
             return ()
         return recomputable(self._written.scops, self._written_symbolic.scops)
+
+    @cached_property
+    def privatisable(self) -> Private:
+        """The regions whose arrays code of eatss may give elements for each iteration."""
+        if self.cut != "eatss":
+            return ()
+        return privatisable(self._written.scops, lambda: self._written_symbolic.scops)
 
     @cached_property
     def splittable(self) -> Numbers:
@@ -444,6 +454,12 @@ class Session:
         anew()
         cuts: tuple[tuple[str, dict[str, Any], float, Frees], ...] = (
             (
+                "arrays with elements for each iteration",
+                {"private": self.privatisable if is_far_from_roofline(best) else ()},
+                0.0,
+                partial(frees_loops, one_thread=True),
+            ),
+            (
                 "statements cut where they meet what they read",
                 {"split": self.splittable},
                 0.0,
@@ -541,7 +557,9 @@ class Session:
             progress(f"with loops in blocks of {size} steps")
             with suppress(EatssError, isl.Error):
                 classes = tuple(ClassSize(region=at, size=size) for at in self.in_classes)
-                cut = self._with(Rewrites(recomputed=best.recomputed, classes=classes))
+                cut = self._with(
+                    Rewrites(recomputed=best.recomputed, private=best.private, classes=classes)
+                )
                 regions = zip(whole, cut.symbolic.regions, strict=True)
                 if all(one.generic <= its.generic for one, its in regions):
                     found = cut._selected(profile, options, **how, progress=no_progress)

@@ -11,7 +11,7 @@ import islpy as isl
 import numpy as np
 
 from eatss.analysis.analyse import AnalysedProgram, SlowLoop
-from eatss.analysis.variant import ChunkedScan, RecomputedArray, Rewrites
+from eatss.analysis.variant import ChunkedScan, PrivateArrays, RecomputedArray, Rewrites
 from eatss.analysis.work import parameter_values
 from eatss.base.diagnostics import (
     Diagnostic,
@@ -49,6 +49,7 @@ from eatss.polyhedral.chunked_scans import (
 from eatss.polyhedral.class_tiles import with_class_tiles
 from eatss.polyhedral.dependences import at_most, source_lines, with_source_line
 from eatss.polyhedral.kernel import ScheduledScop
+from eatss.polyhedral.private_arrays import private_bytes, with_private_arrays
 from eatss.polyhedral.recomputed_producers import recomputable_arrays, with_recomputed_producers
 from eatss.polyhedral.scop import Scop
 from eatss.polyhedral.split_sets import with_split_sets
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
 
 Arrays = tuple[RecomputedArray, ...]
 Chunks = tuple[ChunkedScan, ...]
+Private = tuple[PrivateArrays, ...]
 Frees: TypeAlias = Callable[[ScheduledScop, ScheduledScop], bool]
 """Tells whether a region has more parallel loops than another one."""
 
@@ -83,6 +85,33 @@ def recomputable(numeric: Sequence[Scop], symbolic: Sequence[Scop]) -> Arrays:
         if names and with_recomputed_producers(any_size, names) is not None:
             found += [RecomputedArray(region=region.index, array=name) for name in names]
     return tuple(found)
+
+
+def privatisable(numeric: Sequence[Scop], symbolic: Callable[[], Sequence[Scop]]) -> Private:
+    """Return the regions whose arrays may have elements for each iteration, as for any size.
+
+    Those of the inner of these loops where all would take too many bytes.
+    """
+    found = list[PrivateArrays]()
+    for at, region in enumerate(numeric):
+        sizes = tuple(parameter_values(region).items())
+        with suppress(isl.Error), at_most(region.isl_context, _PRIVATE):
+            for outer in range(max((len(one.loops) for one in region.statements), default=0)):
+                private = with_private_arrays(region, outer)
+                if private is region:
+                    break
+                if private_bytes(region, private, sizes) <= _MOST_BYTES:
+                    if _outline(private) == _outline(with_private_arrays(symbolic()[at], outer)):
+                        found.append(PrivateArrays(region=region.index, outer=outer))
+                    break
+    return tuple(found)
+
+
+_PRIVATE = 5_000_000
+"""isl operations to find out which arrays may have elements for each iteration."""
+
+_MOST_BYTES = 4 << 30
+"""Bytes of such arrays of a region, at the sizes that are expected."""
 
 
 def splittable(numeric: Sequence[Scop], symbolic: Callable[[], Sequence[Scop]]) -> Numbers:
@@ -204,6 +233,9 @@ def regions_with(scops: Sequence[Scop], rewrites: Rewrites) -> tuple[Scop, ...]:
                 f"region {scop.index} cannot compute {', '.join(names)} anew where it is read",
                 hint="select again: the source is another one",
             )
+        for private in rewrites.private:
+            if private.region == scop.index:
+                changed = with_private_arrays(changed, private.outer)
         if scop.index in rewrites.split:
             changed = with_split_sets(changed)
         chunks = rewrites.chunks
