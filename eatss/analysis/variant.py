@@ -169,6 +169,7 @@ class Rewrites:
 
     Attributes:
         recomputed: Arrays whose elements kernels compute anew where they read them.
+        reverse: Numbers of the regions whose sums do not begin with what is computed last.
         private: Regions whose arrays have elements for each iteration that overwrites them.
         split: Numbers of the regions whose statements are cut where they meet what they read.
         classes: Regions whose loops are in blocks of steps, cut into classes of tiles.
@@ -178,6 +179,7 @@ class Rewrites:
     """
 
     recomputed: tuple[RecomputedArray, ...] = ()
+    reverse: tuple[int, ...] = ()
     private: tuple[PrivateArrays, ...] = ()
     split: tuple[int, ...] = ()
     classes: tuple[ClassSize, ...] = ()

@@ -732,7 +732,7 @@ class RegionBuilder:
                 tile_sizes=tiles,
                 lengths=kernel.lengths,
                 notes=(*notes, *slow),
-                reassociates=not in_order,
+                reassociates=not in_order or any(one.in_reverse for one in piece.statements),
                 inexact_instructions=inexact_instructions(code),
                 regroups=code.regroups and rounds,
                 rounded_sums=rounded_sums(code),

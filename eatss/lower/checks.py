@@ -247,20 +247,20 @@ def check_order(
 
     Raises:
         InternalError: ``EATSS-K901``, a statement is lost, or the order is wrong.
-        InputError: ``EATSS-K019``, chunks of a recurrence whose order is to be kept.
+        InputError: ``EATSS-K019``, a recurrence or a sum whose order is to be kept runs in another.
     """
     span = piece.statements[0].span
     covered = sorted(name for part in parts for name in part.statements)
     if covered != sorted(their_names(piece.statements)):
         raise internal_error("EATSS-K901", "the parts do not cover the statements", span=span)
     chunked = any(
-        (one.chunk or one.one_pass) and scop.array(one.write.array).element_type.is_floating
+        one.reorders and scop.array(one.write.array).element_type.is_floating
         for one in piece.statements
     )
     if strict and chunked:
         raise input_error(
             "EATSS-K019",
-            "a recurrence or a sum is decided to run in chunks, which do not keep its order",
+            "a recurrence or a sum is decided to run in chunks, or from its end: not in its order",
             span=span,
             hint="select with --strict-fp",
         )

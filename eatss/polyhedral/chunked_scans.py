@@ -115,7 +115,7 @@ def recurrences(scop: Scop) -> Iterator[Recurrence]:
     flow = None
     for statement in scop.statements:
         found = _recurrence(scop, statement)
-        if found is None or not _is_alone(scop, found):
+        if found is None or not is_alone(scop, found.statement, found.at):
             continue
         flow = flow_to_reads(scop) if flow is None else flow
         before = (flow[statement.name, at] for at in found.before)
@@ -323,11 +323,11 @@ def _product(sign: str, one: Expression, other: Expression) -> Expression:
     return Binary(operator=sign, left=one, right=other)
 
 
-def _is_alone(scop: Scop, found: Recurrence) -> bool:
-    """Tell whether nothing else runs in the loop along rows."""
-    place = _body(found.statement, found.at)
-    others = (one for one in scop.statements if one is not found.statement)
-    return place is not None and all(_body(one, found.at) != place for one in others)
+def is_alone(scop: Scop, statement: Statement, at: int) -> bool:
+    """Tell whether nothing else runs in a loop of a statement, by number."""
+    place = _body(statement, at)
+    others = (one for one in scop.statements if one is not statement)
+    return place is not None and all(_body(one, at) != place for one in others)
 
 
 def _body(statement: Statement, at: int) -> tuple[int, ...] | None:

@@ -196,6 +196,7 @@ def find_program(
             how = {"strict_fp": wanted.strict_fp, **wanted.joins}
             selection = sized.select(profile, choosing, **how, progress=progress)
             kept = {*selection.recomputed} <= {*session.recomputable}
+            kept = kept and {*selection.reverse} <= {*session.reversible}
             kept = kept and {*selection.private} <= {*session.privatisable}
             kept = kept and {*selection.split} <= {*session.splittable}
             kept = kept and session.has(selection.chunks)

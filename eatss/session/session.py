@@ -56,11 +56,13 @@ from eatss.frontend.parse import parse_file, parse_source
 from eatss.frontend.python import SourceLike
 from eatss.frontend.symbolic import SymbolicResult, parse_symbolic, type_macros
 from eatss.polyhedral.chunked_scans import frees_chunks
+from eatss.polyhedral.class_tiles import with_class_tiles
 from eatss.polyhedral.copied_operands import frees_loops
 from eatss.polyhedral.dependences import with_source_line
 from eatss.polyhedral.fused_nests import with_fused_nests
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.recomputed_producers import keeps_loops, recomputable_arrays
+from eatss.polyhedral.reversed_sums import with_reversed_sums
 from eatss.polyhedral.scop import Scop
 from eatss.polyhedral.split_sets import frees_pieces
 from eatss.program import Interface, Program
@@ -83,8 +85,8 @@ from eatss.session.steps import (
     Frees,
     Private,
     at_clocks,
+    changeable,
     chunkable,
-    class_sizes,
     expect_code,
     expect_ppcg,
     generate_for,
@@ -244,9 +246,17 @@ class Session:
     @cached_property
     def in_classes(self) -> Numbers:
         """The regions whose loops code of eatss may have in blocks of steps."""
+        return self._changed_by(lambda scop: with_class_tiles(scop, CLASS_SIZES[0]))
+
+    @cached_property
+    def reversible(self) -> Numbers:
+        """The regions of which code of eatss may add up sums from their ends."""
+        return self._changed_by(with_reversed_sums)
+
+    def _changed_by(self, change: Callable[[Scop], Scop]) -> Numbers:
         if self.cut != "eatss":
             return ()
-        return class_sizes(self._written.scops, lambda: self._written_symbolic.scops)
+        return changeable(self._written.scops, lambda: self._written_symbolic.scops, change)
 
     def chunkable(self, profile: GpuProfile, *, strict_fp: bool) -> Chunks:
         """Return the recurrences that code of eatss may cut into chunks, as long as suits a card.
@@ -452,10 +462,17 @@ class Session:
                     found = other._selected(profile, chosen, **how, progress=no_progress)
                     best = min(best, found, key=run_cost)
         anew()
+        far = is_far_from_roofline(best)
         cuts: tuple[tuple[str, dict[str, Any], float, Frees], ...] = (
             (
+                "sums from what is computed first",
+                {"reverse": self.reversible if far and not strict_fp else ()},
+                0.0,
+                partial(frees_loops, one_thread=True),
+            ),
+            (
                 "arrays with elements for each iteration",
-                {"private": self.privatisable if is_far_from_roofline(best) else ()},
+                {"private": self.privatisable if far else ()},
                 0.0,
                 partial(frees_loops, one_thread=True),
             ),
@@ -558,7 +575,12 @@ class Session:
             with suppress(EatssError, isl.Error):
                 classes = tuple(ClassSize(region=at, size=size) for at in self.in_classes)
                 cut = self._with(
-                    Rewrites(recomputed=best.recomputed, private=best.private, classes=classes)
+                    Rewrites(
+                        recomputed=best.recomputed,
+                        reverse=best.reverse,
+                        private=best.private,
+                        classes=classes,
+                    )
                 )
                 regions = zip(whole, cut.symbolic.regions, strict=True)
                 if all(one.generic <= its.generic for one, its in regions):

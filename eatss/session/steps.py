@@ -51,6 +51,7 @@ from eatss.polyhedral.dependences import at_most, source_lines, with_source_line
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.private_arrays import private_bytes, with_private_arrays
 from eatss.polyhedral.recomputed_producers import recomputable_arrays, with_recomputed_producers
+from eatss.polyhedral.reversed_sums import with_reversed_sums
 from eatss.polyhedral.scop import Scop
 from eatss.polyhedral.split_sets import with_split_sets
 from eatss.program import Original, Program
@@ -144,15 +145,17 @@ def _outline(scop: Scop) -> list[tuple[str, int]]:
     return [(one.name, len(one.accesses)) for one in scop.statements]
 
 
-def class_sizes(numeric: Sequence[Scop], symbolic: Callable[[], Sequence[Scop]]) -> Numbers:
-    """Return the regions whose loops may be in blocks of steps, as for any size."""
-    found, size = list[int](), CLASS_SIZES[0]
+def changeable(
+    numeric: Sequence[Scop],
+    symbolic: Callable[[], Sequence[Scop]],
+    change: Callable[[Scop], Scop],
+) -> Numbers:
+    """Return the regions that a function changes, as for any size."""
+    found = list[int]()
     for at, region in enumerate(numeric):
-        with suppress(isl.Error), at_most(region.isl_context, _CLASSES):
-            cut = with_class_tiles(region, size)
-            if cut is not region and _outline(cut) == _outline(
-                with_class_tiles(symbolic()[at], size)
-            ):
+        with suppress(isl.Error), at_most(region.isl_context, _CHANGING):
+            changed = change(region)
+            if changed is not region and _outline(changed) == _outline(change(symbolic()[at])):
                 found.append(region.index)
     return tuple(found)
 
@@ -160,8 +163,8 @@ def class_sizes(numeric: Sequence[Scop], symbolic: Callable[[], Sequence[Scop]])
 CLASS_SIZES = (64, 32, 128, 16)
 """Steps of a block that are compared; the last two where half or twice as many are best."""
 
-_CLASSES = 20_000_000
-"""isl operations to find out whether loops may be in blocks of steps."""
+_CHANGING = 20_000_000
+"""isl operations to find out whether a region may be changed."""
 
 
 def chunkable(numeric: Sequence[Scop], profile: GpuProfile, *, strict_fp: bool) -> Chunks:
@@ -233,6 +236,8 @@ def regions_with(scops: Sequence[Scop], rewrites: Rewrites) -> tuple[Scop, ...]:
                 f"region {scop.index} cannot compute {', '.join(names)} anew where it is read",
                 hint="select again: the source is another one",
             )
+        if scop.index in rewrites.reverse:
+            changed = with_reversed_sums(changed)
         for private in rewrites.private:
             if private.region == scop.index:
                 changed = with_private_arrays(changed, private.outer)
