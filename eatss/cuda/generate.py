@@ -40,6 +40,7 @@ from eatss.lower.assumptions import (
     stated_conditions,
     within,
 )
+from eatss.lower.checks import keep_order
 from eatss.lower.class_blocks import ClassBuilder, class_of, run_of
 from eatss.lower.index_range import (
     INT_MAX,
@@ -558,7 +559,8 @@ class RegionBuilder:
         built = ClassBuilder(name, found, block, context).build()
         shared = [one.wide for one in run_of(found).parts if one.wide is not None]
         tiles = tuple((one, int(block.width)) for one in dict.fromkeys(shared))
-        self._note(built, built.piece, (block.threads, 1, 1), tiles, built.notes, True)
+        in_order = keep_order(self._scop, built.piece.statements, strict=self._options.strict_fp)
+        self._note(built, built.piece, (block.threads, 1, 1), tiles, built.notes, in_order)
         return len(block.kernels), built
 
     def _in_one(
@@ -732,7 +734,7 @@ class RegionBuilder:
                 tile_sizes=tiles,
                 lengths=kernel.lengths,
                 notes=(*notes, *slow),
-                reassociates=not in_order or any(one.in_reverse for one in piece.statements),
+                reassociates=not in_order,
                 inexact_instructions=inexact_instructions(code),
                 regroups=code.regroups and rounds,
                 rounded_sums=rounded_sums(code),
