@@ -62,7 +62,6 @@ from eatss.polyhedral.isl_names import (
     parameter_names,
     with_names,
 )
-from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.kernels import update_of
 from eatss.polyhedral.recomputed_producers import flow_to_reads
 from eatss.polyhedral.scop import Access, AccessKind, Scop, Statement
@@ -829,14 +828,4 @@ def _place_of(relation: isl.Map, part: isl.Map, source: Statement) -> int | None
             if at and relation.is_equal(part.apply_range(one.relation))
         ),
         None,
-    )
-
-
-def frees_chunks(before: ScheduledScop, after: ScheduledScop) -> bool:
-    """Tell whether a recurrence has more parallel loops in chunks."""
-    loops = {name: len(one.parallel_loops) for one in before.kernels for name in one.statements}
-    return any(
-        after.scop.statement(name).chunk and len(one.parallel_loops) > loops.get(name, 0)
-        for one in after.kernels
-        for name in one.statements
     )

@@ -19,8 +19,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import reduce
-from itertools import product
-from math import prod
 
 import islpy as isl
 
@@ -33,10 +31,8 @@ from eatss.polyhedral.isl_names import (
     IN,
     OUT,
     SET,
-    at_values,
     constant_value,
     equal_leading_dims,
-    integer,
     maps_of,
     output_affs,
 )
@@ -44,7 +40,6 @@ from eatss.polyhedral.kernels import update_of
 from eatss.polyhedral.recomputed_producers import Flow, flow_to_reads
 from eatss.polyhedral.scalars import LiveRange, counts_up_from_zero, live_ranges, with_elements
 from eatss.polyhedral.scop import Scop, Statement
-from eatss.program.expression import SizePairs
 
 
 def with_private_arrays(scop: Scop, outer: int = 0) -> Scop:
@@ -69,18 +64,6 @@ def with_private_arrays(scop: Scop, outer: int = 0) -> Scop:
                 return scop
             changed = copied
     return replace(changed, written=scop.written or scop) if is_same(scop, changed) else scop
-
-
-def private_bytes(before: Scop, after: Scop, sizes: SizePairs) -> int:
-    """Return the bytes of the arrays that only the second of two regions has, at some sizes."""
-    known, found = {array.name: array.n_dims for array in before.arrays}, 0
-    for array in after.arrays:
-        if known.get(array.name) != array.n_dims:
-            extent = at_values(array.extent, sizes)
-            ends = ((extent.dim_min_val(k), extent.dim_max_val(k)) for k in range(array.n_dims))
-            lengths = (max(0, integer(last.sub(first)) + 1) for first, last in ends)
-            found += prod(lengths) * array.element_type.size_bytes
-    return found
 
 
 def _is_overwritten(scop: Scop, array: Array) -> bool:
@@ -116,6 +99,8 @@ def _in_turn(scop: Scop, flow: Flow, loop: int) -> set[str]:
 
     Iterations of the loops around that one are the same. Sums need not: their order is free.
     """
+    import networkx as nx  # type: ignore[import-untyped]  # noqa: PLC0415 - sizes alone need none
+
     reach, carried = set[tuple[str, str]](), set[tuple[str, str]]()
     inside = {one.name: one for one in scop.statements if len(one.loops) > loop}
     for relation in (one for each in flow.values() for one in maps_of(each)):
@@ -128,15 +113,8 @@ def _in_turn(scop: Scop, flow: Flow, loop: int) -> set[str]:
         reach.add(ends)
         if not here.is_subset(equal_leading_dims(here, loop + 1)):
             carried.add(ends)
-    for middle, first, last in product(inside, repeat=3):
-        if (first, middle) in reach and (middle, last) in reach:
-            reach.add((first, last))
-    return {
-        name
-        for name in inside
-        for first, last in carried
-        if {(last, name), (name, first)} <= reach | {(name, name)}
-    }
+    tied = nx.strongly_connected_components(nx.DiGraph([*reach]))
+    return {name for one in tied if any(one.issuperset(ends) for ends in carried) for name in one}
 
 
 def _adds_up(scop: Scop, statement: Statement) -> bool:
@@ -148,25 +126,24 @@ def _adds_up(scop: Scop, statement: Statement) -> bool:
 
 def _with_last_values(scop: Scop, changed: Scop, values: LiveRange, own: Array) -> Scop | None:
     """Return a region that copies what was written last to where it was, ``None`` if it cannot."""
-    last = last_writes(scop, values.array.name).domain()
+    ends = last_writes(scop, values.array.name).domain()
     writes = [changed.access(place) for place in values.places if not place[1]]
     points = reduce(
         isl.Set.union,
         (
             one.relation.intersect_domain(
-                last.extract_set(one.relation.domain().get_space())
+                ends.extract_set(one.relation.domain().get_space())
             ).range()
             for one in writes
         ),
     ).coalesce()
     if points.is_empty():
         return changed
-    starts = [constant_value(output_affs(one.schedule)[0]) for one in changed.statements]
-    position = max((one for one in starts if one is not None), default=0) + 1
-    if None in starts or 2 * points.dim(SET) >= scop.statements[0].schedule.dim(OUT):
+    if 2 * points.dim(SET) >= scop.statements[0].schedule.dim(OUT):
         return None
-    span = writes[0].span
-    copy = copying(changed, own, values.array, points, span, position, changed.names)
+    starts = (constant_value(output_affs(one.schedule)[0]) for one in changed.statements)
+    last = max(one or 0 for one in starts)
+    copy = copying(changed, own, values.array, points, writes[0].span, last + 1, changed.names)
     return replace(changed, statements=(*changed.statements, copy))
 
 

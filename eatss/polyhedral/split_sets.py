@@ -289,13 +289,14 @@ def _reading_early(
 # -- launches ----------------------------------------------------------------------------------
 
 
-def frees_pieces(before: ScheduledScop, after: ScheduledScop) -> bool:
-    """Tell whether a piece of a statement has more parallel loops than the statement."""
+def frees_parts(before: ScheduledScop, after: ScheduledScop) -> bool:
+    """Tell whether a piece of a statement, or its chunks, have more parallel loops than it has."""
     loops = {name: len(one.parallel_loops) for one in before.kernels for name in one.statements}
     return any(
-        piece and len(one.parallel_loops) > loops.get(piece, 0)
+        (own.chunk or own.piece_of)
+        and len(one.parallel_loops) > loops.get(own.name, loops.get(own.piece_of, 0))
         for one in after.kernels
-        for piece in (after.scop.statement(name).piece_of for name in one.statements)
+        for own in map(after.scop.statement, one.statements)
     )
 
 

@@ -98,10 +98,10 @@ def find_selection(
     def found() -> Found[Selection]:
         session = _session(source, reading, options)
         progress(f"analysing {session.file}")
-        warnings = session.warnings
+        _ = session.analysed
         progress(f"solving for {profile.title}")
         selection = session.select(profile, options, progress=progress)
-        every = _and_more(warnings, selection.warnings)
+        every = _and_more(session.of(selection).warnings, selection.warnings)
         return Found(noun=selection, warnings=every, lasting=selection.lasts)
 
     return in_bounds(found, generates=TARGETS[options.target].own)()
@@ -200,7 +200,9 @@ def find_program(
             kept = kept and {*selection.private} <= {*session.privatisable}
             kept = kept and {*selection.split} <= {*session.splittable}
             kept = kept and session.has(selection.chunks)
-            kept = kept and {one.region for one in selection.classes} <= {*session.in_classes}
+            kept = kept and {one.region for one in selection.classes} <= {
+                *session.in_classes(selection)
+            }
             if not kept or not session.of(selection).has_kernels(selection):  # loops are empty here
                 selection = sized.plain.select(profile, choosing, **how, progress=progress)
         limit = choosing.shared_limit_bytes(profile)

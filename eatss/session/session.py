@@ -55,7 +55,6 @@ from eatss.frontend.options import FrontendOptions, FrontendResult, Reading
 from eatss.frontend.parse import parse_file, parse_source
 from eatss.frontend.python import SourceLike
 from eatss.frontend.symbolic import SymbolicResult, parse_symbolic, type_macros
-from eatss.polyhedral.chunked_scans import frees_chunks
 from eatss.polyhedral.class_tiles import with_class_tiles
 from eatss.polyhedral.copied_operands import frees_loops
 from eatss.polyhedral.dependences import with_source_line
@@ -64,7 +63,7 @@ from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.recomputed_producers import keeps_loops, recomputable_arrays
 from eatss.polyhedral.reversed_sums import with_reversed_sums
 from eatss.polyhedral.scop import Scop
-from eatss.polyhedral.split_sets import frees_pieces
+from eatss.polyhedral.split_sets import frees_parts
 from eatss.program import Interface, Program
 from eatss.program.expression import SizePairs
 from eatss.session.analysis import (
@@ -98,7 +97,7 @@ from eatss.session.steps import (
     run_cost,
     run_time_s,
     select_for,
-    splittable,
+    with_few_pieces,
 )
 
 if TYPE_CHECKING:
@@ -108,6 +107,9 @@ if TYPE_CHECKING:
 
 _MOST_TRIED = 6
 """Arrays that are tried alone: each takes as long as a selection."""
+
+_MOST_SPLIT = 2
+"""Regions whose statements are cut: more take too long together."""
 
 _NO_TIME = "whether arrays are better computed anew is not tried to the end: it takes too long"
 
@@ -239,24 +241,34 @@ class Session:
     @cached_property
     def splittable(self) -> Numbers:
         """The regions whose statements code of eatss may cut where they meet what they read."""
-        if self.cut != "eatss":
-            return ()
-        return splittable(self._written.scops, lambda: self._written_symbolic.scops)
-
-    @cached_property
-    def in_classes(self) -> Numbers:
-        """The regions whose loops code of eatss may have in blocks of steps."""
-        return self._changed_by(lambda scop: with_class_tiles(scop, CLASS_SIZES[0]))
+        return self._changed_by(with_few_pieces)[:_MOST_SPLIT]
 
     @cached_property
     def reversible(self) -> Numbers:
         """The regions of which code of eatss may add up sums from their ends."""
         return self._changed_by(with_reversed_sums)
 
+    def in_classes(self, decided: Selection) -> Numbers:
+        """Return the regions whose loops code of eatss may have in blocks of steps.
+
+        They are changed as was decided.
+        """
+        return self._before_classes(decided)._changed_by(
+            lambda scop: with_class_tiles(scop, CLASS_SIZES[0])
+        )
+
+    def _before_classes(self, decided: Selection) -> Session:
+        """Return the session of which loops may be in blocks of steps."""
+        return self._with(
+            Rewrites(
+                recomputed=decided.recomputed, reverse=decided.reverse, private=decided.private
+            )
+        )
+
     def _changed_by(self, change: Callable[[Scop], Scop]) -> Numbers:
         if self.cut != "eatss":
             return ()
-        return changeable(self._written.scops, lambda: self._written_symbolic.scops, change)
+        return changeable(self.parsed.scops, lambda: self.parsed_symbolic.scops, change)
 
     def chunkable(self, profile: GpuProfile, *, strict_fp: bool) -> Chunks:
         """Return the recurrences that code of eatss may cut into chunks, as long as suits a card.
@@ -480,9 +492,9 @@ class Session:
                 "statements cut where they meet what they read",
                 {"split": self.splittable},
                 0.0,
-                frees_pieces,
+                frees_parts,
             ),
-            ("recurrences cut into chunks", {"chunks": chunks}, CHUNKS_MARGIN, frees_chunks),
+            ("recurrences cut into chunks", {"chunks": chunks}, CHUNKS_MARGIN, frees_parts),
             ("sums of one pass", {"chunks": self.pairable}, PAIRS_MARGIN, lambda *_: True),
         )
         for what, wanted, margin, frees in cuts:
@@ -562,9 +574,10 @@ class Session:
     ) -> Selection:
         """Return the best selection, loops in blocks of steps or as they are in ``best``."""
         far = how["tile_time"] and run_cost(best) != NEVER and is_far_from_roofline(best)
-        if not (far and self.in_classes):
+        regions = self.in_classes(best) if far else ()
+        if not regions:
             return best
-        whole = self.of(best).symbolic.regions
+        whole, plain = self.of(best).symbolic.regions, self._before_classes(best).rewrites
         for size in CLASS_SIZES:
             if not has_time():
                 break
@@ -573,17 +586,10 @@ class Session:
                 continue
             progress(f"with loops in blocks of {size} steps")
             with suppress(EatssError, isl.Error):
-                classes = tuple(ClassSize(region=at, size=size) for at in self.in_classes)
-                cut = self._with(
-                    Rewrites(
-                        recomputed=best.recomputed,
-                        reverse=best.reverse,
-                        private=best.private,
-                        classes=classes,
-                    )
-                )
-                regions = zip(whole, cut.symbolic.regions, strict=True)
-                if all(one.generic <= its.generic for one, its in regions):
+                classes = tuple(ClassSize(region=at, size=size) for at in regions)
+                cut = self._with(replace(plain, classes=classes))
+                pairs = zip(whole, cut.symbolic.regions, strict=True)
+                if all(one.generic <= its.generic for one, its in pairs):
                     found = cut._selected(profile, options, **how, progress=no_progress)
                     best = min(best, found, key=run_cost)
             anew()

@@ -12,7 +12,7 @@ import numpy as np
 
 from eatss.analysis.analyse import AnalysedProgram, SlowLoop
 from eatss.analysis.variant import ChunkedScan, PrivateArrays, RecomputedArray, Rewrites
-from eatss.analysis.work import parameter_values
+from eatss.analysis.work import bytes_of_arrays, parameter_values
 from eatss.base.diagnostics import (
     Diagnostic,
     Diagnostics,
@@ -49,12 +49,13 @@ from eatss.polyhedral.chunked_scans import (
 from eatss.polyhedral.class_tiles import with_class_tiles
 from eatss.polyhedral.dependences import at_most, source_lines, with_source_line
 from eatss.polyhedral.kernel import ScheduledScop
-from eatss.polyhedral.private_arrays import private_bytes, with_private_arrays
+from eatss.polyhedral.private_arrays import with_private_arrays
 from eatss.polyhedral.recomputed_producers import recomputable_arrays, with_recomputed_producers
 from eatss.polyhedral.reversed_sums import with_reversed_sums
 from eatss.polyhedral.scop import Scop
 from eatss.polyhedral.split_sets import with_split_sets
 from eatss.program import Original, Program
+from eatss.program.expression import Sizes
 from eatss.session.analysis import SymbolicProgram
 
 if TYPE_CHECKING:
@@ -95,49 +96,42 @@ def privatisable(numeric: Sequence[Scop], symbolic: Callable[[], Sequence[Scop]]
     """
     found = list[PrivateArrays]()
     for at, region in enumerate(numeric):
-        sizes = tuple(parameter_values(region).items())
-        with suppress(isl.Error), at_most(region.isl_context, _PRIVATE):
-            for outer in range(max((len(one.loops) for one in region.statements), default=0)):
+        sizes = parameter_values(region)
+        with suppress(isl.Error), at_most(region.isl_context, _CHANGING):
+            private, outer = with_private_arrays(region), 0
+            while _bytes(private, sizes) - _bytes(region, sizes) > _MOST_BYTES:
+                outer += 1
                 private = with_private_arrays(region, outer)
-                if private is region:
-                    break
-                if private_bytes(region, private, sizes) <= _MOST_BYTES:
-                    if _outline(private) == _outline(with_private_arrays(symbolic()[at], outer)):
-                        found.append(PrivateArrays(region=region.index, outer=outer))
-                    break
+            for_any_size = with_private_arrays(symbolic()[at], outer)
+            if private is not region and _outline(private) == _outline(for_any_size):
+                found.append(PrivateArrays(region=region.index, outer=outer))
     return tuple(found)
 
-
-_PRIVATE = 5_000_000
-"""isl operations to find out which arrays may have elements for each iteration."""
 
 _MOST_BYTES = 4 << 30
 """Bytes of such arrays of a region, at the sizes that are expected."""
 
 
-def splittable(numeric: Sequence[Scop], symbolic: Callable[[], Sequence[Scop]]) -> Numbers:
-    """Return the regions that have statements to cut, into as many pieces for any size.
+def _bytes(scop: Scop, sizes: Sizes) -> int:
+    return sum(bytes_of_arrays(scop, sizes).values())
 
-    Not where that makes many pieces, or below two host loops: isl has no time for more.
+
+def with_few_pieces(scop: Scop) -> Scop:
+    """Return a region whose statements are cut, itself where that makes many pieces.
+
+    Or where there are many loops: isl has no time for more.
     """
-    found, pieces = list[int](), 0
-    for at, region in enumerate(numeric):
-        loops = max((len(one.loops) for one in region.statements), default=0)
-        with suppress(isl.Error):
-            cut = with_split_sets(region) if loops <= _MOST_LOOPS else region
-            pieces += len(cut.statements) * (cut is not region)
-            if len(cut.statements) > _MOST_PIECES or pieces > 2 * _MOST_PIECES:
-                continue
-            if cut is not region and _outline(cut) == _outline(with_split_sets(symbolic()[at])):
-                found.append(region.index)
-    return tuple(found)
+    if max((len(one.loops) for one in scop.statements), default=0) > _MOST_LOOPS:
+        return scop
+    cut = with_split_sets(scop)
+    return scop if len(cut.statements) > _MOST_PIECES else cut
 
 
 _MOST_LOOPS = 4
 """Loops around a statement that is cut: in five, analysis took more than a region may have."""
 
 _MOST_PIECES = 12
-"""Statements of a region that is cut; all regions together have twice as many."""
+"""Statements of a region that is cut."""
 
 
 def _outline(scop: Scop) -> list[tuple[str, int]]:

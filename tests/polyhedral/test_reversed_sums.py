@@ -121,10 +121,12 @@ def test_drawn_sums_come_to_the_same(loops: str) -> None:
     assert values_of(with_reversed_sums(before)) == values_of(before)
 
 
+@pytest.mark.filterwarnings("error")  # EATSS-A010 is of the sum as it is written
 def test_a_backward_solve_is_no_single_thread(tmp_path: Path) -> None:
     (tmp_path / "f.c").write_text(SOURCE, encoding="utf-8")
     selection = select(tmp_path / "f.c", gpu="h200", target="cuda")
     assert selection.reverse == (0,)
+    assert [one.region for one in selection.classes] == [0]
     program = codegen(tmp_path / "f.c", gpu="h200", output=tmp_path / "out")
     assert all(prod(one.block) > 1 for one in program.kernels)
     found = verify(tmp_path / "out", device="cpu", sizes=[{"N": size} for size in (0, 1, 2, 33)])
