@@ -299,11 +299,10 @@ def _own(
     return own, passed
 
 
-def _runs_backwards(piece: Piece) -> bool:
-    """Tell whether the steps of a piece run from the last to the first."""
-    steps = function_on(piece.host[_STEP].member.function, piece.statements[0].domain)
-    form = affine_form(steps)
-    return form is not None and any(by < 0 for _, by in form.coefficients)
+def _runs_backwards(statement: Statement) -> bool:
+    """Tell whether blocks of steps of a statement run from the last to the first, and its steps."""
+    blocks = affine_form(output_affs(statement.schedule)[1])
+    return blocks is not None and any(by < 0 for _, by in blocks.coefficients)
 
 
 def _wide(statement: Statement, size: int) -> list[int] | None:
@@ -498,7 +497,7 @@ class _PartBuilder:
         self._thread, self._index = Name(thread), index
         self._launched, self._step = own.pieces[0].host_names
         names = self._names = context.names
-        self._backwards = _runs_backwards(own.pieces[0])
+        self._backwards = _runs_backwards(own.statements[0])
         self._host = names.fresh(own.statements[0].loops[0]) if self._backwards else self._launched
         self._lane, self._first, self._turn = map(names.fresh, ("lane", "first", "turn"))
         self._point = names.fresh(own.plan.wide or "point")

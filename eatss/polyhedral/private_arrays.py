@@ -31,15 +31,19 @@ from eatss.polyhedral.isl_names import (
     IN,
     OUT,
     SET,
+    coalesced,
     constant_value,
     equal_leading_dims,
     maps_of,
     output_affs,
+    sets_of,
+    universes,
 )
 from eatss.polyhedral.kernels import update_of
 from eatss.polyhedral.recomputed_producers import Flow, flow_to_reads
 from eatss.polyhedral.scalars import LiveRange, counts_up_from_zero, live_ranges, with_elements
 from eatss.polyhedral.scop import Scop, Statement
+from eatss.polyhedral.split_sets import writes_in_order, written_by
 
 
 def with_private_arrays(scop: Scop, outer: int = 0) -> Scop:
@@ -126,34 +130,23 @@ def _adds_up(scop: Scop, statement: Statement) -> bool:
 
 def _with_last_values(scop: Scop, changed: Scop, values: LiveRange, own: Array) -> Scop | None:
     """Return a region that copies what was written last to where it was, ``None`` if it cannot."""
-    ends = last_writes(scop, values.array.name).domain()
-    writes = [changed.access(place) for place in values.places if not place[1]]
-    points = reduce(
-        isl.Set.union,
-        (
-            one.relation.intersect_domain(
-                ends.extract_set(one.relation.domain().get_space())
-            ).range()
-            for one in writes
-        ),
-    ).coalesce()
-    if points.is_empty():
+    ends = last_writes(scop).domain()
+    writes = [changed.access(place).relation for place in values.places if not place[1]]
+    found = reduce(isl.UnionMap.union, map(isl.Map.to_union_map, writes)).intersect_domain(ends)
+    if found.is_empty():
         return changed
+    (points,) = map(coalesced, sets_of(found.range()))
     if 2 * points.dim(SET) >= scop.statements[0].schedule.dim(OUT):
         return None
     starts = (constant_value(output_affs(one.schedule)[0]) for one in changed.statements)
     last = max(one or 0 for one in starts)
-    copy = copying(changed, own, values.array, points, writes[0].span, last + 1, changed.names)
+    copy = copying(changed, own, values.array, points, scop.span, last + 1, changed.names)
     return replace(changed, statements=(*changed.statements, copy))
 
 
-def last_writes(scop: Scop, array: str) -> isl.UnionMap:
-    """Return which instances write elements of an array that no later one does."""
-    own = (one.write.relation for one in scop.statements if one.write.array == array)
-    writes = reduce(isl.UnionMap.union, map(isl.Map.to_union_map, own), scop.no_relation)
-    later = scop.schedule.lex_lt_union_map(scop.schedule)
-    again = writes.apply_range(writes.reverse()).intersect(later)
-    return writes.subtract_domain(again.domain())
+def last_writes(scop: Scop) -> isl.UnionMap:
+    """Return which instances write elements that no later one does."""
+    return written_by(scop).subtract_domain(writes_in_order(scop).domain())
 
 
 def is_same(before: Scop, after: Scop) -> bool:
@@ -162,18 +155,16 @@ def is_same(before: Scop, after: Scop) -> bool:
     Statements that only the second region has are copies.
     """
     expected, flow = flow_to_reads(before), flow_to_reads(after)
-    if any(not flow[place].is_equal(own) for place, own in expected.items()):
-        return False
-    known = {*their_names(before.statements)}
-    copies = [one for one in after.statements if one.name not in known]
-    for array in before.arrays:
-        if before.is_dead_after(array):
-            continue
-        wanted, last = (last_writes(one, array.name) for one in (before, after))
-        found = last
-        for copy in copies:
-            mine = last.intersect_domain(copy.domain.to_union_set())
-            found = found.subtract(mine).union(flow[copy.name, 1].apply_range(mine))
-        if not (found.is_equal(wanted) and last.range().is_equal(wanted.range())):
-            return False
-    return True
+    outside = (one.extent for one in before.arrays if not before.is_dead_after(one))
+    seen = universes(before.no_points, outside)
+    wanted, last = (last_writes(one).intersect_range(seen) for one in (before, after))
+    found, known = last, {*their_names(before.statements)}
+    for copy in after.statements:
+        if copy.name not in known:
+            own = last.intersect_domain(copy.domain.to_union_set())
+            found = found.subtract(own).union(flow[copy.name, 1].apply_range(own))
+    return (
+        all(flow[place].is_equal(own) for place, own in expected.items())
+        and bool(found.is_equal(wanted))
+        and bool(last.range().is_equal(wanted.range()))
+    )

@@ -6,6 +6,7 @@ Each takes a process of its own that is bounded, unless this one is.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -195,14 +196,16 @@ def find_program(
         if not isinstance(selection, Selection):
             how = {"strict_fp": wanted.strict_fp, **wanted.joins}
             selection = sized.select(profile, choosing, **how, progress=progress)
-            kept = {*selection.recomputed} <= {*session.recomputable}
-            kept = kept and {*selection.reverse} <= {*session.reversible}
-            kept = kept and {*selection.private} <= {*session.privatisable}
-            kept = kept and {*selection.split} <= {*session.splittable}
+            own = session.before_classes(selection)
+            checks: tuple[tuple[Sequence[object], Callable[[], Sequence[object]]], ...] = (
+                (selection.recomputed, lambda: session.recomputable),
+                (selection.reverse, lambda: session.reversible),
+                (selection.private, lambda: session.privatisable),
+                (selection.split, lambda: session.splittable),
+                ([one.region for one in selection.classes], lambda: own.in_classes),
+            )
+            kept = all(not one or {*one} <= {*may()} for one, may in checks)
             kept = kept and session.has(selection.chunks)
-            kept = kept and {one.region for one in selection.classes} <= {
-                *session.in_classes(selection)
-            }
             if not kept or not session.of(selection).has_kernels(selection):  # loops are empty here
                 selection = sized.plain.select(profile, choosing, **how, progress=progress)
         limit = choosing.shared_limit_bytes(profile)

@@ -248,22 +248,15 @@ class Session:
         """The regions of which code of eatss may add up sums from their ends."""
         return self._changed_by(with_reversed_sums)
 
-    def in_classes(self, decided: Selection) -> Numbers:
-        """Return the regions whose loops code of eatss may have in blocks of steps.
+    @cached_property
+    def in_classes(self) -> Numbers:
+        """The regions whose loops code of eatss may have in blocks of steps."""
+        return self._changed_by(lambda scop: with_class_tiles(scop, CLASS_SIZES[0]))
 
-        They are changed as was decided.
-        """
-        return self._before_classes(decided)._changed_by(
-            lambda scop: with_class_tiles(scop, CLASS_SIZES[0])
-        )
-
-    def _before_classes(self, decided: Selection) -> Session:
-        """Return the session of which loops may be in blocks of steps."""
-        return self._with(
-            Rewrites(
-                recomputed=decided.recomputed, reverse=decided.reverse, private=decided.private
-            )
-        )
+    def before_classes(self, decided: Selection) -> Session:
+        """Return the session of the regions, changed as decided, whose loops may be in blocks."""
+        names = ("recomputed", "reverse", "private")
+        return self._with(Rewrites(**{one: decided.rewriting()[one] for one in names}))
 
     def _changed_by(self, change: Callable[[Scop], Scop]) -> Numbers:
         if self.cut != "eatss":
@@ -574,10 +567,10 @@ class Session:
     ) -> Selection:
         """Return the best selection, loops in blocks of steps or as they are in ``best``."""
         far = how["tile_time"] and run_cost(best) != NEVER and is_far_from_roofline(best)
-        regions = self.in_classes(best) if far else ()
-        if not regions:
+        plain = self.before_classes(best)
+        if not (far and plain.in_classes):
             return best
-        whole, plain = self.of(best).symbolic.regions, self._before_classes(best).rewrites
+        whole = self.of(best).symbolic.regions
         for size in CLASS_SIZES:
             if not has_time():
                 break
@@ -586,8 +579,8 @@ class Session:
                 continue
             progress(f"with loops in blocks of {size} steps")
             with suppress(EatssError, isl.Error):
-                classes = tuple(ClassSize(region=at, size=size) for at in regions)
-                cut = self._with(replace(plain, classes=classes))
+                classes = tuple(ClassSize(region=at, size=size) for at in plain.in_classes)
+                cut = self._with(replace(plain.rewrites, classes=classes))
                 pairs = zip(whole, cut.symbolic.regions, strict=True)
                 if all(one.generic <= its.generic for one, its in pairs):
                     found = cut._selected(profile, options, **how, progress=no_progress)
