@@ -467,17 +467,21 @@ class Session:
                     found = other._selected(profile, chosen, **how, progress=no_progress)
                     best = min(best, found, key=run_cost)
         anew()
-        far = is_far_from_roofline(best)
+        held = is_far_from_roofline(best) and any(
+            kernel.host_loops or not kernel.parallel_loops
+            for region in self.of(best).analysed.scops
+            for kernel in region.scheduled.kernels
+        )
         cuts: tuple[tuple[str, dict[str, Any], float, Frees], ...] = (
             (
                 "sums from what is computed first",
-                {"reverse": self.reversible if far and not strict_fp else ()},
+                {"reverse": self.reversible if held and not strict_fp else ()},
                 0.0,
                 partial(frees_loops, one_thread=True),
             ),
             (
                 "arrays with elements for each iteration",
-                {"private": self.privatisable if far else ()},
+                {"private": self.privatisable if held else ()},
                 0.0,
                 partial(frees_loops, one_thread=True),
             ),
