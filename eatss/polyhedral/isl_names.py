@@ -835,6 +835,11 @@ def parameter_at_most(name: str, function: isl.PwAff, factor: int = 1) -> isl.Se
     return _times(name, function, factor).le_set(function)
 
 
+def parameter_between(name: str, least: isl.PwAff, most: isl.PwAff) -> isl.Set:
+    """Return the parameters of which one is between two functions of the others, or one of them."""
+    return parameter_at_least(name, least).intersect(parameter_at_most(name, most))
+
+
 def _times(name: str, function: isl.PwAff, factor: int) -> isl.PwAff:
     return linear_function(function.get_ctx(), 0, ((name, factor),))
 

@@ -21,7 +21,7 @@ from itertools import chain, combinations, permutations
 
 import islpy as isl
 
-from eatss.base.diagnostics import InternalError, internal_error
+from eatss.base.diagnostics import IllegalScheduleError, internal_error
 from eatss.base.frozen import fixed
 from eatss.base.trees import free_name
 from eatss.polyhedral.dependences import at_most, first_equal
@@ -307,7 +307,7 @@ def with_shared_launches(scheduled: ScheduledScop) -> ScheduledScop:
         return scheduled
     for in_turn in (True, False):
         root = _shared(scheduled, scheduled.schedule.get_root(), in_turn)
-        with suppress(InternalError, isl.Error):
+        with suppress(IllegalScheduleError, isl.Error):
             return cut_again(scheduled, root.get_schedule())
     return scheduled
 

@@ -85,6 +85,7 @@ from eatss.session.steps import (
     Private,
     at_clocks,
     changeable,
+    cheaper,
     chunkable,
     expect_code,
     expect_ppcg,
@@ -177,6 +178,7 @@ class Session:
         self._asked = rewrites
         self._like = like
         self._others: dict[Rewrites, Session] = {}
+        self._fused: dict[Fusion, dict[int, tuple[ScheduledScop, ScheduledScop]]] = {}
 
     @property
     def file(self) -> str:
@@ -295,7 +297,7 @@ class Session:
     @property
     def plain(self) -> Session:
         """The session of the program as it is written, whatever is expected of another."""
-        return self._with(Rewrites(), chooses=self._asked is None)
+        return self._with(Rewrites(), chooses=(self._like or self)._asked is None)
 
     @cached_property
     def without_values(self) -> Session:
@@ -328,6 +330,8 @@ class Session:
         """Return the session with regions changed so: this one if it is, unless it chooses."""
         if rewrites == self.rewrites and not chooses:
             return self
+        if self._like is not None:  # what one session of a source made is there for all
+            return self._like._with(rewrites, chooses=chooses)
         if rewrites not in self._others:
             other = self._like_this(self.reading, rewrites=rewrites, like=self)
             _ = other.parsed
@@ -361,7 +365,7 @@ class Session:
         parsed, options = self.parsed_symbolic, self._options
         if (fusion := self.rewrites.fused) != "none":
             apart = self._with(replace(self.rewrites, fused="none"))
-            fused = with_fusion(apart.symbolic, apart.parsed, options, fusion)
+            fused = with_fusion(apart.symbolic, apart.parsed, options, apart.fuse(fusion))
             return apart.symbolic if fused is None else fused
         found = for_any_size(parsed, self._numeric)
         for temporaries in (True, False):
@@ -374,6 +378,17 @@ class Session:
             hint = _SPELL_TYPE if self.python is None else _ANNOTATE_TYPE
             _check_type(found, self.reading, hint)
         return found
+
+    def fuse(self, fusion: Fusion) -> Callable[[ScheduledScop], ScheduledScop]:
+        """Return what makes nests of a region of this session share bands, once for each."""
+        known = self._fused.setdefault(fusion, {})
+
+        def fused(one: ScheduledScop) -> ScheduledScop:
+            if id(one) not in known:
+                known[id(one)] = one, with_fused_nests(one, fusion)
+            return known[id(one)][1]
+
+        return fused
 
     @cached_property
     def warnings(self) -> Diagnostics:
@@ -465,7 +480,7 @@ class Session:
                 pairs = zip(self.analysed.scops, other.analysed.scops, strict=True)
                 if all(keeps_loops(one.scheduled, its.scheduled) for one, its in pairs):
                     found = other._selected(profile, chosen, **how, progress=no_progress)
-                    best = min(best, found, key=run_cost)
+                    best = cheaper(best, found)
         anew()
         held = is_far_from_roofline(best) and any(
             kernel.host_loops or not kernel.parallel_loops
@@ -514,10 +529,10 @@ class Session:
                         best = (
                             _with_note(best, f"{_IN_ORDER}, {costs} a run")
                             if own != how
-                            else min(best, found, key=run_cost)
+                            else cheaper(best, found)
                         )
             anew()
-        best = self._fused(
+        best = self._with_fused_nests(
             best,
             lambda other: other._selected(profile, chosen, **how, progress=no_progress),
             first_s,
@@ -526,7 +541,7 @@ class Session:
         )
         return self._in_classes(best, profile, chosen, how, lambda: room_for(first_s), progress)
 
-    def _fused(
+    def _with_fused_nests(
         self,
         best: Selection,
         select: Callable[[Session], Selection],
@@ -535,9 +550,10 @@ class Session:
         fusions: Sequence[Fusion],
     ) -> Selection:
         """Return a selection with nests as one where that is expected to cost less."""
-        plain = self.of(best).analysed
-        first, cuts = best, [_kernels(one.scheduled for one in plain.scops)]
-        told = len(plain.scops) == 1  # statements of several regions have the same names
+        whole = self.of(best)
+        plain = [one.scheduled for one in whole.analysed.scops]
+        first, cuts = best, [_kernels(plain)]
+        told = len(plain) == 1  # statements of several regions have the same names
         for fusion in fusions:
             if not room_for(first_s):
                 break
@@ -545,7 +561,7 @@ class Session:
             if steps and not is_far_from_roofline(best):
                 continue
             with suppress(EatssError, isl.Error):
-                cut = _kernels(with_fused_nests(one.scheduled, fusion) for one in plain.scops)
+                cut = _kernels(map(whole.fuse(fusion), plain))
                 if cut in cuts:
                     continue
                 cuts.append(cut)
@@ -554,7 +570,7 @@ class Session:
                     continue
                 progress("with nests as one that use what others make")
                 found = select(self._with(Rewrites(**best.rewriting() | {"fused": fusion})))
-                best = min(best, found, key=run_cost)
+                best = cheaper(best, found)
                 if best is first and told:
                     first = best = _noted(best, found)
             anew()
@@ -588,7 +604,7 @@ class Session:
                 pairs = zip(whole, cut.symbolic.regions, strict=True)
                 if all(one.generic <= its.generic for one, its in pairs):
                     found = cut._selected(profile, options, **how, progress=no_progress)
-                    best = min(best, found, key=run_cost)
+                    best = cheaper(best, found)
             anew()
         return best
 

@@ -29,7 +29,7 @@ from eatss.base.text import bytes_text
 from eatss.cards import GpuProfile
 from eatss.cards.match import CLOCK_SHARES, calibration_of
 from eatss.choose.expectation import least_time_s
-from eatss.choose.objectives import NEVER, OBJECTIVES, costs
+from eatss.choose.objectives import NEVER, OBJECTIVES, costs, first_least
 from eatss.choose.options import DEFAULT_TIMEOUT_S, PUBLISHED, ModelOptions, longest_s
 from eatss.choose.select import select_program
 from eatss.choose.selection import PpcgOptions, Selection
@@ -279,6 +279,11 @@ def run_cost(selection: Selection) -> int:
         resident_blocks=np.array([min((one.resident_blocks for one in kernels), default=1)]),
     )
     return int(costs(run, selection.objective)[0])
+
+
+def cheaper(best: Selection, found: Selection) -> Selection:
+    """Return another selection where it is expected to cost less, else the best until now."""
+    return (best, found)[first_least(map(run_cost, (best, found)))]
 
 
 def is_far_from_roofline(selection: Selection) -> bool:

@@ -99,6 +99,9 @@ __device__ __forceinline__ Value eatss_shuffle_down(Value value, unsigned int de
 }
 """
 
+_LANES = (("lane", CUDA.lanes),)
+_SHUFFLED = (Capability(least=(3, 0)),)
+
 
 def _shuffle(
     combiner: Combiner, name: str, other: str, found: str, definitions: str
@@ -110,7 +113,7 @@ def _shuffle(
         what="shuffles between threads",
         operands=(Operand(name="sum", role="inout", held=ONE_A_LANE),),
         immediates=("delta", "width"),
-        instances=(("lane", CUDA.lanes),),
+        instances=_LANES,
         target=own,
         value=other if adds else _value_of(combiner, own, f"({other})"),
         adds=adds,
@@ -120,7 +123,7 @@ def _shuffle(
         cuda=_combined_into(combiner, "{sum}", found),
         helpers=_helpers_of(combiner),
         definitions=definitions,
-        capabilities=(Capability(least=(3, 0)),),
+        capabilities=_SHUFFLED,
     )
 
 
@@ -170,41 +173,37 @@ def _scan_step(combiner: Combiner) -> Instruction:
 SCAN_STEPS = {one.name: _scan_step(one) for one in COMBINERS}
 """``sum`` is combined with that of the lane ``delta`` down, within groups of ``width`` lanes."""
 
-LAST_LANE = Instruction(
-    name="last_lane",
-    what="shuffles between threads",
-    operands=(
-        Operand(name="target", role="out", held=ONE_A_LANE),
-        Operand(name="value", held=ONE_A_LANE),
-    ),
-    immediates=("width",),
-    instances=(("lane", CUDA.lanes),),
-    target="target[lane]",
-    value="value[lane - lane % width + width - 1]",
-    exact=True,
-    element_types=tuple(ElementType),
-    together=True,
-    cuda="{target} = eatss_last_lane({value}, {width});",
-    definitions=_BELOW,
-    capabilities=(Capability(least=(3, 0)),),
-)
+
+def _from_lane(name: str, immediate: str, value: str, definitions: str) -> Instruction:
+    """Return what gives each ``lane`` the value of another one."""
+    return Instruction(
+        name=name,
+        what="shuffles between threads",
+        operands=(
+            Operand(name="target", role="out", held=ONE_A_LANE),
+            Operand(name="value", held=ONE_A_LANE),
+        ),
+        immediates=(immediate,),
+        instances=_LANES,
+        target="target[lane]",
+        value=value,
+        exact=True,
+        element_types=tuple(ElementType),
+        together=True,
+        cuda=f"{{target}} = eatss_{name}({{value}}, {{{immediate}}});",
+        definitions=definitions,
+        capabilities=_SHUFFLED,
+    )
+
+
+LAST_LANE = _from_lane("last_lane", "width", "value[lane - lane % width + width - 1]", _BELOW)
 """``target`` is the ``value`` of the last lane of its group of ``width``."""
 
-OF_LANE = Instruction(
-    name="of_lane",
-    what="shuffles between threads",
-    operands=(
-        Operand(name="target", role="out", held=ONE_A_LANE),
-        Operand(name="value", held=ONE_A_LANE),
-    ),
-    immediates=("delta",),
-    instances=(("lane", CUDA.lanes),),
-    target="target[lane]",
-    value=f"value[lane + delta] if 0 <= lane + delta < {CUDA.lanes} else value[lane]",
-    exact=True,
-    together=True,
-    cuda="{target} = eatss_of_lane({value}, {delta});",
-    definitions="""\
+OF_LANE = _from_lane(
+    "of_lane",
+    "delta",
+    f"value[lane + delta] if 0 <= lane + delta < {CUDA.lanes} else value[lane]",
+    """\
 
 // The value of the thread `delta` lanes up, its own beyond the warp; all of the warp call it.
 template <typename Value>
@@ -214,26 +213,14 @@ __device__ __forceinline__ Value eatss_of_lane(Value value, int delta)
                      : __shfl_down_sync(0xffffffffu, value, delta);
 }
 """,
-    capabilities=(Capability(least=(3, 0)),),
 )
 """``target`` is the ``value`` of the lane ``delta`` up, its own where there is none."""
 
-FROM_LANE = Instruction(
-    name="from_lane",
-    what="shuffles between threads",
-    operands=(
-        Operand(name="target", role="out", held=ONE_A_LANE),
-        Operand(name="value", held=ONE_A_LANE),
-    ),
-    immediates=("source",),
-    instances=(("lane", CUDA.lanes),),
-    target="target[lane]",
-    value="value[source]",
-    exact=True,
-    element_types=tuple(ElementType),
-    together=True,
-    cuda="{target} = eatss_from_lane({value}, {source});",
-    definitions="""\
+FROM_LANE = _from_lane(
+    "from_lane",
+    "source",
+    "value[source]",
+    """\
 
 // The value of a lane; all of the warp call it.
 template <typename Value>
@@ -242,7 +229,6 @@ __device__ __forceinline__ Value eatss_from_lane(Value value, int lane)
     return __shfl_sync(0xffffffffu, value, lane);
 }
 """,
-    capabilities=(Capability(least=(3, 0)),),
 )
 """``target`` is the ``value`` of one lane."""
 

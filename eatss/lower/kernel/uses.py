@@ -19,6 +19,7 @@ from eatss.lower.kernel.nodes import (
     AllFinite,
     Buffer,
     Copy,
+    Cycle,
     Declare,
     Element,
     Fixup,
@@ -29,6 +30,7 @@ from eatss.lower.kernel.nodes import (
     Kernel,
     Let,
     Load,
+    Loop,
     Node,
     Nodes,
     PartialSum,
@@ -68,6 +70,7 @@ _BODIES = {
     Staging: ("ways",),
     Way: ("elements", "vectors"),
     Steps: ("loads", "products"),
+    Loop: ("body",),
 }
 
 _Node = TypeVar("_Node", bound=Node)
@@ -271,8 +274,19 @@ def depends_on(names: Iterable[str], values: Mapping[str, Sequence[IntExpr]]) ->
 
 def own_names(node: Node) -> Names:
     """Return the names that a node gives: of what it counts, and what it is called behind it."""
-    counters = node.counters if isinstance(node, For | Steps | AllFinite | Fixup) else ()
-    return (*counters, node.name) if isinstance(node, NAMED) else counters
+    return (*counters_of(node), node.name) if isinstance(node, NAMED) else counters_of(node)
+
+
+def counters_of(node: Node) -> Names:
+    """Return the names that count something in a node."""
+    match node:
+        case For(cycle=Cycle() as cycle):
+            return (node.counter, cycle.name)
+        case For() | Steps() | AllFinite():
+            return (node.counter,)
+        case Fixup():
+            return (node.part, *(name for one in node.sums for name in one.counters))
+    return ()
 
 
 def taken_names(kernel: Kernel, sizes: Iterable[str] = ()) -> set[str]:

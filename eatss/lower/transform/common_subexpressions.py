@@ -52,7 +52,6 @@ from eatss.lower.kernel.nodes import (
     Declare,
     For,
     If,
-    Init,
     Kernel,
     Let,
     Load,
@@ -60,7 +59,7 @@ from eatss.lower.kernel.nodes import (
     Nodes,
     Scope,
     Source,
-    over_places,
+    filled,
 )
 from eatss.lower.kernel.uses import (
     accesses,
@@ -263,8 +262,7 @@ def _uses(nodes: Sequence[Node], buffer: Buffer, around: _Guards) -> Iterator[tu
 
 def _emptied(buffer: Buffer, taken: set[str]) -> Node:
     counters = tuple(free_name("s", taken) for _ in buffer.layout.extents)
-    zero = Init(target=buffer.at(*map(Name, counters)), value=0)
-    return over_places(buffer, counters, zero)
+    return filled(buffer, counters, 0)
 
 
 def with_loads_before_tests(kernel: Kernel, taken: set[str]) -> Kernel:
