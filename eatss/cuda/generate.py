@@ -40,6 +40,7 @@ from eatss.lower.assumptions import (
     stated_conditions,
     within,
 )
+from eatss.lower.checks import keep_order
 from eatss.lower.class_blocks import ClassBuilder, class_of, run_of
 from eatss.lower.index_range import (
     INT_MAX,
@@ -544,7 +545,8 @@ class RegionBuilder:
         built = ClassBuilder(self._name, found, block, context).build()
         shared = [one.wide for one in run_of(found).parts if one.wide is not None]
         tiles = tuple((one, int(block.width)) for one in dict.fromkeys(shared))
-        self._note(built, built.piece, (block.threads, 1, 1), tiles, built.notes, True)
+        in_order = keep_order(self._scop, built.piece.statements, strict=self._options.strict_fp)
+        self._note(built, built.piece, (block.threads, 1, 1), tiles, built.notes, in_order)
         return built
 
     def _in_one(
