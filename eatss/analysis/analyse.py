@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from eatss.analysis.facts import KernelFacts, Memory, ReferenceFacts, Volume, VolumeKind
+from eatss.analysis.footprint import footprint
 from eatss.analysis.work import (
     bytes_of,
     bytes_of_arrays,
@@ -19,7 +20,7 @@ from eatss.base.frozen import Names, complete, distinct, frozen, their_names
 from eatss.base.polynomial import Polynomial
 from eatss.base.shown import ProgramSize
 from eatss.polyhedral.expression import ElementType
-from eatss.polyhedral.kernel import Kernel, Reference, ScheduledScop, Subscript, footprint
+from eatss.polyhedral.kernel import Kernel, Reference, ScheduledScop, Subscript
 from eatss.polyhedral.scop import Scop
 from eatss.program.expression import OwnSizes
 
@@ -186,13 +187,14 @@ def _volumes(
     for position, fact in enumerate(facts):
         groups.setdefault((fact.array, fact.memory), []).append(position)
     for (array, memory), own in groups.items():
-        found = footprint([references[at] for at in own], kernel.loops + kernel.inner_loops)
+        loops = kernel.loops + kernel.inner_loops
+        elements, exact = footprint([references[at] for at in own], loops)
         yield Volume(
             array=array,
             memory=memory,
             references=tuple(own),
-            elements=found.elements,
-            exact=found.exact,
+            elements=elements,
+            exact=exact,
         )
 
 

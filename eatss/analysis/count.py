@@ -15,6 +15,7 @@ from dataclasses import field, replace
 from fractions import Fraction
 from functools import cache
 from math import comb, gcd, lcm, prod
+from typing import TypeAlias
 
 import islpy as isl
 
@@ -92,12 +93,9 @@ def _power_sum(exponent: int) -> RationalPolynomial:
 _MOST_RELAXED = 8
 
 
-@fixed
-class Piece:
-    """A polynomial in parameters and quotients of them; elsewhere it counts as 0."""
-
-    conditions: frozenset[Constraint]
-    polynomial: RationalPolynomial
+_Conditions: TypeAlias = frozenset[Constraint]
+Piece: TypeAlias = tuple[_Conditions, RationalPolynomial]
+"""Conditions, and a polynomial in parameters and quotients of them; elsewhere it counts as 0."""
 
 
 @fixed
@@ -141,18 +139,16 @@ class Atoms:
 class Count:
     """A sum of pieces, at most one for the same conditions."""
 
-    pieces: Mapping[frozenset[Constraint], RationalPolynomial] = field(default_factory=dict)
+    pieces: Mapping[_Conditions, RationalPolynomial] = field(default_factory=dict)
     atoms: Atoms = field(default_factory=Atoms)
 
     @classmethod
     def of(cls, pieces: Iterable[Piece], atoms: Atoms) -> Count:
         """Return the sum of pieces."""
-        found: dict[frozenset[Constraint], RationalPolynomial] = {}
-        for piece in pieces:
-            relaxed = _relaxed(piece)
-            before = found.get(relaxed.conditions, RationalPolynomial({}))
-            found[relaxed.conditions] = before.plus(relaxed.polynomial)
-        return cls(found, atoms)
+        total = cls({}, atoms)
+        for conditions, polynomial in pieces:
+            total = total.plus(cls({_relaxed(conditions, polynomial): polynomial}))
+        return total
 
     def plus(self, other: Count, factor: int = 1) -> Count:
         """Return ``self + factor * other``."""
@@ -171,28 +167,28 @@ class Count:
         return _applied(Operator.ADD, parts) if parts else Constant(0)
 
 
-def _relaxed(piece: Piece) -> Piece:
+def _relaxed(conditions: _Conditions, polynomial: RationalPolynomial) -> _Conditions:
     """Let bounds of single parameters go down towards 0 where the polynomial is 0 anyway.
 
     More pieces then have the same conditions: both ``N`` for ``N >= 1`` and ``N (N - 1)`` for
     ``N >= 2`` hold for ``N >= 0``.
     """
-    conditions = set()
-    for condition in piece.conditions:
+    found = set()
+    for condition in conditions:
         least = -condition.constant
         match condition.terms:
             case ((name, 1),) if not condition.equality and 0 < least <= _MOST_RELAXED:
-                while least and not piece.polynomial.substituted(name, Linear({}, least - 1)).terms:
+                while least and not polynomial.substituted(name, Linear({}, least - 1)).terms:
                     least -= 1
-        conditions.add(condition._replace(constant=-least))
-    return Piece(frozenset(conditions), piece.polynomial)
+        found.add(condition._replace(constant=-least))
+    return frozenset(found)
 
 
-def _order(item: tuple[frozenset[Constraint], RationalPolynomial]) -> tuple[int, list[Constraint]]:
+def _order(item: Piece) -> tuple[int, list[Constraint]]:
     return len(item[0]), sorted(item[0])
 
 
-def _guarded(conditions: frozenset[Constraint], polynomial: RationalPolynomial) -> IntExpr:
+def _guarded(conditions: _Conditions, polynomial: RationalPolynomial) -> IntExpr:
     value = polynomial_expression(polynomial)
     if not conditions:
         return value
@@ -405,11 +401,11 @@ class _Total:
         """Return a part without variables; its conditions do not say what quotients are."""
         known = self.atoms.definitions(_names(part.constraints, ()))
         if not known:
-            return Piece(frozenset(part.constraints), part.polynomial)
+            return frozenset(part.constraints), part.polynomial
         names = _names((*part.constraints, *known), ())
         found = solutions(self._context, names, part.constraints)
         simple = found.gist(solutions(self._context, names, known))
-        return Piece(frozenset(constraints_on(simple, names)), part.polynomial)
+        return frozenset(constraints_on(simple, names)), part.polynomial
 
 
 def _names(constraints: Iterable[Constraint], first: Iterable[str]) -> Names:

@@ -42,6 +42,7 @@ from eatss.polyhedral.expression import (
 )
 from eatss.polyhedral.isl_names import (
     IN,
+    OUT,
     SET,
     affine_form,
     at_values,
@@ -282,36 +283,20 @@ def bytes_of(scop: Scop, statements: Sequence[str]) -> OwnSizes:
 
 
 def overlapping(references: tuple[Reference, ...]) -> frozenset[frozenset[int]]:
-    """Return the pairs of references to a written array that share elements in one launch.
-
-    Those that all share some element are a group, and need no comparison with each other.
-    """
+    """Return the pairs of references to a written array that share elements in one launch."""
     written = {reference.array for reference in references if reference.writes}
-    touched = {
-        position: reference.relation.range()
-        for position, reference in enumerate(references)
-        if reference.array in written
-    }
-    groups: list[tuple[isl.Set, list[int]]] = []
-    found = set()
-    for position, elements in touched.items():
-        home: int | None = None
-        for at, (common, others) in enumerate(groups):
-            if common.get_tuple_name() != elements.get_tuple_name():
-                continue
-            all_meet = not common.is_disjoint(elements)
-            home = at if home is None and all_meet else home
-            found |= {
-                frozenset((one, position))
-                for one in others
-                if all_meet or not touched[one].is_disjoint(elements)
-            }
-        if home is None:
-            groups.append((elements, [position]))
-        else:
-            common, others = groups[home]
-            groups[home] = common.intersect(elements), [*others, position]
-    return frozenset(found)
+    touched = [
+        isl.Map.from_range(one.relation.range()).set_tuple_name(IN, f"r{at}").to_union_map()
+        for at, one in enumerate(references)
+        if one.array in written
+    ]
+    if not touched:
+        return frozenset()
+    union = reduce(isl.UnionMap.union, touched)
+    pairs = maps_of(union.apply_range(union.reverse()))
+    shared = (pair for pair in pairs if not pair.is_empty())
+    found = (frozenset(int(one.get_tuple_name(kind)[1:]) for kind in (IN, OUT)) for one in shared)
+    return frozenset(pair for pair in found if len(pair) > 1)
 
 
 class _Sizes:

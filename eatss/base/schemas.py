@@ -88,16 +88,16 @@ class _Generator(GenerateJsonSchema):
         kind = schema["cls"]
         layout, plain = layout_of(kind), super().dataclass_schema(schema)
         about = _plain_text(_SECTION.split(inspect.getdoc(kind) or "")[0])
+        head = {"title": kind.__name__, "description": about}
         order = in_order(kind)
         entries = {name: plain["properties"][name] for name in order}
         plain["required"] = [name for name in order if name in plain.get("required", ())]
         if layout.shape == "value":
-            return {"title": kind.__name__, "description": about, **next(iter(entries.values()))}
+            return {**head, **next(iter(entries.values()))}
         if layout.shape == "list":
             *leading, rest = entries.values()
             return {
-                "title": kind.__name__,
-                "description": about,
+                **head,
                 "type": "array",
                 "prefixItems": leading,
                 "minItems": len(leading),
@@ -116,8 +116,7 @@ class _Generator(GenerateJsonSchema):
             del entries[apart]
         required = [one for one in plain["required"] if one not in layout.apart]
         return {
-            "title": kind.__name__,
-            "description": about,
+            **head,
             "type": "object",
             "properties": {one: _with_unit(one, part) for one, part in entries.items()},
             "required": required,

@@ -17,7 +17,7 @@ from eatss.frontend.refusals import NotAffineError, Reporter, reference_text
 from eatss.frontend.regions import origin_of
 from eatss.frontend.tree import Node
 from eatss.frontend.values import Poly, Value, ValueAlgebra
-from eatss.polyhedral.expression import AffineValue, Array, Binary, Expression, rebuilt
+from eatss.polyhedral.expression import AffineValue, Array, Expression, mapped
 from eatss.polyhedral.isl_names import (
     box,
     parameter_is_bounded,
@@ -311,18 +311,11 @@ class Assembler:
             )
 
         def with_dims(node: Expression) -> Expression:
-            """Turn counters into dimensions in affine parts; left-deep chains do not recurse."""
-            spine = []
-            while isinstance(node, Binary):
-                spine.append(node)
-                node = node.left
-            if isinstance(node, AffineValue):
-                function = parameters_as_function_inputs(node.value, loops, name)
-                node = replace(node, value=function.align_params(self.space))
-            node = rebuilt(node, with_dims)
-            for parent in reversed(spine):
-                node = replace(parent, left=node, right=with_dims(parent.right))
-            return node
+            """Turn counters into dimensions in an affine part."""
+            if not isinstance(node, AffineValue):
+                return node
+            function = parameters_as_function_inputs(node.value, loops, name)
+            return replace(node, value=function.align_params(self.space))
 
         time = [Poly.constant(raw.positions[0])]
         for level, position in zip(raw.loops, raw.positions[1:], strict=True):
@@ -334,7 +327,7 @@ class Assembler:
             domain=domain,
             schedule=relation(time, None, domain),
             accesses=tuple(map(access, raw.accesses)),
-            value=with_dims(raw.value),
+            value=mapped(raw.value, with_dims),
             text=self.reporter.text(raw.node) + ";",
             span=self.reporter.span(raw.node),
             written_in=self.reporter.source.written_in,

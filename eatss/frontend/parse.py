@@ -67,7 +67,7 @@ def parse_file(path: StrPath, options: FrontendOptions = _DEFAULT) -> FrontendRe
         InputError: With all findings of the run, if the file or a region is refused.
     """
     file = os.fspath(path)
-    return parse_bytes(path_for_clang(file), read_bytes(file), options)
+    return parse_text(SourceText.of(path_for_clang(file), read_bytes(file)), options)
 
 
 def parse_source(text: str, *, options: FrontendOptions = _DEFAULT) -> FrontendResult:
@@ -80,19 +80,8 @@ def parse_source(text: str, *, options: FrontendOptions = _DEFAULT) -> FrontendR
     Raises:
         InputError: With all findings of the run, if the text or a region is refused.
     """
-    return parse_bytes("<source>", text.encode("utf-8", "surrogateescape"), options)
-
-
-def parse_bytes(
-    file: str,
-    data: bytes,
-    options: FrontendOptions,
-    *,
-    symbols: Mapping[str, str] = _NO_SYMBOLS,
-    context: isl.Context | None = None,
-) -> FrontendResult:
-    """Read the regions of a file whose bytes are at hand; see :func:`parse_text`."""
-    return parse_text(SourceText.of(file, data), options, symbols=symbols, context=context)
+    data = text.encode("utf-8", "surrogateescape")
+    return parse_text(SourceText.of("<source>", data), options)
 
 
 def parse_text(

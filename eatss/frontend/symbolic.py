@@ -18,7 +18,7 @@ from eatss.base.frozen import Names, fixed, frozen
 from eatss.frontend.clang import Unit, parse_unit
 from eatss.frontend.declarations import ISL_WORDS
 from eatss.frontend.options import DtypeName, FrontendOptions, FrontendResult
-from eatss.frontend.parse import parse_bytes
+from eatss.frontend.parse import parse_text
 from eatss.frontend.regions import MacroNames, macro_names
 from eatss.frontend.source import (
     Findings,
@@ -210,7 +210,7 @@ def parse_symbolic(
     """
     program = _Program(source, options)
     if numeric is None:
-        numeric = parse_bytes(program.file, program.data, options)
+        numeric = parse_text(program.text, options)
     names = program.names()
     others = names.tested | _OWN_WORDS
     macros = [macro for macro in program.macros(names) if macro.name not in others]
@@ -241,16 +241,17 @@ class _Program:
 
     def __init__(self, source: StrPath, options: FrontendOptions) -> None:
         if isinstance(source, str) and is_c_text(source):
-            self.file, self.data = "<source>", source.encode("utf-8", "surrogateescape")
+            file, data = "<source>", source.encode("utf-8", "surrogateescape")
         else:
-            self.file, self.data = path_for_clang(os.fspath(source)), read_bytes(os.fspath(source))
+            file, data = path_for_clang(os.fspath(source)), read_bytes(os.fspath(source))
+        self.text = SourceText.of(file, data)
         self._options = options
 
     def names(self) -> MacroNames:
         """Find the macros of the file and of the headers it includes, but those given with -D."""
-        unit = self._unit() if b"include" in self.data else None
+        unit = self._unit() if b"include" in self.text.data else None
         headers = () if unit is None else unit.user_files[1:]
-        texts = [self.data.decode("utf-8", "replace")]
+        texts = [self.text.data.decode("utf-8", "replace")]
         texts += [Path(name).read_text("utf-8", "replace") for name in headers]
         found = macro_names(texts)
         given = {define.partition("=")[0].partition("(")[0] for define in self._options.defines}
@@ -258,12 +259,12 @@ class _Program:
 
     def _unit(self, behind: str = "") -> Unit | None:
         """Parse the file with more text behind it; ``None`` if clang gives up."""
-        source, options = SourceText.of(self.file, self.data), self._options
-        check_text(source, Findings(source))
+        text, options = self.text, self._options
+        check_text(text, Findings(text))
         with suppress(TranslationUnitLoadError):
             return parse_unit(
-                self.file,
-                self.data + behind.encode(),
+                text.file,
+                text.data + behind.encode(),
                 include_dirs=options.include_dirs,
                 defines=options.defines,
             )
@@ -312,9 +313,8 @@ class _Program:
         others = (f"{m.name}={m.value}" for m in known if m not in macros)
         context = numeric.scops[0].isl_context
         try:
-            scops = parse_bytes(
-                self.file,
-                self.data,
+            scops = parse_text(
+                self.text,
                 replace(self._options, defines=(*self._options.defines, *others)),
                 symbols={macro.name: macro.type for macro in macros},
                 context=context,

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache, partial, reduce
 from math import log
-from operator import add
+from operator import add, mul
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -384,7 +384,11 @@ Rule: TypeAlias = Callable[..., Any]
 
 
 def _where(side: Side, flag: Any, there: Any, elsewhere: Any) -> Any:
-    one, other = _end(there, side), _end(elsewhere, side)
+    return _chosen(side, flag, _end(there, side), _end(elsewhere, side))
+
+
+def _chosen(side: Side, flag: Any, one: Any, other: Any) -> Any:
+    """Return one number where a flag holds, the other elsewhere, and what both allow between."""
     either = (np.maximum if side else np.minimum)(one, other)
     return np.where(_end(flag, 0), one, np.where(_end(flag, 1), either, other))
 
@@ -606,35 +610,55 @@ def _join(box: Box, one: Monomial, other: Monomial, sign: int, made: Callable[[]
     return Monomial(found, made, cancels, (one, other, sign))
 
 
-def _multiplied(one: Monomial, other: Monomial) -> Any:
-    return one.coefficient * other.coefficient
+def _pairs(
+    side: Side, one: _Operand, other: _Operand, sign: int, of: Callable[[Any, Any], Any]
+) -> _Found:
+    """Return products, or with -1 quotients, of each monomial and each of the other number."""
 
+    def coefficient(a: Monomial, b: Monomial) -> Any:
+        return of(a.coefficient, b.coefficient)
 
-def _of_product(side: Side, one: _Operand, other: _Operand) -> _Found:
     return [
-        _join(one.box, a, b, 1, partial(_multiplied, a, b))
+        _join(one.box, a, b, sign, partial(coefficient, a, b))
         for a in one.side(side)
-        for b in other.side(side)
+        for b in other.side(side if sign > 0 else 1 - side)
     ], 1
 
 
 def _of_quotient(side: Side, one: _Operand, other: _Operand) -> _Found:
-    def coefficient(a: Monomial, b: Monomial) -> Any:
-        found = a.coefficient / b.coefficient
-        return np.where(b.coefficient > 0, found, np.inf if side else 0.0)
-
-    return [
-        _join(one.box, a, b, -1, partial(coefficient, a, b))
-        for a in one.side(side)
-        for b in other.side(1 - side)
-    ], 1
+    none = np.inf if side else 0.0
+    return _pairs(side, one, other, -1, lambda a, b: np.where(b > 0, a / b, none))
 
 
-def _times(number: _Operand, side: Side, factor: Callable[[], Any]) -> _Found:
-    def coefficient(own: Monomial) -> Any:
-        return own.coefficient * factor()
+def _scaled(factor: Callable[..., Any]) -> MonomialRule:
+    """Return the rule that multiplies the first number's coefficients by a factor of them all."""
 
-    return [Monomial(own.exponents, partial(coefficient, own)) for own in number.side(side)], 1
+    def rule(side: Side, number: _Operand, *others: _Operand) -> _Found:
+        def coefficient(own: Monomial) -> Any:
+            return own.coefficient * factor(side, number, *others)
+
+        return [Monomial(own.exponents, partial(coefficient, own)) for own in number.side(side)], 1
+
+    return rule
+
+
+def _left(side: Side, one: _Operand, other: _Operand) -> Any:
+    end = one.end(side)
+    left = np.maximum(0.0, 1.0 - other.end(1 - side) / end)
+    return np.where(end > 0, left, float(side))
+
+
+def _raised(side: Side, number: _Operand) -> Any:
+    least = number.end(0)
+    return np.where(least > 0, 1.0 + 1.0 / least, np.inf) if side else 1.0
+
+
+def _lowered(side: Side, number: _Operand) -> Any:
+    whole = np.floor(number.end(0))
+    return 1.0 if side else whole / (whole + 1.0)
+
+
+_of_surplus = _scaled(_left)
 
 
 def _of_difference(side: Side, one: _Operand, other: _Operand) -> _Found:
@@ -643,52 +667,21 @@ def _of_difference(side: Side, one: _Operand, other: _Operand) -> _Found:
     return _of_surplus(side, one, other)
 
 
-def _of_surplus(side: Side, one: _Operand, other: _Operand) -> _Found:
-    def factor() -> Any:
-        end = one.end(side)
-        left = np.maximum(0.0, 1.0 - other.end(1 - side) / end)
-        return np.where(end > 0, left, float(side))
-
-    return _times(one, side, factor)
-
-
-def _of_ceiling(side: Side, number: _Operand) -> _Found:
-    def factor() -> Any:
-        least = number.end(0)
-        return np.where(least > 0, 1.0 + 1.0 / least, np.inf) if side else 1.0
-
-    return _times(number, side, factor)
-
-
-def _of_floor(side: Side, number: _Operand) -> _Found:
-    def factor() -> Any:
-        whole = np.floor(number.end(0))
-        return 1.0 if side else whole / (whole + 1.0)
-
-    return _times(number, side, factor)
-
-
-def _of_where(side: Side, flag: _Operand, there: _Operand, elsewhere: _Operand) -> _Found:
-    def chosen(one: Any, other: Any) -> Any:
-        either = (np.maximum if side else np.minimum)(one, other)
-        return np.where(flag.end(0), one, np.where(flag.end(1), either, other))
-
-    return _each(lambda _: chosen)(side, there, elsewhere)
-
-
 _EITHER = _each(lambda side: np.maximum if side else np.minimum)
 
 _MONOMIALS: Mapping[Any, MonomialRule] = {
     np.add: _each(lambda _: np.add),
     np.minimum: _each(lambda _: np.minimum),
     np.maximum: _each(lambda _: np.maximum),
-    np.multiply: _of_product,
+    np.multiply: lambda side, one, other: _pairs(side, one, other, 1, mul),
     np.divide: _of_quotient,
     np.subtract: _of_difference,
     beyond: _of_surplus,
-    np.ceil: _of_ceiling,
-    np.floor: _of_floor,
-    np.where: _of_where,
+    np.ceil: _scaled(_raised),
+    np.floor: _scaled(_lowered),
+    np.where: lambda side, flag, there, elsewhere: _each(
+        lambda _: lambda one, other: _chosen(side, flag.number, one, other)
+    )(side, there, elsewhere),
     mixed: lambda side, _, there, elsewhere: _EITHER(side, there, elsewhere),
     within: lambda side, one, _: (one.side(side), 1),
     both: lambda side, one, _: (one.side(side), 1),

@@ -24,18 +24,18 @@ from eatss.base.classes import Classes
 from eatss.base.diagnostics import internal_error
 from eatss.base.frozen import distinct
 from eatss.base.trees import free_name
-from eatss.polyhedral.expression import AffineValue, Array, Expression, preorder, rebuilt
+from eatss.polyhedral.expression import AffineValue, Array, preorder, pulled_back
 from eatss.polyhedral.isl_names import (
     Length,
     affine_form,
     affine_text,
-    collapsed_relation,
     collapsed_set,
     constant_value,
     counter_of,
     dim_names,
     involved_dims,
     name_inputs,
+    named_map,
     output_affs,
     pair_length,
     parameter_bound,
@@ -261,49 +261,49 @@ def _collapsed_statement(
         size = sizes.get((statement.name, first))
         if size is None:
             continue
-        pair = (statement.loops[first], statement.loops[first + 1])
-        if pair not in names:
-            names[pair] = free_name(_joined(pair), taken)
+        both = (statement.loops[first], statement.loops[first + 1])
+        if both not in names:
+            names[both] = free_name(_joined(both), taken)
         times = _times(statement)
-        times[2 * first + 1 : 2 * first + 4] = [names[pair]]
-        loops = (*statement.loops[:first], names[pair], *statement.loops[first + 2 :])
+        times[2 * first + 1 : 2 * first + 4] = [names[both]]
+        loops = (*statement.loops[:first], names[both], *statement.loops[first + 2 :])
         domain = collapsed_set(statement.domain, first, size, loops)
         text = f"{{ {statement.name}[{', '.join(loops)}] -> [{', '.join([*times, '0', '0'])}] }}"
+        pair = [*loops[:first], "0", "0", *loops[first + 1 :]]
+        before = isl.MultiAff.read_from_str(
+            domain.get_ctx(),
+            f"{{ {statement.name}[{', '.join(loops)}] -> {statement.name}[{', '.join(pair)}] }}",
+        )
         statement = replace(
             statement,
             loops=loops,
             domain=domain,
             schedule=isl.Map.read_from_str(domain.get_ctx(), text).intersect_domain(domain),
             accesses=tuple(
-                _collapsed_access(statement, access, first, domain) for access in statement.accesses
+                _collapsed_access(statement, access, first, size, before)
+                for access in statement.accesses
             ),
-            value=_collapsed_value(statement, first, domain),
+            value=pulled_back(statement.value, before),
         )
     return statement
 
 
-def _collapsed_value(statement: Statement, first: int, domain: isl.Set) -> Expression:
-    """Return a value that does not count with a pair of loops for the instances of one."""
-    loops = dim_names(domain)
-    pair = [*loops[:first], "0", "0", *loops[first + 1 :]]
-    text = f"{{ {statement.name}[{', '.join(loops)}] -> {statement.name}[{', '.join(pair)}] }}"
-    instances = isl.MultiAff.read_from_str(domain.get_ctx(), text)
-
-    def part(node: Expression) -> Expression:
-        if isinstance(node, AffineValue):
-            return replace(node, value=node.value.pullback_multi_aff(instances))
-        return rebuilt(node, part)
-
-    return part(statement.value)
-
-
-def _collapsed_access(statement: Statement, access: Access, first: int, domain: isl.Set) -> Access:
-    pair = statement.loops[first : first + 2]
-    named = name_inputs(access.relation, statement.loops)
-    counters = [counter_of(function) for function in output_affs(named)]
+def _collapsed_access(
+    statement: Statement, access: Access, first: int, size: Length, before: isl.MultiAff
+) -> Access:
+    """Return an access with one subscript for each pair of loops that it has side by side."""
+    pair, space = statement.loops[first : first + 2], before.get_domain_space()
+    functions = output_affs(name_inputs(access.relation, statement.loops))
+    counters = [counter_of(function) for function in functions]
     places = [at for at in range(len(counters) - 1) if (*counters[at : at + 2],) == pair]
-    relation = collapsed_relation(access.relation, first, places, domain)
-    return replace(access, relation=name_inputs(relation, dim_names(domain)))
+    counter = isl.MultiAff.identity_on_domain_space(space).get_at(first).to_pw_aff()
+    subscripts = [
+        counter if at in places else function.pullback_multi_aff(before)
+        for at, function in enumerate(functions)
+        if at - 1 not in places
+    ]
+    within = collapsed_set(access.relation.domain(), first, size, dim_names(space.universe_set()))
+    return replace(access, relation=named_map(within, subscripts, access.array, ()))
 
 
 def _collapsed_array(array: Array, sizes: dict[_Place, Length]) -> Array:

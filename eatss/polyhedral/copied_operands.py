@@ -143,9 +143,8 @@ class _Loops:
 def _loops(scheduled: ScheduledScop) -> Mapping[str, _Loops]:
     """Return the loops around each statement; none around one that is in no kernel."""
     found = {one.name: _Loops(parallel=0, host=0) for one in scheduled.scop.statements}
-    for kernel in scheduled.kernels:
-        for name in kernel.statements:
-            found[name] = _Loops(parallel=len(kernel.parallel_loops), host=len(kernel.host_loops))
+    for name, kernel in scheduled.kernel_of.items():
+        found[name] = _Loops(parallel=len(kernel.parallel_loops), host=len(kernel.host_loops))
     return found
 
 

@@ -8,6 +8,7 @@ import typing
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 from eatss.base.frozen import Names, frozen
@@ -243,6 +244,32 @@ def label(node: Expression) -> Expression:
     return rebuilt(node, lambda _: _NOTHING)
 
 
+def mapped(value: Expression, change: Callable[[Expression], Expression]) -> Expression:
+    """Return a value with a change made of each of its nodes, parts first, without recursion."""
+    made: dict[int, Expression] = {}
+    for one in reversed([*preorder(value)]):  # parts come before what they are parts of
+        made[id(one)] = change(rebuilt(one, lambda own: made[id(own)]))
+    return made[id(value)]
+
+
+def pulled_back(
+    value: Expression, function: isl.MultiAff, reads: Mapping[int, int] = MappingProxyType({})
+) -> Expression:
+    """Return a value of the instances that a function names, in the counters of its domain.
+
+    ``reads`` are other numbers of accesses, by those that are read.
+    """
+
+    def part(node: Expression) -> Expression:
+        if isinstance(node, Read):
+            return Read(access=reads.get(node.access, node.access))
+        if isinstance(node, AffineValue):
+            return replace(node, value=node.value.pullback_multi_aff(function))
+        return node
+
+    return mapped(value, part)
+
+
 def fused_quotient(node: Expression) -> ElementType | None:
     """Return the type of a quotient that is a product and two fused steps, ``None`` if it is none.
 
@@ -278,11 +305,7 @@ def read_always(node: Expression) -> Iterator[int]:
 
 def with_reciprocals(node: Expression) -> Expression:
     """Return a value whose quotients of floats by literals are products, without recursion."""
-    made: dict[int, Expression] = {}
-    every = [*preorder(node)]
-    for one in reversed(every):  # parts come before what they are parts of
-        made[id(one)] = _with_reciprocal(rebuilt(one, lambda own: made[id(own)]))
-    return made[id(node)]
+    return mapped(node, _with_reciprocal)
 
 
 def _with_reciprocal(node: Expression) -> Expression:

@@ -44,18 +44,13 @@ def integer(value: isl.Val) -> int:
     return int(text)
 
 
-_UNNAMED = {PARAM: "p"}
-
-
-def name_at(piece: _ANY, kind: isl.dim_type, position: int) -> str:
-    """Return the name of a dimension; unnamed ones are ``d0``, ``d1``, …, parameters ``p0``, …."""
-    return piece.get_dim_name(kind, position) or f"{_UNNAMED.get(kind, 'd')}{position}"
-
-
 def _names(piece: _ANY, kind: isl.dim_type, *, involved: bool = False) -> Names:
-    """Return the names of dimensions of one kind, in order; those that a function depends on."""
+    """Return the names of dimensions of one kind, in order; those that a function depends on.
+
+    Unnamed ones are ``d0``, ``d1``, …, parameters ``p0``, ….
+    """
     return tuple(
-        name_at(piece, kind, position)
+        piece.get_dim_name(kind, position) or f"{'p' if kind == PARAM else 'd'}{position}"
         for position in range(piece.dim(kind))
         if not involved or piece.involves_dims(kind, position, 1)
     )
@@ -895,38 +890,6 @@ def collapsed_set(points: isl.Set, first: int, size: Length, names: Sequence[str
     found = found.insert_dims(SET, first, 1)
     found = found.intersect(_from_zero(found, first, size)).set_tuple_name(points.get_tuple_name())
     return with_names(found, SET, names)
-
-
-def collapsed_relation(
-    relation: isl.Map, first: int, places: Sequence[int], domain: isl.Set
-) -> isl.Map:
-    """Return a relation with one input for two, and one output wherever both of them stood.
-
-    Args:
-        relation: its outputs depend on the two inputs side by side only.
-        first: the first of the inputs.
-        places: where outputs are the first of them, the second behind it.
-        domain: the inputs as they become.
-    """
-    loose = relation.drop_constraints_involving_dims(IN, first, 2)
-    for at in places:
-        loose = loose.drop_constraints_involving_dims(OUT, at, 2)
-    found, wide = (_joined(one, first, places, domain) for one in (relation, loose))
-    # that the two have values at all is said by the one
-    return wide if wide.intersect_params(relation.params()).is_equal(found) else found
-
-
-def _joined(relation: isl.Map, first: int, places: Sequence[int], domain: isl.Set) -> isl.Map:
-    name = relation.get_tuple_name(OUT)
-    found = relation.project_out(IN, first, 2)
-    found = found.insert_dims(IN, first, 1)
-    for at in sorted(places, reverse=True):
-        found = found.project_out(OUT, at, 2).insert_dims(OUT, at, 1)
-    found = found.set_tuple_name(IN, domain.get_tuple_name())
-    found = found.set_tuple_name(OUT, name)
-    for before, at in enumerate(sorted(places)):
-        found = found.equate(IN, first, OUT, at - before)
-    return found.intersect_domain(domain)
 
 
 def row_numbers(points: isl.Set, pairs: Mapping[int, int]) -> isl.Map:

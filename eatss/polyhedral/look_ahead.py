@@ -37,8 +37,8 @@ from eatss.polyhedral.tree import (
     children,
     coincident,
     functions,
-    marked,
     runs_forward,
+    with_band,
     with_parts,
 )
 
@@ -55,7 +55,7 @@ def look_ahead(scheduled: ScheduledScop) -> Iterator[isl.Schedule]:
     dependences = scheduled.dependences
     own = original_with_marks(scheduled.scop, dependences)
     tree = with_tilable_bands(own, dependences).get_root()
-    needed = dependences.memory_based.union(dependences.forced)
+    needed = dependences.needed
     for loop in bands(tree):
         if loop.band_n_member() > 1 or coincident(loop)[0]:
             continue
@@ -106,9 +106,7 @@ class _Nest:
 
     def at_leaf(self, leaf: isl.ScheduleNode) -> isl.ScheduleNode:
         """Put it at a leaf."""
-        together = map(alone, self.own())
-        partial = reduce(isl.MultiUnionPwAff.flat_range_product, together)
-        return marked(leaf.insert_partial_schedule(partial), permutable=True, parallel=self.marks)
+        return with_band(leaf, self.own(), self.marks)
 
 
 def _nests(node: isl.ScheduleNode) -> list[_Nest]:
@@ -139,8 +137,7 @@ def _shifted(
             return None
         row = _less(own, far.dim_max_val(0))
         nests += (_Nest(one.domain, (row, *one.loops), (True, *one.marks)) for one in begin)
-    band = loop.cut().insert_partial_schedule(alone(steps))
-    band = marked(band, permutable=True, parallel=[False])
+    band = with_band(loop.cut(), [steps], [False])
     filters = [nest.domain for nest in nests]
     return with_parts(
         band.get_child(0), filters, lambda at, leaf: nests[at].at_leaf(leaf), in_order=True

@@ -19,7 +19,7 @@ from typing import TypeAlias
 
 import islpy as isl
 
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, distinct, frozen
 from eatss.polyhedral.dependences import (
     at_most,
     first_equal,
@@ -28,12 +28,12 @@ from eatss.polyhedral.dependences import (
     tag_accesses,
 )
 from eatss.polyhedral.expression import (
-    AffineValue,
     Expression,
     Read,
+    mapped,
     operands,
+    pulled_back,
     reads_in,
-    rebuilt,
 )
 from eatss.polyhedral.isl_names import (
     OUT,
@@ -122,9 +122,7 @@ def with_values_anew(scop: Scop, places: Collection[Place]) -> Scop | None:
 
 def recomputed_arrays(scop: Scop) -> Names:
     """Return the arrays whose readers compute the elements anew."""
-    return tuple(
-        dict.fromkeys(one.array for statement in scop.statements for one in statement.recomputed)
-    )
+    return distinct(one.array for own in scop.statements for one in own.recomputed)
 
 
 def keeps_loops(before: ScheduledScop, after: ScheduledScop) -> bool:
@@ -132,14 +130,11 @@ def keeps_loops(before: ScheduledScop, after: ScheduledScop) -> bool:
 
     In ``A[i] = A[i] + A[i + 1]`` instances are in order that are not with a copy of ``A`` before.
     """
-    first, then = (
-        {name: kernel for kernel in one.kernels for name in kernel.statements}
-        for one in (before, after)
-    )
+    then = after.kernel_of
     return all(
         len(then[name].parallel_loops) >= len(kernel.parallel_loops)
         and {*then[name].host_loops} <= {*kernel.host_loops}
-        for name, kernel in first.items()
+        for name, kernel in before.kernel_of.items()
         if name in then
     )
 
@@ -166,7 +161,12 @@ class _Region:
 
         The statements that write the array stay.
         """
-        places = _reads_of(self.scop, name)
+        places = [
+            (one.name, first)
+            for one in self.scop.statements
+            for first in sorted({*first_equal(one.accesses)} - {0})
+            if one.accesses[first].array == name
+        ]
         writers = {one.name for one in self.scop.statements if one.write.array == name}
         if not places or any(reader in writers for reader, _ in places):
             return None  # nobody reads it, or it is added to
@@ -202,16 +202,6 @@ class _Region:
                 if not found.flow[name, read].is_equal(expected):
                     return None
         return found
-
-
-def _reads_of(scop: Scop, name: str) -> list[Place]:
-    """Return the reads of an array, of those spelled alike the first."""
-    return [
-        (statement.name, first)
-        for statement in scop.statements
-        for first in sorted(set(first_equal(statement.accesses)))
-        if first and statement.accesses[first].array == name
-    ]
 
 
 # -- where values come from -------------------------------------------------------------
@@ -280,16 +270,19 @@ def reading_anew(
     if reads is None:
         return None
     new = {old: position for position, old in enumerate(kept)}
-    produced = {at: in_counters_of(sources[at], reads[at]) for at in reads}
+    produced = {
+        at: pulled_back(sources[at].producer.value, sources[at].instance, own)
+        for at, own in reads.items()
+    }
 
     def own(node: Expression) -> Expression:
         """Return a part of the value: what is produced is one object each time."""
         if not isinstance(node, Read):
-            return rebuilt(node, own)
+            return node
         at = firsts[node.access]
         return produced[at] if at in produced else Read(access=new[node.access])
 
-    value = own(statement.value)
+    value = mapped(statement.value, own)
     if _is_large(value) or len(accesses) > _MAX_READS:
         return None
     lost = [statement.accesses[at] for at in sorted(sources)]
@@ -322,19 +315,6 @@ def _operands_read(
                 accesses.append(replace(operand, relation=relation, text=text, span=span))
             reads[at][number] = known[element]
     return reads
-
-
-def in_counters_of(source: Source, reads: Mapping[int, int] | range) -> Expression:
-    """Return the value of a producer in the counters of its reader."""
-
-    def part(node: Expression) -> Expression:
-        if isinstance(node, Read):
-            return Read(access=reads[node.access])
-        if isinstance(node, AffineValue):
-            return replace(node, value=node.value.pullback_multi_aff(source.instance))
-        return rebuilt(node, part)
-
-    return part(source.producer.value)
 
 
 def _is_large(value: Expression) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import reduce
 from itertools import product
 
 import islpy as isl
@@ -26,10 +27,11 @@ from eatss.polyhedral.tree import (
     alone,
     bands,
     coincident,
+    functions,
     is_tilable,
-    marked,
     original_schedule,
     runs_forward,
+    with_band,
 )
 
 # -- scheduling --------------------------------------------------------------------------------
@@ -260,8 +262,7 @@ def with_tilable_bands(schedule: isl.Schedule, dependences: Dependences) -> isl.
 
     That is where no loop of it takes a dependence backwards, so that it may be tiled.
     """
-    needed = dependences.memory_based.union(dependences.forced)
-    return _tilable(schedule.get_root(), needed).get_schedule()
+    return _tilable(schedule.get_root(), dependences.needed).get_schedule()
 
 
 def _tilable(node: isl.ScheduleNode, needed: isl.UnionMap) -> isl.ScheduleNode:
@@ -269,12 +270,9 @@ def _tilable(node: isl.ScheduleNode, needed: isl.UnionMap) -> isl.ScheduleNode:
         node = _tilable(node.child(position), needed).parent()
     if not is_tilable(node) or node_kind(node.child(0)) != "band":
         return node
-    below, parallel = node.child(0), coincident(node)
-    together = node.band_get_partial_schedule().flat_range_product(
-        below.band_get_partial_schedule()
-    )
-    joined = below.delete().parent().delete().insert_partial_schedule(together)
-    joined = marked(joined, permutable=True, parallel=[*parallel, *coincident(below)])
+    below = node.child(0)
+    loops, marks = functions(node) + functions(below), coincident(node) + coincident(below)
+    joined = with_band(below.delete().parent().delete(), loops, marks)
     return joined if runs_forward(local_dependences(needed, node), joined) else node
 
 
@@ -407,14 +405,10 @@ def check_coverage(
     Raises:
         InternalError: ``EATSS-P901``.
     """
-    covered = scop.no_points
-    names = list(host)
-    for statement in scop.statements:
-        if statement.name in host:
-            covered = covered.union(statement.domain)
-    for kernel in kernels:
-        covered = covered.union(kernel.schedule.domain())
-        names.extend(set_names(kernel.schedule.domain()))
+    parts = [one.domain.to_union_set() for one in scop.statements if one.name in host]
+    parts += [kernel.schedule.domain() for kernel in kernels]
+    names = [*host, *(name for kernel in kernels for name in set_names(kernel.schedule.domain()))]
+    covered = reduce(isl.UnionSet.union, parts, scop.no_points)
     everything = scop.domain
     _require(
         len(names) == len(set(names))

@@ -25,7 +25,7 @@ from eatss.base.diagnostics import InternalError, internal_error
 from eatss.base.frozen import fixed
 from eatss.base.trees import free_name
 from eatss.polyhedral.dependences import at_most, first_equal
-from eatss.polyhedral.expression import AffineValue, preorder
+from eatss.polyhedral.expression import pulled_back
 from eatss.polyhedral.isl_names import (
     IN,
     OUT,
@@ -45,7 +45,6 @@ from eatss.polyhedral.recomputed_producers import (
     Flow,
     Source,
     flow_to_reads,
-    in_counters_of,
     reading_anew,
     source_of,
 )
@@ -59,7 +58,7 @@ from eatss.polyhedral.tree import (
     coincident,
     functions,
     is_tilable,
-    marked,
+    with_band,
     with_parts,
 )
 
@@ -161,8 +160,6 @@ def piece_along(statement: Statement, instance: isl.MultiAff, domain: isl.Set) -
         text = access.text if None in forms else access.array + subscripts
         return replace(access, relation=relation, text=text)
 
-    counts = any(isinstance(node, AffineValue) for node in preorder(statement.value))
-    own_reads = range(len(statement.accesses))
     return replace(
         statement,
         name=domain.get_tuple_name(),
@@ -170,7 +167,7 @@ def piece_along(statement: Statement, instance: isl.MultiAff, domain: isl.Set) -
         domain=domain,
         schedule=whole.relation.apply_range(statement.schedule),
         accesses=tuple(map(of, statement.accesses)),
-        value=in_counters_of(whole, own_reads) if counts else statement.value,
+        value=pulled_back(statement.value, instance),
         recomputed=tuple(map(of, statement.recomputed)),
         piece_of=statement.piece_of or statement.name,
     )
@@ -291,11 +288,11 @@ def _reading_early(
 
 def frees_pieces(before: ScheduledScop, after: ScheduledScop) -> bool:
     """Tell whether a piece of a statement has more parallel loops than the statement."""
-    loops = {name: len(one.parallel_loops) for one in before.kernels for name in one.statements}
+    loops = {name: len(one.parallel_loops) for name, one in before.kernel_of.items()}
     return any(
-        piece and len(one.parallel_loops) > loops.get(piece, 0)
-        for one in after.kernels
-        for piece in (after.scop.statement(name).piece_of for name in one.statements)
+        (whole := after.scop.statement(name).piece_of)
+        and len(one.parallel_loops) > loops.get(whole, 0)
+        for name, one in after.kernel_of.items()
     )
 
 
@@ -335,9 +332,7 @@ class _Launch:
         """Put its band at a leaf."""
         if not self.members:
             return leaf
-        together = reduce(isl.MultiUnionPwAff.flat_range_product, map(alone, self.members))
-        band = leaf.insert_partial_schedule(together)
-        band = marked(band, permutable=True, parallel=[True] * len(self.members))
+        band = with_band(leaf, self.members, [True] * len(self.members))
         if self.first is None:
             return band
         parts = [self.first, self.domain.subtract(self.first)]
@@ -397,8 +392,7 @@ def _layers(
     scheduled: ScheduledScop, node: isl.ScheduleNode, launches: Sequence[_Launch]
 ) -> list[list[_Launch]]:
     """Return launches in layers that need nothing of each other, where there are such."""
-    dependences = scheduled.dependences
-    needed = local_dependences(dependences.memory_based.union(dependences.forced), node)
+    needed = local_dependences(scheduled.dependences.needed, node)
     needed = needed.eq_at_multi_union_pw_aff(alone(_step(launches)))
     layers = _generations([one.domain for one in launches], needed)
     return [_joined(scheduled.scop, [launches[at] for at in layer]) for layer in layers or ()]

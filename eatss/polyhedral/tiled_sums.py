@@ -11,27 +11,24 @@ may be taken in any order. With that freedom they are one band, and a tile of it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 import islpy as isl
 
-from eatss.base.frozen import Names, fixed, their_names
+from eatss.base.frozen import complete, fixed, their_names
 from eatss.polyhedral.isl_names import IN, maps_of, node_kind, same_except, set_names, sets_of
-from eatss.polyhedral.kernel import Dependences, Kernel, ScheduledScop
+from eatss.polyhedral.kernel import Kernel, ScheduledScop
 from eatss.polyhedral.schedule import cut_again
 from eatss.polyhedral.scheduling import local_dependences
 from eatss.polyhedral.tree import (
     PARTED,
-    alone,
     bands,
     branches,
     coincident,
     functions,
     is_tilable,
-    marked,
     runs_forward,
+    with_band,
 )
 
 _Place: TypeAlias = Literal["in order", "first", "last"]
@@ -48,49 +45,34 @@ def with_tiled_sums(scheduled: ScheduledScop) -> ScheduledScop:
     take sums in another order where any but the last loop of a sum has tiles of several iterations
     (:func:`eatss.analysis.layout.reordering_loops`).
     """
-    kernels = {kernel.statements: kernel for kernel in scheduled.kernels if kernel.inner_loops}
-    if not any(kernel.reductions for kernel in kernels.values()):
+    if not any(kernel.inner_loops and kernel.reductions for kernel in scheduled.kernels):
         return scheduled
-    joining = _Joining(scheduled.dependences, kernels)
-    root = joining.joined(scheduled.schedule.get_root())
-    return cut_again(scheduled, root.get_schedule()) if joining.found else scheduled
+    schedule = _joined(scheduled, scheduled.schedule.get_root()).get_schedule()
+    same = schedule.plain_is_equal(scheduled.schedule)
+    return scheduled if same else cut_again(scheduled, schedule)
 
 
-@dataclass(slots=True)
-class _Joining:
-    """Joins bands of a tree; ``found`` says whether there were any."""
-
-    dependences: Dependences
-    kernels: Mapping[Names, Kernel]
-    found: bool = False
-
-    def joined(self, node: isl.ScheduleNode) -> isl.ScheduleNode:
-        """Return a node of a tree in which the bands below it are joined."""
-        if not is_tilable(node):
-            for position in range(node.n_children()):
-                node = self.joined(node.get_child(position)).parent()
-            return node
-        names = frozenset(set_names(node.get_domain()))
-        kernel = next((k for s, k in self.kernels.items() if frozenset(s) == names), None)
-        if kernel is None or not kernel.reductions:
-            return node
-        ordered = _ordered(self.dependences, kernel, node)
-        taken = 0
-        while below := _sums_below(node, kernel, taken):
-            wider = (below.joined_to(node, place) for place in _PLACES)
-            fine = (one for one in wider if one is not None and runs_forward(ordered, one))
-            joined = next(fine, None)
-            if joined is None:
-                break
-            node = joined
-            taken += len(below.members)
-            self.found = True
+def _joined(scheduled: ScheduledScop, node: isl.ScheduleNode) -> isl.ScheduleNode:
+    """Return a node of a tree in which the bands below it are joined."""
+    if not is_tilable(node):
+        for position in range(node.n_children()):
+            node = _joined(scheduled, node.get_child(position)).parent()
         return node
-
-
-def _ordered(dependences: Dependences, kernel: Kernel, node: isl.ScheduleNode) -> isl.UnionMap:
-    """Return what a band has to respect where sums are taken in any order."""
-    return local_dependences(in_any_order(dependences.memory_based, kernel), node)
+    names = set_names(node.get_domain())
+    kernel = scheduled.kernel_of.get(names[0])
+    if kernel is None or not kernel.reductions or {*kernel.statements} != {*names}:
+        return node
+    needed = in_any_order(scheduled.dependences.memory_based, kernel)
+    ordered, taken = local_dependences(needed, node), 0
+    while below := _sums_below(node, kernel, taken):
+        wider = (below.joined_to(node, place) for place in _PLACES)
+        fine = (one for one in wider if one is not None and runs_forward(ordered, one))
+        joined = next(fine, None)
+        if joined is None:
+            break
+        node = joined
+        taken += len(below.members)
+    return node
 
 
 def in_any_order(dependences: isl.UnionMap, kernel: Kernel) -> isl.UnionMap:
@@ -121,20 +103,16 @@ class _Below:
 
     def joined_to(self, node: isl.ScheduleNode, place: _Place) -> isl.ScheduleNode | None:
         """Return a band with these members after its own; ``None`` where some end is not affine."""
-        together = node.band_get_partial_schedule()
-        for member in self.members:
-            function = self._everywhere(node, member, place)
-            if function is None:
-                return None
-            together = together.flat_range_product(alone(function))
-        parallel = coincident(node)
+        members = complete(self._everywhere(node, one, place) for one in self.members)
+        if members is None:
+            return None
+        loops, parallel = [*functions(node), *members], coincident(node)
         below = node.get_child(0)
         if self.branch is None:
             below = below.delete().parent()
         else:
             below = below.get_child(self.branch).get_child(0).delete().parent().parent().parent()
-        joined = below.delete().insert_partial_schedule(together)
-        return marked(joined, permutable=True, parallel=parallel)
+        return with_band(below.delete(), loops, parallel)
 
     def _everywhere(
         self, node: isl.ScheduleNode, member: isl.UnionPwAff, place: _Place

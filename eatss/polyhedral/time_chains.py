@@ -25,6 +25,7 @@ from eatss.polyhedral.isl_names import (
     OUT,
     PARAM,
     SET,
+    among,
     big_value,
     constant_value,
     dim_names,
@@ -207,8 +208,7 @@ def _check_order(scop: Scop, statements: Sequence[Statement], dependences: Depen
         places = isl.Map.from_aff(counter).flat_range_product(isl.Map.from_aff(order))
         time = time.union(places.set_tuple_name(OUT, "step").to_union_map())
         here = here.union(one.domain)
-    every = dependences.memory_based.union(dependences.forced)
-    inside = every.intersect_domain(here).intersect_range(here)
+    inside = among(dependences.needed, here)
     function = isl.MultiUnionPwAff.from_union_map(time.intersect_domain(here))
     if not inside.lex_ge_at_multi_union_pw_aff(function).is_empty():
         raise _NoChainError("cells of one step need one another")

@@ -80,6 +80,19 @@ def marked_like(band: isl.ScheduleNode, other: isl.ScheduleNode) -> isl.Schedule
     return marked(band, permutable=other.band_get_permutable(), parallel=coincident(other))
 
 
+def together(functions: Iterable[isl.UnionPwAff]) -> isl.MultiUnionPwAff:
+    """Return functions as one schedule."""
+    return reduce(isl.MultiUnionPwAff.flat_range_product, map(alone, functions))
+
+
+def with_band(
+    node: isl.ScheduleNode, loops: Iterable[isl.UnionPwAff], parallel: Iterable[bool]
+) -> isl.ScheduleNode:
+    """Put a band of loops that may be tiled at a leaf, or around a node; return it."""
+    band = node.insert_partial_schedule(together(loops))
+    return marked(band, permutable=True, parallel=parallel)
+
+
 def with_parts(
     leaf: isl.ScheduleNode,
     filters: Sequence[isl.UnionSet],

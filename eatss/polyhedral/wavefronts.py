@@ -14,14 +14,13 @@ every dependence that leaves it [Wolfe, *Loops skewing: the wavefront method rev
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import reduce
 from itertools import product
 
 import islpy as isl
 
 from eatss.polyhedral.isl_names import among
 from eatss.polyhedral.kernel import Dependences
-from eatss.polyhedral.tree import alone, coincident, identity, marked, preorder
+from eatss.polyhedral.tree import alone, coincident, identity, preorder, together, with_band
 from eatss.polyhedral.tree import functions as tree_functions
 
 _SKEWS = (0, 1, 2)
@@ -42,7 +41,7 @@ def tile_functions(
         ``None`` where some loop has none.
     """
     instances = host.domain()
-    rules = among(dependences.memory_based.union(dependences.forced), instances)
+    rules = among(dependences.needed, instances)
     found = [host] if _runs_forward(host, rules) else []
     for loop in loops:
         skewed = (one for one in _skewed(loop, found) if _runs_forward(one, rules))
@@ -87,15 +86,10 @@ def in_tiles(
     node = next(one for one in preorder(schedule.get_root()) if identity(one) == band)
     inner = node.child(0)
     marks, serial = coincident(inner), tree_functions(inner)[len(functions) - 1 :]
-    inner = inner.delete().insert_partial_schedule(_together((*functions[1:], *serial)))
-    node = marked(inner, permutable=True, parallel=marks).parent()
+    node = with_band(inner.delete(), (*functions[1:], *serial), marks).parent()
     context = schedule.get_ctx()
     tiles = (
         one.scale_down_val(isl.Val.int_from_si(context, size)).floor()
         for one, size in zip(functions, sizes, strict=True)
     )
-    return node.insert_partial_schedule(_together([*tiles])).get_schedule()
-
-
-def _together(functions: Sequence[isl.UnionPwAff]) -> isl.MultiUnionPwAff:
-    return reduce(isl.MultiUnionPwAff.flat_range_product, map(alone, functions))
+    return node.insert_partial_schedule(together(tiles)).get_schedule()

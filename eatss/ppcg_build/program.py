@@ -10,6 +10,7 @@ the largest of two have a plain macro.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -20,7 +21,6 @@ from eatss.analysis.analyse import AnalysedProgram, AnalysedScop
 from eatss.analysis.operations import work_of
 from eatss.base.diagnostics import Diagnostic, Diagnostics, Severity
 from eatss.base.frozen import Names, Numbers, frozen
-from eatss.base.text import Edit, edited
 from eatss.cards import GpuProfile
 from eatss.choose.selection import PPCG_SHARED_BYTES, KernelSelection, Selection
 from eatss.cuda.host import entry_arguments, outside_arrays, taken_names, temporaries_of
@@ -36,7 +36,6 @@ from eatss.ppcg_build.host_code import (
     HostRegion,
     Launched,
     NotUnderstoodError,
-    Reader,
     device_name,
 )
 from eatss.program import (
@@ -57,7 +56,6 @@ from eatss.program import (
 )
 from eatss.program import Name as NameOf
 from eatss.program.expression import IntExprs
-from eatss.program.tokens import Token, tokens
 
 SHARED_MACRO = """\
 // A shared array; on a CPU it begins at a place of the block's shared memory, in bytes.
@@ -126,14 +124,23 @@ def own_type(words: str, names: Mapping[str, str] = MappingProxyType({})) -> str
     return words if words in _BYTES else None
 
 
+_KERNEL_NAME = re.compile(r"\b__global__\s+\w+\s+(\w+)")
+_CHANGED = re.compile(
+    r"^[ \t]*\#[ \t]*include\b.*"
+    r"|^[ \t]*\#define[ \t]+(?P<macro>ppcg_m(?:in|ax)\(x,y\))[ \t]*(?P<body>.*)"
+    r"|\btypedef\s+(?P<type>[^;{]*?)\s*\b(?P<alias>\w+)\s*;"
+    r"|\b__global__\b(?:\s+void\s+(?P<kernel>\w+)\s*\((?P<parameters>[^)]*)\))?"
+    r"|\b__shared__\s+(?P<shared>[^;]*)",
+    re.MULTILINE,
+)
+"""What of a kernel file is read, or stands otherwise in the text of the program."""
+
+_SHARED = re.compile(r"(?P<type>[\w\s]+?)\s+(?P<name>\w+)\s*(?P<extents>(?:\[\d+\])*)\s*")
+
+
 def kernel_names(text: str) -> Names:
     """Return the names of the kernels of a file in their order, whatever else is in it."""
-    words = [token.text for token in tokens(text)]
-    return tuple(
-        (words[place + 2 : place + 3] or ["?"])[0]
-        for place, word in enumerate(words)
-        if word == "__global__"
-    )
+    return tuple(_KERNEL_NAME.findall(text))
 
 
 def read_kernels(text: str) -> KernelFile:
@@ -142,91 +149,56 @@ def read_kernels(text: str) -> KernelFile:
     Raises:
         NotUnderstoodError: it is of no known form.
     """
-    return _File(tokens(text)).read(text)
+    types: dict[str, str] = {}
+    kernels: list[KernelText] = []
+
+    def changed(match: re.Match[str]) -> str:
+        whole: str = match[0]
+        if match["alias"]:
+            types[match["alias"]] = " ".join(match["type"].split())
+        elif match["shared"] and kernels:
+            array = _shared_array(kernels[-1], " ".join(match["shared"].split()), types)
+            kernels[-1] = replace(kernels[-1], shared=(*kernels[-1].shared, array))
+            extents = "".join(f"[{one}]" for one in array.extents)
+            return f"EATSS_SHARED_AT({array.place}, {array.element_type}, {array.name}, {extents})"
+        elif whole.startswith("__global__"):
+            kernels.append(_kernel(match))
+            return f'extern "C" {whole}'
+        elif match["macro"] and match["body"] != (body := _PLAIN[match["macro"]]):
+            plain = f"#define {match['macro']} {body}"
+            return f"#ifdef __CUDACC_RTC__\n{plain}\n#else\n{whole}\n#endif"
+        return "" if whole.lstrip().startswith("#") and not match["macro"] else whole
+
+    whole = _CHANGED.sub(changed, text).strip() + "\n"
+    return KernelFile(kernels=tuple(kernels), text=whole)
 
 
-class _File(Reader):
-    """Reads a file from its start: names of types, directives, kernels and their shared arrays."""
-
-    def __init__(self, found: Sequence[Token]) -> None:
-        super().__init__(found)
-        self._types: dict[str, str] = {}
-        self._kernels: list[KernelText] = []
-        self._changes: list[Edit] = []
-
-    def read(self, text: str) -> KernelFile:
-        while self.kind():
-            token = self.tokens[self.place]
-            self.place += 1
-            if token.kind == "directive":
-                self._directive(token)
-            elif token.text == "typedef":
-                *words, name = self._upto(";{") or [token.text]
-                self._types[name] = " ".join(words)
-            elif token.text == "__global__":
-                self._changes.append((token.start, token.start, 'extern "C" '))
-                self._kernel()
-            elif token.text == "__shared__" and self._kernels:
-                self._shared(token)
-        whole = edited(text, self._changes).strip() + "\n"
-        return KernelFile(kernels=tuple(self._kernels), text=whole)
-
-    def _upto(self, ends: str) -> list[str]:
-        """Read the tokens before the next one of some."""
-        begun = self.place
-        while self.kind() and self.text() not in ends:
-            self.place += 1
-        return [token.text for token in self.tokens[begun : self.place]]
-
-    def _directive(self, token: Token) -> None:
-        words = token.text.split(maxsplit=2)
-        if words[0] == "#include":
-            self._changes.append((token.start, token.end, ""))
-        elif words[0] == "#define" and words[1] in _PLAIN and words[2:][:1] != [_PLAIN[words[1]]]:
-            plain = f"#define {words[1]} {_PLAIN[words[1]]}"
-            text = f"#ifdef __CUDACC_RTC__\n{plain}\n#else\n{token.text}\n#endif"
-            self._changes.append((token.start, token.end, text))
-
-    def _kernel(self) -> None:
-        name = self.text(1)
-        if not self.takes("void") or self.text(1) != "(":
-            raise NotUnderstoodError(f"'{name}' is no kernel of a known form")
-        self.place += 2
-        parameters = []
-        while self.kind() and not self.takes(")"):
-            *_, parameter = self._upto(",)[(") or [""]
-            if self.text() in ("[", "("):
-                raise NotUnderstoodError(
-                    f"a parameter of {name} is an array of several dimensions; PPCG passes plain "
-                    "pointers without --no-linearize-device-arrays"
-                )
-            parameters.append(parameter)
-            self.takes(",")
-        self._kernels.append(KernelText(name=name, parameters=tuple(parameters), shared=()))
-
-    def _shared(self, token: Token) -> None:
-        """Read a shared array, placed after those before it, and have a macro declare it."""
-        kernel = self._kernels[-1]
-        declared = self._upto(";")
-        opening = declared.index("[") if "[" in declared else len(declared)
-        element = own_type(" ".join(declared[: opening - 1]), self._types)
-        name, extents = declared[opening - 1], declared[opening:]
-        numbers = extents[1::3]
-        regular = extents == [text for number in numbers for text in ("[", number, "]")]
-        if element is None or not regular or not all(number.isdigit() for number in numbers):
-            raise NotUnderstoodError(
-                f"{kernel.name} declares '{' '.join(declared)}' in shared memory"
-            )
-        size = _BYTES[element]
-        array = SharedArray(
-            name=name,
-            element_type=element,
-            extents=tuple(map(int, numbers)),
-            place=-(-kernel.shared_bytes // size) * size,
+def _kernel(match: re.Match[str]) -> KernelText:
+    name, parameters = match["kernel"], (match["parameters"] or "").strip()
+    if name is None:
+        raise NotUnderstoodError("'__global__' begins no kernel of a known form")
+    if "[" in parameters or "(" in parameters:
+        raise NotUnderstoodError(
+            f"a parameter of {name} is an array of several dimensions; PPCG passes plain "
+            "pointers without --no-linearize-device-arrays"
         )
-        self._kernels[-1] = replace(kernel, shared=(*kernel.shared, array))
-        text = f"EATSS_SHARED_AT({array.place}, {element}, {name}, {''.join(extents)})"
-        self._changes.append((token.start, self.tokens[self.place - 1].end, text))
+    names = [re.findall(r"\w+", one)[-1] for one in parameters.split(",") if parameters]
+    return KernelText(name=name, parameters=tuple(names), shared=())
+
+
+def _shared_array(kernel: KernelText, declared: str, types: Mapping[str, str]) -> SharedArray:
+    """Return a shared array, placed after those before it."""
+    match = _SHARED.fullmatch(declared)
+    element = own_type(match["type"], types) if match else None
+    if match is None or element is None:
+        raise NotUnderstoodError(f"{kernel.name} declares '{declared}' in shared memory")
+    size = _BYTES[element]
+    return SharedArray(
+        name=match["name"],
+        element_type=element,
+        extents=tuple(map(int, re.findall(r"\d+", match["extents"]))),
+        place=-(-kernel.shared_bytes // size) * size,
+    )
 
 
 @frozen

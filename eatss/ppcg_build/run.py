@@ -7,6 +7,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+from argparse import ArgumentError, ArgumentParser
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -27,8 +28,14 @@ from eatss.base.supervisor import run_bounded
 from eatss.base.text import Texts
 from eatss.polyhedral.isl_names import maps_of, points_of
 
-_SEPARATE = ("-D", "-I", "-o", "-S")
-"""Short options whose value may be a word of its own."""
+_OPTIONS = ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+_OPTIONS.add_argument("-D", dest="defines", action="append", default=[])
+_OPTIONS.add_argument(
+    "-I", "--pet-include-path", dest="folders", action="append", default=[], type=Path
+)
+_OPTIONS.add_argument("-o", dest="output", type=Path)
+_OPTIONS.add_argument("-S", dest="size", action="append", default=[])
+"""Those that are read here."""
 
 _OURS = {
     "--save-schedule": "eatss has PPCG save its schedule and load it again",
@@ -81,40 +88,27 @@ def ppcg_arguments(words: Sequence[str], *, selecting: bool = True) -> PpcgArgum
         InputError: ``EATSS-R001`` there is no C file, or several; ``EATSS-R001`` an option goes
             with nothing that is done here; ``EATSS-C017`` there is no such kernel of eatss.
     """
-    files = []
-    taken: dict[str, list[str]] = {"-D": [], "-I": [], "-o": []}
-    others = []
-    rest = iter(words)
-    for word in rest:
-        name = word[:2] if word[:2] in _SEPARATE else word.partition("=")[0]
-        _check(name, word, selecting=selecting)
-        if name == "--pet-include-path":
-            taken["-I"].append(word.partition("=")[2])
-        elif name in _SEPARATE:
-            value = word[2:] or next(rest, None)
-            if value is None:
-                raise _wrong(f"'{name}' is the last word, and its value is missing")
-            if name in taken:
-                taken[name].append(value)
-            else:
-                others.append(f"{name}{value}")
-        elif word.startswith("-"):
-            others.append(word)
-        else:
-            files.append(word)
+    for word in words:
+        _check(word[:2] if word.startswith("-S") else word.partition("=")[0], word, selecting)
+    try:
+        given, rest = _OPTIONS.parse_known_args(list(words))
+    except ArgumentError as error:
+        name = error.argument_name
+        raise _wrong(f"'{name}' is the last word, and its value is missing") from None
+    files = [word for word in rest if not word.startswith("-")]
     if len(files) != 1:
         what = f"{len(files)} files: {', '.join(files)}" if files else "no C file"
         raise _wrong(f"PPCG is given {what}; it takes one")
     return PpcgArguments(
         source=source_path(files[0]),
-        output=Path(taken["-o"][-1]) if taken["-o"] else None,
-        defines=tuple(taken["-D"]),
-        include_dirs=tuple(map(Path, taken["-I"])),
-        others=tuple(others),
+        output=given.output,
+        defines=tuple(given.defines),
+        include_dirs=tuple(given.folders),
+        others=(*(word for word in rest if word.startswith("-")), *(f"-S{n}" for n in given.size)),
     )
 
 
-def _check(name: str, word: str, *, selecting: bool) -> None:
+def _check(name: str, word: str, selecting: bool) -> None:
     if name == "--target" and word != "--target=cuda":
         raise _refused(word, "only CUDA is generated here", "leave it out")
     if name in _NEVER or (selecting and name in _OURS):

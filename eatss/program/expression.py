@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
+from functools import partialmethod
 from math import prod
 from operator import eq, floordiv, ge, gt, le, lt, mod, xor
 from typing import Any, TypeAlias
@@ -62,26 +63,15 @@ class _Operators:
     def __rmul__(self, other: int) -> IntExpr:
         return multiplied(Constant(other), _expression(self))
 
-    def __floordiv__(self, other: IntExpr | int) -> Apply:
-        return self._applied(Operator.QUOTIENT, other)
-
-    def __mod__(self, other: IntExpr | int) -> Apply:
-        return self._applied(Operator.REMAINDER, other)
-
-    def __lt__(self, other: IntExpr | int) -> Apply:
-        return self._applied(Operator.LT, other)
-
-    def __le__(self, other: IntExpr | int) -> Apply:
-        return self._applied(Operator.LE, other)
-
-    def __gt__(self, other: IntExpr | int) -> Apply:
-        return self._applied(Operator.GT, other)
-
-    def __ge__(self, other: IntExpr | int) -> Apply:
-        return self._applied(Operator.GE, other)
-
     def _applied(self, operator: Operator, other: IntExpr | int) -> Apply:
         return Apply(operator, (_expression(self), _expression(other)))
+
+    __floordiv__ = partialmethod(_applied, Operator.QUOTIENT)
+    __mod__ = partialmethod(_applied, Operator.REMAINDER)
+    __lt__ = partialmethod(_applied, Operator.LT)
+    __le__ = partialmethod(_applied, Operator.LE)
+    __gt__ = partialmethod(_applied, Operator.GT)
+    __ge__ = partialmethod(_applied, Operator.GE)
 
 
 @fixed

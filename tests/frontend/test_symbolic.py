@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from eatss.base.diagnostics import InputError
 from eatss.frontend.options import FrontendOptions
-from eatss.frontend.parse import parse_bytes
+from eatss.frontend.parse import parse_source, parse_text
+from eatss.frontend.source import SourceText
 from eatss.frontend.symbolic import SymbolicResult, agree, parse_symbolic, type_macros
 from eatss.polyhedral.isl_names import at_values
 from tests.examples import examples
@@ -28,7 +29,7 @@ def agrees_at(result: SymbolicResult, file: str, data: bytes, values: dict[str, 
     """Compare the symbolic regions at other values with the file read with -D."""
     options = FrontendOptions(defines=tuple(f"{n}={v}" for n, v in values.items()))
     context = result.scops[0].isl_context
-    numeric = parse_bytes(file, data, options, context=context)
+    numeric = parse_text(SourceText.of(file, data), options, context=context)
     pairs = zip(result.scops, numeric.scops, strict=True)
     return all(agree(one, other, values) for one, other in pairs)
 
@@ -98,7 +99,7 @@ def test_random_bounds_agree_with_the_program_that_d_gives(
     if any(warning.code == "EATSS-F093" for warning in result.numeric.warnings):
         return  # nothing is left at the sizes of the file
     assert used == {name for name in ("N", "M") if re.search(rf"\b{name}\b", plain)}
-    runs = parse_bytes("<source>", data, FrontendOptions(defines=(f"N={n}", f"M={m}"))).warnings
+    runs = parse_source(text, options=FrontendOptions(defines=(f"N={n}", f"M={m}"))).warnings
     assert agreed or any(warning.code == "EATSS-F093" for warning in runs)
 
 
