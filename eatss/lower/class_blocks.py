@@ -780,10 +780,10 @@ class _PartBuilder:
                 )
                 passes.append((needed, (Declare(buffer=passed.buffer), from_lane)))
                 element = passed
-            its_own = own is None and [*wheres[:1]] == [Name(self._step)]
-            if flag and place in phase.divisors and its_own:
+            divides = flag and place in phase.divisors
+            if divides and own is None and wheres[0] == Name(self._step):
                 reciprocals[place] = self._inverse_ahead(element, flag)
-            elif flag and place in phase.divisors:
+            elif divides:
                 inverse = reciprocals[place] = self._scalar("inverse", element)
                 made = Reciprocal(target=inverse, source=element, flag=flag)
                 passes.append((needed, (Declare(buffer=inverse.buffer), made)))
