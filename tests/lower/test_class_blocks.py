@@ -373,3 +373,14 @@ def test_quotients_that_do_not_always_run_are_no_less_than_nothing(tmp_path: Pat
         (statement,) = facts[phase.kernel].work.statements
         counts = dict(with_fused_quotients(statement, len(phase.divisors)).operations)
         assert (counts["quotient"], min(counts.values()) > 0) == (2, True)
+
+
+def test_lanes_without_points_divide_no_integers(tmp_path: Path) -> None:
+    own = "A[i][k] * A[j][k] / A[k][k] * (70 / i)"
+    text = re.sub("d\\[k\\] > .*;", f"{own};", SOMETIMES).replace("1000", "40")
+    (source := tmp_path / "integers.c").write_text(text, encoding="utf-8")
+    of = Session(source, code=True, rewrites=Rewrites(classes=(ClassSize(region=0, size=32),)))
+    made = program(of, width=32)
+    assert "eatss_reciprocal<" in made.text
+    of.write(made, tmp_path / "made")
+    right(verify(tmp_path / "made", device="cpu"))
