@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from eatss.base.codec import json_text
-from eatss.base.diagnostics import InputError, Progress, input_error, no_progress
+from eatss.base.diagnostics import InputError, input_error
 from eatss.base.files import StrPath, write_whole
 from eatss.tune.evaluation import Evaluated, SweepReport, evaluate, summed_up
 from eatss.tune.rows import Sweep
@@ -61,24 +61,19 @@ def sweep_report(
     return summed_up(found)
 
 
-def evaluated(
-    sweeps: Sequence[StrPath | Sweep],
-    progress: Progress = no_progress,
-) -> tuple[Evaluated, ...]:
-    """Read and evaluate sweeps, one that is given twice once; ``progress`` is called for each.
+def evaluated(sweeps: Sequence[StrPath | Sweep]) -> tuple[Evaluated, ...]:
+    """Read and evaluate sweeps, one that is given twice once.
 
     Raises:
         InputError: a store cannot be read, or there is none (``EATSS-D001``).
     """
     if not sweeps:
         raise input_error("EATSS-D001", "there is no sweep to report", hint="name a store")
-    found = []
     named = {fspath(one) if isinstance(one, str | PathLike) else id(one): one for one in sweeps}
-    for number, (name, one) in enumerate(named.items()):
-        progress(f"evaluating {name if isinstance(name, str) else 'a sweep'}", number, len(named))
-        read = read_sweep(one, measurements=False) if isinstance(one, str | PathLike) else one
-        found.append(evaluate(read))
-    return tuple(found)
+    return tuple(
+        evaluate(read_sweep(one, measurements=False) if isinstance(one, str | PathLike) else one)
+        for one in named.values()
+    )
 
 
 def rendered(found: Sequence[Evaluated], output: ReportFormat) -> str:
@@ -142,9 +137,7 @@ def _unwritable(path: Path, why: object) -> InputError:
     )
 
 
-def write_figures(
-    found: Sequence[Evaluated], folder: Path, kind: FigureFormat, progress: Progress = no_progress
-) -> tuple[Path, ...]:
+def write_figures(found: Sequence[Evaluated], folder: Path, kind: FigureFormat) -> tuple[Path, ...]:
     """Write each figure of each sweep to a folder, which is made; return the files.
 
     Of several sweeps, names begin with the number and the name of the program.
@@ -167,7 +160,6 @@ def write_figures(
         prefix = f"{number}-{program}-" if len(found) > 1 else ""
         for figure in sweep_figures(one):
             path = folder / f"{prefix}{figure.name}.{kind}"
-            progress(f"drawing {path.name}")
             save_figure(figure.draw(), path)
             written.append(path)
     return tuple(written)

@@ -88,7 +88,6 @@ RUNNING = Server(
 ALL = Server(
     *RUNNING.modules,
     "eatss.tune.maker_worker",
-    "eatss.tune.card_worker",
     "eatss.base.forked:_load",
 )
 """Forks workers of sweeps, commands and scripts: it has all that they import later."""

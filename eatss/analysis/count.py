@@ -267,6 +267,22 @@ def count_points(points: isl.Set) -> Count:
     Raises:
         UncountableError: no closed form is found.
     """
+    text = str(points)
+    found = _COUNTED.get(text)
+    if found is None:
+        if len(_COUNTED) >= _MOST_COUNTED:
+            _COUNTED.clear()
+        found = _COUNTED[text] = _counted(points)
+    return found
+
+
+_COUNTED: dict[str, Count] = {}
+"""What was counted before, by what isl prints of it: kernels of a program ask for equal sets."""
+
+_MOST_COUNTED = 1 << 12
+
+
+def _counted(points: isl.Set) -> Count:
     if division_bits(points) > MAX_DIVISION_BITS:
         raise UncountableError("its integer divisions have too large divisors")
     points = coalesced(points.compute_divs())

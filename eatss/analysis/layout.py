@@ -324,6 +324,13 @@ class Candidates(Layout):
         """Return the number of layouts."""
         return len(self.stages)
 
+    @property
+    def columns(self) -> list[Any]:
+        """All columns in the order of their fields."""
+        found: list[Any] = []
+        self.map(found.append)
+        return found
+
     def at(self, row: int) -> Candidates:
         """Return one of the layouts, its numbers whole."""
         return self.map(lambda column: int(column[row]))

@@ -140,6 +140,17 @@ class ClassSize:
 
 
 @frozen
+class PrivateArrays:
+    """A region, by its number, whose arrays have elements for each iteration that overwrites them.
+
+    Those of loops that ``outer`` others or more are around.
+    """
+
+    region: int
+    outer: int = 0
+
+
+@frozen
 class ChunkedScan:
     """A recurrence that is cut into chunks of ``length`` steps, or sums of one pass by such parts.
 
@@ -158,6 +169,8 @@ class Rewrites:
 
     Attributes:
         recomputed: Arrays whose elements kernels compute anew where they read them.
+        reverse: Numbers of the regions whose sums do not begin with what is computed last.
+        private: Regions whose arrays have elements for each iteration that overwrites them.
         split: Numbers of the regions whose statements are cut where they meet what they read.
         classes: Regions whose loops are in blocks of steps, cut into classes of tiles.
         chunks: Recurrences that are cut into chunks, which run at once.
@@ -166,6 +179,8 @@ class Rewrites:
     """
 
     recomputed: tuple[RecomputedArray, ...] = ()
+    reverse: tuple[int, ...] = ()
+    private: tuple[PrivateArrays, ...] = ()
     split: tuple[int, ...] = ()
     classes: tuple[ClassSize, ...] = ()
     chunks: tuple[ChunkedScan, ...] = ()

@@ -190,6 +190,14 @@ class InternalError(EatssError):
     exit_code = ExitCode.INTERNAL
 
 
+class IllegalScheduleError(InternalError):
+    """A schedule that isl does not prove to compute what the program does.
+
+    What tries schedules that may be wrong catches it and takes another; it is a fault of eatss
+    where nothing does.
+    """
+
+
 def input_error(
     code: str, message: str, *, hint: str | None = None, span: SourceSpan | None = None
 ) -> InputError:

@@ -20,9 +20,10 @@ of ``p`` bits times powers of two, ``d = |r c - 1| = N / 2**(2p - 1)`` with
 - It is one of the two unless ``x * r`` is ``1 - e`` or more from ``x / c``. It is less than
   ``2**p d``, so that ``N > 2**(p - 1) - 3/2``.
 
-The last is what is tested. Markstein gave the steps for a ``q`` that is at most 1 away (IBM Journal
-of Research and Development 34, 1990); Brisebarre, Muller and Raina the bounds for constants (IEEE
-Transactions on Computers 53, 2004).
+The last is what is tested: of a constant here, of other numbers when they are there, as
+``fabs(fma(-c, r, 1)) <= (2**p - 4) / 2**(2 p)``, which has no rounding. Markstein gave the steps
+for a ``q`` that is at most 1 away (IBM Journal of Research and Development 34, 1990); Brisebarre,
+Muller and Raina the bounds for constants (IEEE Transactions on Computers 53, 2004).
 """
 
 from __future__ import annotations
@@ -44,6 +45,9 @@ _LEAST_DIVISOR, _MOST_DIVISOR = 2.0**-8, 2.0**32
 class Format:
     """A binary format: the bits of its numbers, and the least result of the steps that is taken.
 
+    Of divisors that are no constants it is ``least_quotient``, and they are ``least_divisor`` to
+    its reciprocal.
+
     ``x * r`` and what the steps give are normal from ``least`` on, and ``x`` has ``bits`` more bits
     than the least normal number, so that what is left to correct is no fraction of a subnormal one.
     What is infinite or no number, or would overflow, is no number behind the steps.
@@ -51,11 +55,22 @@ class Format:
 
     bits: int
     least: float
+    least_quotient: float
+    least_divisor: float
+
+    @property
+    def most_apart(self) -> float:
+        """How far ``r c`` may be from 1: then every quotient by ``c`` is what the steps give."""
+        return float((2.0**self.bits - 4.0) / 4.0**self.bits)
 
 
-FORMATS = {"float": Format(bits=24, least=1e-27), "double": Format(bits=53, least=1e-270)}
+FORMATS = {
+    "float": Format(bits=24, least=1e-27, least_quotient=2.0**-60, least_divisor=2.0**-40),
+    "double": Format(bits=53, least=1e-270, least_quotient=2.0**-860, least_divisor=2.0**-100),
+}
 """Formats by their names in C. The least results are more than 2**-90 and 2**-900: divisors are at
-least 2**-8, so ``x`` is more than 2**-99 and 2**-909, where 2**-101 and 2**-968 would do."""
+least 2**-8, so ``x`` is more than 2**-99 and 2**-909, where 2**-101 and 2**-968 would do; of others
+it is more than 2**-101 and 2**-961."""
 
 
 def is_rounded_quotient(divisor: float, bits: int) -> bool:

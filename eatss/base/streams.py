@@ -17,8 +17,6 @@ from eatss.base.diagnostics import ExitCode, input_error
 
 _WIDTH_OF_A_FILE = 120
 _LEAST_WIDTH = 20
-_COLOURS = ("TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "UNICODE_VERSION")
-"""Variables that say what a terminal shows."""
 
 
 def page_width() -> int:
@@ -31,11 +29,6 @@ def page_width() -> int:
         terminal = sys.stdout.isatty()
         width = shutil.get_terminal_size().columns if terminal else _WIDTH_OF_A_FILE
     return max(_LEAST_WIDTH, width)
-
-
-def shown_on() -> tuple[object, ...]:
-    """Return all that decides how a text is laid out and coloured on standard output."""
-    return (page_width(), sys.stdout.isatty(), *map(os.environ.get, _COLOURS))
 
 
 def echo(text: object, *, err: bool = False, nl: bool = True) -> None:

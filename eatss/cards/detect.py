@@ -18,7 +18,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 from eatss.base.frozen import frozen
@@ -107,7 +107,7 @@ def detect(*, nvml: Any = None, cupy: Any = None) -> Detection:
             return None
 
     driver, by_nvml = asked("NVML", nvml, _read_nvml) or (None, ())
-    by_cuda = asked("CuPy", cupy, partial(_read_cuda, nvml=nvml)) or ()
+    by_cuda = asked("CuPy", cupy, cuda_cards) or ()
     listed = {gpu.uuid: gpu for gpu in by_nvml}
     gpus = tuple(_join(listed[gpu.uuid], gpu) if gpu.uuid in listed else gpu for gpu in by_cuda)
     if not gpus:
@@ -147,10 +147,11 @@ def _read_nvml(nvml: Any) -> tuple[str, tuple[DetectedGpu, ...]]:
         return driver, tuple(_nvml_gpu(nvml, handle, driver) for handle in handles)
 
 
-def _read_cuda(cupy: Any, nvml: Any) -> tuple[DetectedGpu, ...]:
+def cuda_cards(cupy: Any) -> tuple[DetectedGpu, ...]:
+    """Return the cards that CUDA sees, in its order."""
     runtime = cupy.cuda.runtime
     cards = range(runtime.getDeviceCount())
-    return tuple(_cuda_gpu(runtime.getDeviceProperties(card), nvml) for card in cards)
+    return tuple(_cuda_gpu(runtime.getDeviceProperties(card)) for card in cards)
 
 
 def _nvml_gpu(nvml: Any, handle: Any, driver: str) -> DetectedGpu:
@@ -178,7 +179,7 @@ def _nvml_gpu(nvml: Any, handle: Any, driver: str) -> DetectedGpu:
     )
 
 
-def _cuda_gpu(properties: Mapping[str, Any], nvml: Any) -> DetectedGpu:
+def _cuda_gpu(properties: Mapping[str, Any]) -> DetectedGpu:
     figures: dict[str, Any] = {
         field: int(properties[key]) for field, key in _CUDA_FIELDS.items() if properties.get(key)
     }
@@ -186,7 +187,7 @@ def _cuda_gpu(properties: Mapping[str, Any], nvml: Any) -> DetectedGpu:
     memory_clock_mhz = memory_clock_khz // 1000 if memory_clock_khz else None
     return DetectedGpu(
         name=as_text(properties["name"]),
-        uuid=cuda_uuid(properties, nvml) or "",
+        uuid=cuda_uuid(properties) or "",
         compute_capability=(int(properties["major"]), int(properties["minor"])),
         bandwidth_gb_s=_bandwidth_gb_s(memory_clock_mhz, properties.get("memoryBusWidth")),
         **figures,
@@ -216,27 +217,21 @@ def _join(nvml: DetectedGpu, cuda: DetectedGpu) -> DetectedGpu:
 _BYTES = 16
 
 
-def cuda_uuid(properties: Mapping[str, Any], nvml: Any = None) -> str | None:
+def cuda_uuid(properties: Mapping[str, Any]) -> str | None:
     """Return ``GPU-…`` for the properties that CuPy tells of a card, ``None`` if it is not known.
 
     CuPy reads the UUID as a text that ends at a zero, so of one card in sixteen it tells only the
-    beginning. NVML is asked for the card in the same PCI slot then.
-
-    Args:
-        properties: as of ``cupy.cuda.runtime.getDeviceProperties``.
-        nvml: what stands in for the module ``pynvml``; imported if needed.
+    beginning: it is the card that CUDA lists with that, if one alone has it.
     """
     raw = bytes(properties.get("uuid") or b"")
     if len(raw) == _BYTES:
         return f"GPU-{uuid.UUID(bytes=raw)}"
-    domain, bus, device = (properties.get(f"pci{part}ID") for part in ("Domain", "Bus", "Device"))
-    try:  # a driver that is missing or broken raises anything
-        slot = f"{domain:08x}:{bus:02x}:{device:02x}.0"
-        with _opened(nvml or importlib.import_module("pynvml")) as module:
-            told = as_text(module.nvmlDeviceGetUUID(module.nvmlDeviceGetHandleByPciBusId(slot)))
-    except Exception:
-        return None
-    return told if told.removeprefix("GPU-").replace("-", "").startswith(raw.hex()) else None
+    found = [one for one in cuda_order() or () if _digits(one).startswith(raw.hex())]
+    return found[0] if len(found) == 1 else None
+
+
+def _digits(listed: str) -> str:
+    return listed.removeprefix("GPU-").replace("-", "")
 
 
 VISIBLE, ORDER = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"

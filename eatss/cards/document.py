@@ -13,9 +13,9 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
-from eatss.base.codec import JsonObject, MisfitError, decode, encode, unknown
+from eatss.base.codec import JsonObject, MisfitError, decode, encode, in_order, unknown
 from eatss.base.diagnostics import Diagnostic, InputError, SourceSpan, did_you_mean
 from eatss.base.frozen import Names, frozen
 from eatss.base.text import BYTES_OF_UNIT, Texts
@@ -30,6 +30,8 @@ from eatss.cards.profile import (
     GpuProfile,
     Source,
 )
+
+T = TypeVar("T")
 
 
 @frozen
@@ -63,6 +65,28 @@ def finding(
     return Diagnostic(
         code=code, message=message, span=span, source_line=lines[span.line - 1], hint=hint
     )
+
+
+def misfit(code: str, error: MisfitError, origin: Origin) -> Diagnostic:
+    """Return the finding about what does not fit in a document; a hint stands behind ``; ``."""
+    where = error.where.strip(".")
+    path = tuple(filter(None, re.split(r"[.\[\]]+", where)))
+    message, _, hint = error.why.partition("; ")
+    told = f"{where}: {message}" if where else message
+    return finding(code, told, path, origin, hint or None)
+
+
+def shaped(kind: type[T], document: Any) -> T:
+    """Return the noun of a document, which has no keys besides.
+
+    Raises:
+        MisfitError: it is no such noun.
+    """
+    shape = decode(kind, document)
+    for place in unknown(document, encode(shape)):
+        meant = did_you_mean(place.rpartition(".")[2], in_order(kind))
+        raise MisfitError(f"there is no such key; {meant}", place)
+    return shape
 
 
 def parsed_toml(text: str, label: str, code: str) -> JsonObject:
@@ -145,21 +169,14 @@ def profile_from_document(document: Mapping[str, Any], origin: Origin = _PLAIN) 
     """
     try:
         return _read(document)
-    except (MisfitError, RecursionError) as error:
-        where = error.where.strip(".") if isinstance(error, MisfitError) else ""
-        path = tuple(filter(None, re.split(r"[.\[\]]+", where)))
-        why = error.why if isinstance(error, MisfitError) else "it is nested too deeply"
-        message, _, hint = why.partition("; ")
-        told = f"{where}: {message}" if where else message
-        raise InputError(finding("EATSS-G005", told, path, origin, hint or None)) from None
+    except MisfitError as error:
+        raise InputError(misfit("EATSS-G005", error, origin)) from None
+    except RecursionError:
+        raise InputError(finding("EATSS-G005", "it is nested too deeply", (), origin)) from None
 
 
 def _read(document: Any) -> GpuProfile:
-    shape = decode(_Document, document)
-    for place in unknown(document, encode(shape)):
-        name = place.rpartition(".")[2]
-        meant = did_you_mean(name, _Document.__dataclass_fields__)
-        raise MisfitError(f"there is no such key; {meant}", place)
+    shape = shaped(_Document, document)
     if shape.schema_version != SCHEMA_VERSION:
         why = f"it is {shape.schema_version}; this eatss reads {SCHEMA_VERSION}"
         raise MisfitError(why, "schema_version")

@@ -1,7 +1,6 @@
 """What works on this machine and what eatss runs with, for ``eatss doctor``.
 
-Which versions of packages eatss needs is read from its own metadata, where they stand once. Every
-check runs on its own and reports a missing or broken part instead of failing.
+Every check runs on its own and reports a missing or broken part instead of failing.
 """
 
 from __future__ import annotations
@@ -14,9 +13,6 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from importlib import metadata
 from pathlib import Path
-
-from packaging.requirements import Requirement
-from packaging.specifiers import SpecifierSet
 
 from eatss.base.cache import default_cache
 from eatss.base.compilers import GENERATING, find_nvcc
@@ -37,18 +33,6 @@ _ABSENT = "not installed"
 def installed_as() -> str:
     """Return which of ``DISTRIBUTIONS`` is used here."""
     return next((name for name in DISTRIBUTIONS if _version(name) != _ABSENT), WHOLE)
-
-
-def requirements(extra: str = "") -> dict[str, SpecifierSet]:
-    """Return what eatss requires, with an extra if one is named; nothing if it is not installed."""
-    if _version(installed_as()) == _ABSENT:
-        return {}
-    lines = map(Requirement, metadata.requires(installed_as()) or ())
-    return {
-        line.name: line.specifier
-        for line in lines
-        if line.marker is None or line.marker.evaluate({"extra": extra})
-    }
 
 
 def _version(name: str) -> str:
@@ -119,7 +103,6 @@ _PACKAGES = {
     "scipy": ("scipy", "intervals, integrals"),
     "networkx": ("networkx", "the graph of statements"),
     "pydantic": ("pydantic", "schemas of documents"),
-    "packaging": ("packaging", "comparing versions"),
     "tomlkit": ("tomlkit", "search spaces"),
     "click": ("click", "the command line"),
     "rich": ("rich", "tables and colours"),
@@ -215,7 +198,6 @@ def _cards(seen: Detection) -> Iterator[Check]:
 
 def _package(name: str, module: str, needed_for: str, title: str = "") -> Check:
     """Return a package; a light install leaves out on purpose what only selecting needs."""
-    versions = {**requirements("cuda12"), **requirements("cuda13")}.get(name)
     left_out = installed_as() == LIGHT and name in GENERATING.values()
 
     def look() -> str:
@@ -225,14 +207,12 @@ def _package(name: str, module: str, needed_for: str, title: str = "") -> Check:
         loaded = importlib.import_module(module)
         if module == "clang.cindex":
             loaded.conf.lib  # noqa: B018 - is loaded on its first use
-        if versions is not None and not versions.contains(version, prereleases=True):
-            raise NotThereError(f"{version}, and eatss needs {versions}")
         return version
 
-    remedy = f"install one that does: pip install --force-reinstall '{name}{versions or ''}'"
+    remedy = f"install one that does: pip install --force-reinstall {name}"
     if left_out:
         needed_for, remedy = "reading C, selecting", f"install the whole: pip install {WHOLE}"
-    elif title and versions is None:
+    elif name == "cupy":
         remedy = f"install it: pip install '{installed_as()}[cuda13]', or [cuda12]"
     optional = left_out or module in ("cupy", "pynvml")
     return _check(title or name, look, needed_for, remedy, optional=optional)

@@ -13,10 +13,9 @@ import numpy as np
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import ClassBlock
 from eatss.cards.profile import GpuProfile
-from eatss.choose.objectives import NEVER, costs
+from eatss.choose.objectives import NEVER, costs, first_least, summed_cost
 from eatss.choose.options import ModelOptions
 from eatss.choose.selection import KernelSelection, in_one_launch
-from eatss.choose.time_tiles import costs_of
 from eatss.cost.class_blocks import class_demand
 from eatss.cost.cuda_model import CudaModel
 from eatss.cost.expected import Prediction
@@ -73,10 +72,9 @@ def _best(
     if options.shared_per_block_bytes is not None:
         fits &= demand.shared_bytes <= options.shared_per_block_bytes
     value = np.where(fits, costs(expected, options.objective), NEVER)
-    row = int(np.argmin(value))
+    row = first_least(value)
     predicted = prediction_at(demand, expected, row)
-    alone_s, alone_j = (sum(getattr(one, name) for one in apart) for name in ("time_s", "energy_j"))
-    alone = costs_of(np.array([alone_s]), np.array([alone_j]), options)[0]
+    alone = summed_cost(apart, options.objective)
     if predicted is None or not fits[row] or value[row] >= alone:
         return None
     block = ClassBlock(kernels=run.kernels, threads=int(threads[row]), width=int(width[row]))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from math import prod
@@ -18,14 +18,21 @@ from typing import Any
 import numpy as np
 
 from eatss.analysis.facts import KernelFacts
-from eatss.analysis.layout import APART, Candidates, Layout, mapped_loops
+from eatss.analysis.layout import APART, Candidates, Layout, mapped, mapped_loops
 from eatss.analysis.variant import KernelVariant
 from eatss.base.diagnostics import Diagnostic, NoSolutionError
 from eatss.base.targets import AXES
 from eatss.cards.profile import GpuProfile
 from eatss.choose.cuda_candidates import MOST_LAYOUTS, Integers, every_candidate
 from eatss.choose.cuda_space import STREAM_MARGIN, CudaSpace, shared_limit
-from eatss.choose.objectives import NEVER, OBJECTIVES, costs, nothing_allowed
+from eatss.choose.objectives import (
+    NEVER,
+    OBJECTIVES,
+    costs,
+    first_least,
+    nothing_allowed,
+    summed_cost,
+)
 from eatss.choose.options import ModelOptions, ObjectiveName
 from eatss.choose.search import IRREGULAR_MARGIN, Effort, Search, efforts_of, prove
 from eatss.choose.selection import KernelSelection, ReferenceSelection, Usage
@@ -191,6 +198,34 @@ AT_ONCE = 1 << 16
 """Layouts that are predicted at a time: of each there are a hundred numbers meanwhile."""
 
 
+def _at_once(own: Candidates) -> Iterator[Candidates]:
+    """Yield some layouts after the other.
+
+    Most are a product: each pair of threads and points with the same choices of all else. Columns
+    then are those of one factor, along an axis of its own: what follows of one factor is computed
+    for that alone.
+    """
+    names = [name for name, _ in own.block]
+    pairs = [one for name, one in (*own.block, *own.tile_sizes) if name in names]
+    changes = np.flatnonzero(np.any([one[1:] != one[:-1] for one in pairs], axis=0))
+    inner, rows = int(changes[0]) + 1 if len(changes) else 1, len(own)
+    count = rows
+    if inner > 1 and rows % inner == 0:
+        factors = [_factor(one.reshape(-1, inner)) for one in own.columns]
+        if all(one is not None for one in factors):
+            left, count = iter(factors), rows // inner
+            own = own.map(lambda _: next(left))
+    each = max(1, AT_ONCE * count // rows)
+    for first in range(0, count, each):
+        some = slice(first, first + each)
+        yield own.map(lambda one: one[some] if len(one) == count else one)  # noqa: B023
+
+
+def _factor(table: Integers) -> Integers | None:
+    """Return the row, or the column, that a table repeats, ``None`` where it repeats neither."""
+    return next((own for own in (table[:, :1], table[:1]) if (table == own).all()), None)
+
+
 class CudaChoice:
     """A kernel on a card, and all of its layouts, variant by variant.
 
@@ -213,11 +248,7 @@ class CudaChoice:
     @cached_property
     def costs(self) -> Integers:
         """What all layouts cost, those left out that take much longer than others."""
-        parts = [
-            self._priced(own.map(itemgetter(slice(first, first + AT_ONCE))))
-            for own in self.every
-            for first in range(0, len(own), AT_ONCE)
-        ]
+        parts = [self._priced(some) for own in self.every for some in _at_once(own)]
         if not parts:
             return np.zeros(0, dtype=np.int64)
         times_s, ahead, value = (np.concatenate(one) for one in zip(*parts, strict=True))
@@ -231,21 +262,27 @@ class CudaChoice:
         """Return times of layouts, which fill buffers ahead and wait for none, costs."""
         prediction = self.model.columns(own)
         limit = shared_limit(own, self.profile, self.options)
-        fits = prediction.fits & (prediction.shared_bytes <= limit)
-        fits &= np.isfinite(prediction.total.time_s)
-        self.can_launch |= bool(fits.any())
-        value = np.where(fits, costs(prediction.total, self.options.objective), NEVER)
-        streamed = (own.streams > 0) & (value < NEVER)
-        value[streamed] = np.rint(value[streamed] * STREAM_MARGIN).astype(np.int64)
         late = largest(demand.late for demand, _ in prediction.launches)
-        return prediction.total.time_s, (own.pipeline_stages > 1) & (late == 0), value
+        shape = np.broadcast_shapes(*(one.shape for one in own.columns))
 
-    def searches(self, effort: Effort) -> list[Search]:
-        """Return what looks for layouts that cost less than the best of those that are offered.
+        def every(column: Number) -> Any:
+            return np.broadcast_to(column, shape).ravel()
 
-        All between those are looked through, variant by variant.
+        total = mapped(every, prediction.total)
+        fits = every(prediction.fits & (prediction.shared_bytes <= limit))
+        fits = fits & np.isfinite(total.time_s)
+        self.can_launch |= bool(fits.any())
+        value = np.where(fits, costs(total, self.options.objective), NEVER)
+        streamed = every(own.streams > 0) & (value < NEVER)
+        value[streamed] = np.rint(value[streamed] * STREAM_MARGIN).astype(np.int64)
+        return total.time_s, every((own.pipeline_stages > 1) & (late == 0)), value
+
+    def searches(self, effort: Effort, cost: float) -> list[Search]:
+        """Return what looks for layouts that cost less than what is taken, by a margin.
+
+        All between those that are offered are looked through, variant by variant.
         """
-        enough = float(self.costs.min()) / IRREGULAR_MARGIN
+        enough = cost / IRREGULAR_MARGIN
         ends = np.cumsum([len(own) for own in self.every])[:-1]
         of_cuts: dict[object, list[tuple[Candidates, Integers]]] = {}
         for own, value in zip(self.every, np.split(self.costs, ends), strict=True):
@@ -256,7 +293,7 @@ class CudaChoice:
         for several in of_cuts.values():
             offered = [own for own, _ in several]
             space = CudaSpace(self.model, offered, self.profile, self.options, self.slowest_s)
-            best = int(np.argmin(np.concatenate([value for _, value in several])))
+            best = first_least(np.concatenate([value for _, value in several]))
             found.append(Search(space, space.points[best : best + 1], effort))
         return found
 
@@ -332,7 +369,7 @@ def select_cuda(choice: CudaChoice) -> KernelSelection:
             layout=Layout(tile_sizes=(), block=()),
             shared_limit_bytes=options.shared_per_block(choice.profile),
         )
-    best = int(np.argmin(choice.costs))
+    best = first_least(choice.costs)
     least = int(choice.costs[best])
     if least == NEVER:
         nothing = nothing_allowed(facts.name, options.objective)
@@ -358,29 +395,56 @@ def with_bounds(
 
     That takes a sixth of a second for each variant at least, so it is looked for where a gap or a
     time is asked for. A layout that is not offered is taken where it is expected to be
-    ``IRREGULAR_MARGIN`` times better than all that are. Kernels that are one with others are left
-    as they are.
+    ``IRREGULAR_MARGIN`` times better than all that are. Kernels that are one launch are compared
+    with all layouts of each of them apart: of blocks for all of them every one that is offered was.
+    A loop that one block runs is left as it is: launches of a graph take less than each by itself.
     """
     if options.gap is None and options.timeout_s is None:
         return tuple(selections)
-    joined = {name for one in selections for name in one.joined}
-    alone = [one for one in selections if choices[one.name].every and one.name not in joined]
-    efforts = efforts_of(options, [1.0 * one.objective for one in alone], began)
-    pairs = zip(alone, efforts, strict=True)
-    searched = {one.name: choices[one.name].searches(effort) for one, effort in pairs}
+    joined = {name for one in selections for name in one.joined[1:]}
+    taken = {
+        one.name: _taken(one, choices, options)
+        for one in selections
+        if one.name not in joined and one.loop_block is None
+    }
+    costs_of = {name: own for kernels in taken.values() for name, own in kernels.items()}
+    efforts = efforts_of(options, [*costs_of.values()], began)
+    searched = {
+        name: choices[name].searches(effort, cost)
+        for (name, cost), effort in zip(costs_of.items(), efforts, strict=True)
+    }
     prove([own for every in searched.values() for own in every])
     return tuple(
-        _bounded(one, choices[one.name], searched[one.name]) if one.name in searched else one
+        _bounded(one, choices[one.name], [searched[name] for name in taken[one.name]], options)
+        if taken.get(one.name)
+        else one
         for one in selections
     )
 
 
+def _taken(
+    one: KernelSelection, choices: Mapping[str, CudaChoice], options: ModelOptions
+) -> dict[str, float]:
+    """Return what each of the kernels of a launch costs, of several its share, if it is known."""
+    names = one.joined or (one.name,)
+    if one.predicted is None or not all(choices[name].every for name in names):
+        return {}
+    apart = [float(choices[name].costs.min()) for name in names]
+    total = summed_cost([one.predicted], options.objective) if one.joined else one.objective
+    every = sum(apart) or 1.0  # what takes less than one unit costs nothing
+    return {name: total * own / every for name, own in zip(names, apart, strict=True)}
+
+
 def _bounded(
-    selection: KernelSelection, choice: CudaChoice, searched: Sequence[Search]
+    selection: KernelSelection,
+    choice: CudaChoice,
+    searched: Sequence[Sequence[Search]],
+    options: ModelOptions,
 ) -> KernelSelection:
     """Return a selection with what was proven, or what was found in its place."""
-    best = min(searched, key=lambda own: own.found.cost)
-    better = IRREGULAR_MARGIN * best.found.cost < selection.objective
+    every = [own for several in searched for own in several]
+    best = min(every, key=lambda own: own.found.cost)
+    better = not selection.joined and IRREGULAR_MARGIN * best.found.cost < selection.objective
     if better and len(selection.block) <= len(AXES):  # of more loops not all blocks launch
         assert isinstance(best.space, CudaSpace)
         selection = choice.described(
@@ -390,16 +454,20 @@ def _bounded(
             solve_time_s=selection.solve_time_s,
             compared=selection.compared,
         )
-    least = IRREGULAR_MARGIN * min(own.found.bound for own in searched)
-    bound = int(min(selection.objective, least))
-    gap = searched[0].effort.gap
+    if selection.joined and selection.predicted is not None:
+        cost = summed_cost([selection.predicted], options.objective)
+        selection = replace(selection, objective=cost)
+    least = sum(min(own.found.bound for own in several) for several in searched)
+    bound = int(min(selection.objective, IRREGULAR_MARGIN * least))
     return replace(
         selection,
         bound=bound,
-        optimal="proven" if bound >= (1.0 - gap) * selection.objective else "best found",
-        boxes=sum(own.found.boxes for own in searched),
-        compared=selection.compared + sum(own.found.points for own in searched),
-        solve_time_s=selection.solve_time_s + sum(own.found.seconds for own in searched),
+        optimal="proven"
+        if bound >= (1.0 - every[0].effort.gap) * selection.objective
+        else "best found",
+        boxes=sum(own.found.boxes for own in every),
+        compared=selection.compared + sum(own.found.points for own in every),
+        solve_time_s=selection.solve_time_s + sum(own.found.seconds for own in every),
     )
 
 

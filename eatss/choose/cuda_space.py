@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from math import inf, prod
-from typing import Any
 
 import numpy as np
 
@@ -55,8 +54,8 @@ class CudaSpace:
         """Take layouts of a variant, those whose blocks take equal shares last."""
         self.model, self.profile, self.options = model, profile, options
         self.slowest_s, self.offered = slowest_s, _joined(offered)
-        own, columns = self.offered, list[Any]()
-        own.map(columns.append)
+        own = self.offered
+        columns = own.columns
         loops = [name for name, _ in own.tile_sizes]
         first = len(loops) + len(own.block)
         self.threads = threads = [*range(len(loops), first)]

@@ -21,12 +21,11 @@ from eatss.base.targets import CUDA
 from eatss.cards.profile import GpuProfile
 from eatss.choose.cuda import CudaChoice, KernelVariants
 from eatss.choose.cuda_candidates import every_candidate
-from eatss.choose.objectives import NEVER, costs
+from eatss.choose.objectives import NEVER, cheapest, costs, first_least, summed_cost
 from eatss.choose.options import ModelOptions
 from eatss.choose.selection import KernelSelection
 from eatss.cost.expected import Prediction
 from eatss.cost.loop_blocks import in_phases, replayed_s, step_of_tile_s, tiles_prediction
-from eatss.cost.terms import Predicted
 from eatss.plan.loop_blocks import LoopRun, side_by_side
 
 THREADS = (128, 256, 512, 1024)
@@ -86,7 +85,7 @@ def with_loop_blocks(
             if run.spans:
                 before = apart[0].predicted
                 blocks += _in_tiles(run, own[0], offered[0], before, profile, options)
-            block = min(blocks, key=lambda one: one.cost, default=None)
+            block = cheapest(blocks, lambda one: one.cost)
             if block is not None and _is_less(block, own, apart, profile, options):
                 found |= dict(_in_block(block, own, apart, profile, options))
     return tuple(found[one.name] for one in selections)
@@ -123,7 +122,7 @@ def _whole(
         if len(known) == len(phases):
             layouts, parts = zip(*((one[:2], one[2]) for one in known), strict=True)
             block = LoopBlock(kernels=run.kernels, threads=threads)
-            cost = _cost(parts, options)
+            cost = summed_cost(parts, options.objective)
             yield _Block(block=block, layouts=layouts, parts=parts, cost=cost)
 
 
@@ -162,7 +161,7 @@ def _in_tiles(
         for steps in STEPS:
             tile = LoopBlock(kernels=run.kernels, threads=prod(across), tiles=(steps, *across))
             parts = (tiles_prediction(run, tile, step_s, launched, profile),)
-            cost = _cost(parts, options)
+            cost = summed_cost(parts, options.objective)
             yield _Block(block=tile, layouts=((own, row),), parts=parts, cost=cost)
 
 
@@ -190,23 +189,11 @@ def _phase(
             continue
         expected = model.columns(own.map(itemgetter(rows)))
         value = np.where(expected.fits, costs(expected.total, options.objective), NEVER)
-        row = int(np.argmin(value))
+        row = first_least(value)
         prediction = expected.at(row)
         if prediction is not None and value[row] < (NEVER if best is None else best[0]):
             best = int(value[row]), own, int(rows[row]), prediction
     return None if best is None else best[1:]
-
-
-def _cost(parts: Sequence[Prediction], options: ModelOptions) -> int:
-    """Return what several kernels cost, one after the other."""
-    total = Predicted(
-        time_s=np.array([sum(one.time_s for one in parts)]),
-        energy_j=np.array([sum(one.energy_j for one in parts)]),
-        terms_s={},
-        terms_j={},
-        resident_blocks=np.ones(1),
-    )
-    return int(costs(total, options.objective)[0])
 
 
 def _is_less(
@@ -226,7 +213,8 @@ def _is_less(
         energy_j = share * one.predicted.energy_j  # most of it is constant power
         launched.append(replace(one.predicted, time_s=time_s, energy_j=energy_j))
     taken_s, launched_s = (sum(one.time_s for one in of) for of in (best.parts, launched))
-    cost, margin = _cost(launched, options), _MARGIN_IN_TILES if best.block.tiles else _MARGIN
+    cost = summed_cost(launched, options.objective)
+    margin = _MARGIN_IN_TILES if best.block.tiles else _MARGIN
     return margin * taken_s < launched_s and margin * best.cost < cost < NEVER
 
 

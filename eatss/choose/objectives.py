@@ -14,7 +14,8 @@ A package offers one by an entry point of the group ``eatss.objectives``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,11 +26,14 @@ from eatss.base.frozen import Names, frozen
 from eatss.base.tape import whole
 from eatss.base.targets import MEASURES, Measure
 from eatss.cost.demand import Column
+from eatss.cost.expected import Prediction
 from eatss.cost.terms import Predicted
 from eatss.plan.intervals import most_of
 
 NEVER = np.iinfo(np.int64).max
 """The cost of what cannot launch, or is not allowed."""
+
+_Offered = TypeVar("_Offered")
 
 _MOST = 2.0**60
 """Costs end here, so that a margin on top is still a whole number of 64 bits."""
@@ -88,6 +92,42 @@ def costs(expected: Predicted, objective: str) -> npt.NDArray[np.int64]:
     allowed = np.isfinite(value)
     whole = np.round(np.minimum(np.where(allowed, value, 0.0), _MOST)).astype(np.int64)
     return np.where(allowed, whole, NEVER)
+
+
+_EQUAL = 10**9
+"""Costs that differ by one part of so many, or by one unit, are equal: they are rounded sums of
+floats, which differ from machine to machine."""
+
+
+def first_least(costs: Iterable[int]) -> int:
+    """Return the place of the first of those that cost least.
+
+    So what is offered first is taken where costs are equal; 0 where all are ``NEVER``.
+    """
+    each = costs if isinstance(costs, np.ndarray) else np.array([*costs])
+    least = int(each.min())
+    return int(np.argmax(each <= min(NEVER - 1, least + max(1, least // _EQUAL))))
+
+
+def cheapest(offered: Iterable[_Offered], cost: Callable[[_Offered], int]) -> _Offered | None:
+    """Return the first of those that cost least, ``None`` where nothing is offered."""
+    every = [*offered]
+    return every[first_least(map(cost, every))] if every else None
+
+
+def summed_cost(parts: Sequence[Prediction], objective: str) -> int:
+    """Return what kernels cost, one after the other."""
+    time_s, energy_j = (sum(one.time_s for one in parts), sum(one.energy_j for one in parts))
+    return int(run_costs(np.array([time_s]), np.array([energy_j]), objective)[0])
+
+
+def run_costs(times_s: Column, energies_j: Column, objective: str) -> npt.NDArray[np.int64]:
+    """Return what runs cost of which time and energy are all that is known, an entry each."""
+    ones = np.ones(len(times_s))
+    run = Predicted(
+        time_s=times_s, energy_j=energies_j, terms_s={}, terms_j={}, resident_blocks=ones
+    )
+    return costs(run, objective)
 
 
 def nothing_allowed(kernel: str, objective: str) -> Diagnostic:

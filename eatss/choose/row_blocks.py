@@ -17,12 +17,12 @@ from eatss.analysis.layout import FusedRows
 from eatss.base.frozen import frozen
 from eatss.cards.profile import GpuProfile
 from eatss.choose.cuda import FULL_SPEED
-from eatss.choose.objectives import NEVER, costs
+from eatss.choose.objectives import NEVER, cheapest, costs, first_least, summed_cost
 from eatss.choose.options import ModelOptions
 from eatss.choose.selection import KernelSelection, in_one_launch
 from eatss.cost.cuda_model import rows_prediction
 from eatss.cost.expected import Prediction
-from eatss.cost.terms import Predicted, prediction_at
+from eatss.cost.terms import prediction_at
 from eatss.plan.launch import trips_of
 from eatss.plan.phases import RowPhase, RowRun
 
@@ -100,16 +100,9 @@ class _Joining:
 
         ``apart`` is what is expected of each kernel for itself.
         """
-        best: list[tuple[float, list[_Joined]]] = [(0.0, [])]
+        best: list[tuple[int, list[_Joined]]] = [(0, [])]
         for end, last in enumerate(apart, start=1):
-            alone = Predicted(
-                time_s=np.array([last.time_s]),
-                energy_j=np.array([last.energy_j]),
-                terms_s={},
-                terms_j={},
-                resident_blocks=np.ones(1),
-            )
-            cost, before = int(costs(alone, self.options.objective)[0]), best[end - 1]
+            cost, before = summed_cost([last], self.options.objective), best[end - 1]
             choices = [(before[0] + cost, before[1])]
             for start in range(end):
                 part = run.part(start, end)
@@ -119,7 +112,7 @@ class _Joining:
                     if joined is not None:
                         so_far, others = best[start]
                         choices.append((so_far + joined.cost, [*others, joined]))
-            best.append(min(choices, key=lambda one: one[0]))
+            best.append(choices[first_least(min(cost, NEVER) for cost, _ in choices)])
         return best[-1][1]
 
     def _joined(self, run: RowRun, limit_s: float) -> _Joined | None:
@@ -140,8 +133,7 @@ class _Joining:
         ways = [self._best(run, every, limit_s)]
         if any(map(self._is_beside, run.phases)):
             ways.append(self._best(run, replace(every, columns=1), limit_s))
-        found = [one for one in ways if one is not None]
-        return min(found, key=lambda one: one.cost, default=None)
+        return cheapest((one for one in ways if one is not None), lambda one: one.cost)
 
     def _is_beside(self, phase: RowPhase) -> bool:
         """Tell whether rows lie beside each other in memory, as columns do."""
@@ -156,7 +148,7 @@ class _Joining:
         times = np.where(found.fits, found.expected.time_s, np.inf)
         cost = np.where(np.isfinite(times), costs(found.expected, self.options.objective), NEVER)
         cost = np.where(times <= min(limit_s, FULL_SPEED * float(times.min())), cost, NEVER)
-        row = int(np.argmin(cost))
+        row = first_least(cost)
         predicted = prediction_at(found.demand, found.expected, row)
         if cost[row] == NEVER or predicted is None:
             return None

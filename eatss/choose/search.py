@@ -179,12 +179,22 @@ def search(
     return one.found
 
 
+_FIRST_S = 0.1
+"""Seconds that it takes to bound the first boxes of a search, about."""
+
+
 def prove(searches: Sequence[Search]) -> None:
-    """Bound boxes of searches, whose efforts they share, always of the one that may gain most."""
+    """Bound boxes of searches, whose efforts they share, always of the one that may gain most.
+
+    Each bounds some boxes, at last where time is limited: what costs little may gain little.
+    """
     most = sum(one.effort.most_boxes for one in searches)
     while searches and (one := max(searches, key=lambda own: own.unproven)).unproven:
-        if one.found.boxes and (most <= 0 or time.perf_counter() >= one.effort.until):
-            break
+        fresh = [own for own in searches if own.unproven and not own.found.boxes]
+        if most <= 0 or time.perf_counter() + _FIRST_S * len(fresh) >= one.effort.until:
+            if not fresh:
+                break
+            one = fresh[0]
         most -= one.step(most)
     for one in searches:
         one.end()
@@ -255,7 +265,8 @@ class Search:
     def unproven(self) -> float:
         """How much better something may be, 0 where it is not worth looking for."""
         least, limit = self._least(), self.limit
-        return (limit - least if self.found.boxes else inf) if least < limit else 0.0
+        first = not self.found.boxes and self.effort.until == inf
+        return (inf if first else limit - least) if least < limit else 0.0
 
     def step(self, most: int) -> int:
         """Bound boxes, at most so many about, and return how many."""

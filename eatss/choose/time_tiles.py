@@ -19,7 +19,7 @@ from eatss.analysis.layout import TimeTile, mapped
 from eatss.base.frozen import frozen
 from eatss.cards.profile import GpuProfile
 from eatss.choose.cuda_candidates import Integers
-from eatss.choose.objectives import NEVER, costs
+from eatss.choose.objectives import NEVER, cheapest, first_least, run_costs, summed_cost
 from eatss.choose.options import ModelOptions
 from eatss.choose.selection import KernelSelection, in_one_launch
 from eatss.cost.cuda_model import CudaModel
@@ -70,7 +70,7 @@ class _Depth:
     def best(self, limit_s: float) -> _Tiled | None:
         """Return the tile that costs least of those that take no longer, if there is one."""
         value = np.where(self.times_s <= limit_s, self.costs, NEVER)
-        row = int(np.argmin(value))
+        row = first_least(value)
         one = prediction_at(self.demand, self.expected, row)
         if one is None or value[row] == NEVER:
             return None
@@ -131,7 +131,7 @@ def _best(
     beside the arrays than there is room for.
     """
     alone_s, alone_j = (sum(getattr(one, name) for one in apart) for name in ("time_s", "energy_j"))
-    alone = int(costs_of(np.array([alone_s]), np.array([alone_j]), options)[0])
+    alone = summed_cost(apart, options.objective)
     depths: list[_Depth] = []
     for _, plan in run.plans if {*run.updates} <= {*statements} else ():
         prices = partial(TilePrices, run=run, plan=plan, statements=statements, model=model)
@@ -152,22 +152,14 @@ def _best(
                 expected=expected,
                 times_s=times,
                 energies_j=energies,
-                costs=costs_of(times, energies, options),
+                costs=run_costs(times, energies, options.objective),
             )
         )
     fastest_s = min([alone_s, *(float(one.times_s.min()) for one in depths)])
     limit_s = min(_FULL_SPEED * fastest_s, alone_s / _MARGIN)
     found = [one.best(limit_s) for one in depths]
-    best = min((one for one in found if one), key=lambda one: one.cost, default=None)
+    best = cheapest((one for one in found if one), lambda one: one.cost)
     return best if best is not None and best.cost * _MARGIN < alone else None
-
-
-def costs_of(times_s: Column, energies_j: Column, options: ModelOptions) -> Integers:
-    """Return what runs cost by the objective, an entry each."""
-    each = Predicted(
-        time_s=times_s, energy_j=energies_j, terms_s={}, terms_j={}, resident_blocks=np.ones(1)
-    )
-    return costs(each, options.objective)
 
 
 def candidates(run: TimeRun, plan: TimeTilePlan) -> TimeTile:

@@ -108,7 +108,7 @@ def codegen(
 
     from eatss.lower.recipe import read_recipe, recipe_from_dict, recipe_text  # noqa: PLC0415
     from eatss.lower.requests import check_alone, choices  # noqa: PLC0415
-    from eatss.session.kept import Printed, kept, write_kept  # noqa: PLC0415
+    from eatss.session.kept import kept, write_kept  # noqa: PLC0415
     from eatss.session.source import Source  # noqa: PLC0415
 
     profile, source = given_card(gpu), Source.of(file)
@@ -133,14 +133,9 @@ def codegen(
         assert result.recipe is not None
         write_file("--save-recipe", save_recipe, recipe_text(recipe_from_dict(result.recipe)))
     files = () if directory is None else write_kept(result, source, how, directory, force=force)
+    from eatss.report.selection import render_program  # noqa: PLC0415 - Rich loads slowly
 
-    def rendered() -> Printed:
-        from eatss.report.selection import render_program  # noqa: PLC0415 - Rich loads slowly
-
-        return Printed(text=render_program(result, output, found.warnings))
-
-    printed = place.printed_or(rendered, output)
-    echo(printed.text, nl=False)
+    echo(render_program(result, output, found.warnings), nl=False)
     if directory is not None and output == "table":
         say(_files_text(result, files, str(directory)), nl=False)
 

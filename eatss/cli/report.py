@@ -79,8 +79,8 @@ def report(
 
         check_page()
     wants_text = output is not None or figures is None or output_format is not None
-    with working("evaluating") as step:
-        found = evaluated(stores, step.at)
+    with working("evaluating"):
+        found = evaluated(stores)
     with working("writing the report"):
         text = rendered(found, chosen) if wants_text else ""
     if output is None:
@@ -89,7 +89,7 @@ def report(
         write_report(output, text)
         echo(output)
     if figures is not None:
-        with working("drawing") as step:
-            files = write_figures(found, figures, figures_as or "png", step.at)
+        with working("drawing"):
+            files = write_figures(found, figures, figures_as or "png")
         names = "\n".join(map(str, files))
         echo(names, err=output is None and bool(text))

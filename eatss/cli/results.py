@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from eatss.base.options import argument, option
+from eatss.base.options import option
 from eatss.base.shipped import store_of_ones_own
 from eatss.base.streams import echo
 from eatss.base.targets import Order, meant
 from eatss.base.text import counted
 from eatss.cli.options import STORE_HELP, Format, StoreFiles, show, store_argument
-from eatss.cli.talk import Step, say, working
+from eatss.cli.talk import say, working
 
 if TYPE_CHECKING:
     from eatss.tune.rows import Sweep
@@ -26,8 +26,6 @@ Examples:
     eatss results show @gemm --top 5
 
     eatss results show 2mm.db --by energy --top 10
-
-    eatss results show 2mm.db 1f0c44
 
     eatss results export 2mm.db -o 2mm.csv
 
@@ -54,26 +52,20 @@ def results_ls(stores: StoreFiles, output: Format = "table") -> None:
     """Say of what stores are, on which cards, how far they came and what is best."""
     from eatss.tune.rows import Summaries, summary_of  # noqa: PLC0415 - keeps --help fast
 
-    with working("reading stores") as step:
-        found = [summary_of(path, sweep) for path, sweep in _read(stores, step, measurements=False)]
+    with working("reading stores"):
+        found = [summary_of(path, sweep) for path, sweep in _read(stores, measurements=False)]
     show(Summaries(stores=tuple(found)), output)
 
 
-def _read(stores: Sequence[str], step: Step, *, measurements: bool) -> Iterator[tuple[str, Sweep]]:
-    """Yield stores and what was read of each."""
+def _read(stores: Sequence[str], *, measurements: bool) -> list[tuple[str, Sweep]]:
+    """Return stores and what was read of each."""
     from eatss.tune.store import read_sweep  # noqa: PLC0415 - keeps --help fast
 
-    for number, path in enumerate(stores):
-        step.at(f"reading {path}", number, len(stores))
-        yield path, read_sweep(path, measurements=measurements)
+    return [(path, read_sweep(path, measurements=measurements)) for path in stores]
 
 
 def results_show(
     store: StoreFile,
-    key: Annotated[
-        str | None,
-        argument(metavar="VARIANT", help="Show all of one variant: how its key begins."),
-    ] = None,
     by: By = "energy",
     top: Annotated[int, option(metavar="N", min=1, help="How many rows to show.")] = 20,
     every: Annotated[
@@ -82,25 +74,20 @@ def results_show(
     ] = False,
     output: Format = "table",
 ) -> None:
-    """Show variants, the best first, or all that is known of one.
+    """Show variants, the best first.
 
     Each stands with its most careful measurement. Each card has a list of its own.
     """
     from dataclasses import replace  # noqa: PLC0415 - keeps --help fast
 
-    from eatss.report.results import render_rows, render_variant  # noqa: PLC0415
-    from eatss.tune.rows import latest_of, rows_of_variant, with_counters  # noqa: PLC0415
+    from eatss.report.results import render_rows  # noqa: PLC0415
+    from eatss.tune.rows import latest_of, with_counters  # noqa: PLC0415
     from eatss.tune.store import read_sweep  # noqa: PLC0415
 
     with working(f"reading {store}"):
-        sweep = read_sweep(store, measurements=key is not None or output == "json")
-    if key is None:
+        sweep = read_sweep(store, measurements=output == "json")
         sweep = replace(sweep, rows=with_counters(sweep.rows) if every else latest_of(sweep.rows))
-    if key is None:
-        text = render_rows(sweep, output, by=by, top=top)
-    else:
-        text = render_variant(sweep, rows_of_variant(sweep, key), output)
-    echo(text, nl=False)
+    echo(render_rows(sweep, output, by=by, top=top), nl=False)
 
 
 def results_merge(stores: StoreFiles, output: NewStore) -> None:
@@ -110,8 +97,8 @@ def results_merge(stores: StoreFiles, output: NewStore) -> None:
     """
     from eatss.tune.store import Store, merged  # noqa: PLC0415 - keeps --help fast
 
-    with working("reading stores") as step:
-        sweeps = [*_read(stores, step, measurements=True)]
+    with working("reading stores"):
+        sweeps = _read(stores, measurements=True)
     with working(f"merging into {output}"):
         found = merged(sweeps)
         Store.write_new(output, found)

@@ -59,7 +59,9 @@ def select(
     caching: Asked[Caching],
 ) -> None:
     """Select energy-aware tile sizes for every kernel of a C file."""
-    from eatss.session.kept import Printed, kept  # noqa: PLC0415 - keeps --help fast
+    from eatss.choose.selection import sizes_alone  # noqa: PLC0415 - keeps --help fast
+    from eatss.session.found import Found, find_proof, find_selection  # noqa: PLC0415
+    from eatss.session.kept import kept  # noqa: PLC0415
     from eatss.session.source import Source  # noqa: PLC0415
 
     for_ppcg = output in ("ppcg", "ppcg-args")
@@ -68,27 +70,18 @@ def select(
     if output == "smt2" and options.resolved()[0] not in PUBLISHED:
         check_target(target, ppcg={"--format smt2": True}, cuda={})
     given = Source.of(file), Reading(**reading.fields), profile, options
-    place = kept(caching.made().chosen(), "select", *given)
 
-    def rendered() -> Printed:
-        from eatss.choose.selection import sizes_alone  # noqa: PLC0415 - what is printed needs none
-        from eatss.session.found import Found, find_proof, find_selection  # noqa: PLC0415
+    def found() -> Found[Selection]:
+        with working(f"selecting for {profile.title}") as step:
+            return find_selection(*given, progress=step.at)
 
-        def found() -> Found[Selection]:
-            with working(f"selecting for {profile.title}") as step:
-                return find_selection(*given, progress=step.at)
-
-        selected = place.found_or(found)
-        if output == "smt2":
-            text = find_proof(*given, selected.noun)
-            return Printed(text=text, warnings=selected.warnings)
-        alone = sizes_alone(selected.noun) if output == "ppcg" else ()
-        text = _text(selected.noun, output, explain)
-        return Printed(text=text, warnings=selected.warnings + alone)
-
-    printed = place.printed_or(rendered, output, explain)
-    report_warnings(printed.warnings)
-    echo(printed.text, nl=False)
+    selected = kept(caching.made().chosen(), "select", *given).found_or(found)
+    selection = selected.noun
+    proof = output == "smt2"
+    text = find_proof(*given, selection) if proof else _text(selection, output, explain)
+    alone = sizes_alone(selection) if output == "ppcg" else ()
+    report_warnings(selected.warnings + alone)
+    echo(text, nl=False)
 
 
 def _text(selection: Selection, output: str, explain: bool) -> str:

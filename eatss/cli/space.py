@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from eatss.base.diagnostics import input_error
-from eatss.base.options import Asked, changed, option
+from eatss.base.options import Asked, option
 from eatss.base.streams import echo
 from eatss.base.targets import TARGETS, TargetName
-from eatss.cli.app import fields_of
+from eatss.cli.app import typed
 from eatss.cli.options import (
     CARD_HELP,
     card_option,
@@ -78,7 +79,7 @@ def space(
     about = "" if profile is None else profile.name
     if file.suffix == ".toml":
         found = read_space(file)
-        _check_reading(found, target, how)
+        _check_reading(found, how)
         constants.update(how.parameters or {})
     else:
         from eatss.session.session import Session  # noqa: PLC0415
@@ -93,21 +94,19 @@ def space(
         echo(space_text(found), nl=False)
         return
     bound = bind(found, constants)
-    with working(f"counting {found.name}") as step:
-        count = bound.count(step.part)
+    with working(f"counting {found.name}"):
+        count = bound.count()
         points = bound.sample(sample, seed) if sample and count.kept else []
     echo(render_space(count, points, output, about), nl=False)
     bound.require_points()
 
 
-def _check_reading(space: Space, target: str, how: Reading) -> None:
+def _check_reading(space: Space, how: Reading) -> None:
     """Refuse what is of derived spaces only, and parameters that the file has no use for."""
     from eatss.tune.document import parsed_space  # noqa: PLC0415 - keeps --help fast
 
-    spelled = {one.name: one.opts[0] for one in fields_of(PpcgReadingKeywords)}
-    given = [] if target == "cuda" else ["--target"]
-    given += [spelled[name] for name in changed(how, but=("parameters",))]
-    if given:
+    read = (one.name for one in fields(PpcgReadingKeywords) if one.name != "parameters")
+    if given := typed("target", *read):
         raise input_error(
             "EATSS-C012",
             f"{given[0]} is of a derived space, not of a file of a space",

@@ -63,7 +63,7 @@ class Step:
     """A step under way: whoever works says here how far it is."""
 
     def __init__(self, what: str) -> None:
-        self.what = self.state = what
+        self.state = what
         self.began = time.monotonic()
 
     @property
@@ -81,11 +81,7 @@ class Step:
             note: what else is known, ``at most 3 s left``.
         """
         count = "" if total is None else f" {done:g} of {total:g}"
-        self.what, self.state = what, f"{what}{count}" + (f", {note}" if note else "")
-
-    def part(self, done: float, total: float) -> None:
-        """Say how much of all is done."""
-        self.at(self.what, done, total)
+        self.state = f"{what}{count}" + (f", {note}" if note else "")
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
 from math import prod
@@ -128,7 +129,8 @@ def bank_wavefronts(lanes: Sequence[Number], steps: Sequence[Number], element_by
 
 
 def _wavefronts_of(element_bytes: int, *numbers: Any) -> npt.NDArray[np.float64]:
-    return _wavefronts(_table(numbers), element_bytes)
+    table = _table(numbers)
+    return _wavefronts(table.reshape(-1, len(numbers)), element_bytes).reshape(table.shape[:-1])
 
 
 def _least_wavefronts(element_bytes: int, *ends: Any) -> npt.NDArray[np.float64]:
@@ -348,6 +350,14 @@ def division_cycles(statement: StatementFacts, card: Card) -> float:
     """Return the same of those that are no quotients by literals."""
     each = card.fp64_div_cycles if is_wide(statement) else card.fp32_div_cycles
     return _slow(dict(statement.operations)) * each
+
+
+def with_fused_quotients(statement: StatementFacts, number: int) -> StatementFacts:
+    """Return a statement of whose divisions a number are quotients with a reciprocal."""
+    counts = Counter(dict(statement.operations))
+    counts.subtract({"divide": number})
+    counts[_QUOTIENT] += number
+    return replace(statement, operations=tuple((kind, own) for kind, own in counts.items() if own))
 
 
 def _instructions(

@@ -13,7 +13,14 @@ import numpy as np
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import ClassBlock
-from eatss.cost.access import LINE_BYTES, division_cycles, instructions_of, is_wide
+from eatss.base.quotients import STEPS
+from eatss.cost.access import (
+    LINE_BYTES,
+    division_cycles,
+    instructions_of,
+    is_wide,
+    with_fused_quotients,
+)
 from eatss.cost.card import SCHEDULERS
 from eatss.cost.cuda_model import CudaModel
 from eatss.cost.demand import Demand
@@ -59,11 +66,16 @@ def class_demand(
         warps = blocks * np.ceil((block.width if shared else block.threads) / card.warp)
         for phase in part.phases:
             (statement,) = facts[phase.kernel].work.statements
-            wide = is_wide(statement)
+            wide, fused = is_wide(statement), len(phase.divisors)
+            inverse = fused * (card.fp64_div_cycles if wide else card.fp32_div_cycles)
+            statement = with_fused_quotients(statement, fused)
             wait = sum(number for _, number in statement.operations) * (
                 card.fp64_cycles if wide else card.fp32_cycles
             )
             wait += card.shared_cycles * bool(phase.passed)
+            if fused:
+                wait += (STEPS - 1) * fused * (card.fp64_cycles if wide else card.fp32_cycles)
+                wait += inverse * (phase.own is not None)  # else of a value that is there before
             left = (0.5 * one + 0.5 for one in phase.others)  # loops over the block get shorter
             often, several = part.size * prod(left), 1 if phase.own is None else part.points
             arithmetic = several * instructions_of(statement, model.constants)

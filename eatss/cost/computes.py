@@ -176,15 +176,16 @@ class _Counting:
     """Adds up one statement.
 
     ``longest`` is what a thread waits for the slowest load of a step, ``waited`` for all of them,
-    batch by batch, ``wide`` what requests of many lines take in addition; in cycles. ``each`` are
-    the floating-point instructions of an instance; ``guarded`` is the share of steps whose points
-    are tested, ``rolled`` that of steps that are not unrolled, ``cut`` that of those in tiles that
-    a bound cuts.
+    batch by batch, ``wide`` what requests of many lines take in addition, ``filled`` the wait for
+    what is loaded before all steps; in cycles. ``each`` are the floating-point instructions of an
+    instance; ``guarded`` is the share of steps whose points are tested, ``rolled`` that of steps
+    that are not unrolled, ``cut`` that of those in tiles that a bound cuts.
     """
 
     longest: Number = 0.0
     waited: Number = 0.0
     wide: Number = 0.0
+    filled: Number = 0.0
 
     def __init__(self, of: CudaCode, one: Compute) -> None:
         self.of, self.plan, self.one = of, of.plan, one
@@ -254,8 +255,11 @@ class _Counting:
         every = body * often / self.steps
         far = of.far_cycles * np.minimum(1.0, batch * misses) * (1.0 - on)
         wait = far + np.where(on > 0, of.card.shared_cycles, code.near_wait * of.card.l1_cycles)
-        self.longest = np.maximum(self.longest, wait * np.minimum(1.0, often / self.steps))
-        self.waited = self.waited + far * every / batch
+        if use.access.array in self.plan.filled:
+            self.filled = np.maximum(self.filled, wait)
+        else:
+            self.longest = np.maximum(self.longest, wait * np.minimum(1.0, often / self.steps))
+            self.waited = self.waited + far * every / batch
         self.wide = self.wide + every * (wave * (1.0 - on) * code.line_wait + near * on / width)
 
     def _often(self, use: UniformSet, body: Number) -> Number:
@@ -341,6 +345,7 @@ class _Counting:
         ahead = np.where(no(one.waits_for_nothing), np.maximum(hidden, each), hidden)
         loaded = one.ahead * (1 - guarded)
         of.chain_cycles += there * self.steps * (ahead * loaded + each * (1 - loaded))
+        of.chain_cycles += there * self.filled
         boxes_ahead = plan.pipeline_stages > 1
         of.edge_cycles += boxes_ahead * there * self.steps * self.cut * (tested + whole)
 

@@ -37,6 +37,8 @@ class CudaCode(DemandBuilder):
         """Begin at nothing."""
         super().__init__(plan, card, constants)
         self.plan, self.code = plan, code
+        for name in self.sums:
+            setattr(self, name, np.zeros(plan.shape))
 
     @property
     def far_cycles(self) -> float:

@@ -40,7 +40,7 @@ from eatss.cost.terms import Predicted, predict, prediction_at
 from eatss.plan.contract import registers_of_a_thread
 from eatss.plan.intervals import Interval
 from eatss.plan.launch import Compute, LaunchPlan, plan
-from eatss.plan.numbers import Flag, Number, nowhere
+from eatss.plan.numbers import Flag, Number, all_of, nowhere
 from eatss.plan.phases import KeptRow, RowRun, kept_rows, phase_plans, slots_of
 from eatss.plan.shares import UniformSet, lanes_of_warp
 from eatss.plan.stage import element_words
@@ -178,7 +178,7 @@ def demand_of(
     apart_code, apart_again = loops_apart(launch)
     each = np.ceil(launch.stream.blocks / card.sms)
     return of.demand(
-        len(launch),
+        launch.shape,
         launches=launch.launches,
         registers=of.registers,
         shared_bytes=of.shared_bytes,
@@ -292,11 +292,10 @@ class CudaModel:
         plans = plan(self.facts, own, self.card)
         demands = map(self.demand, plans)
         launches = tuple((one, predict(one, self.card, self.constants)) for one in demands)
-        fits = np.ones(len(own), dtype=bool)
-        for launch in plans:
-            fits = fits & launch.fits
         return CudaPrediction(
-            launches=launches, total=_sum([expected for _, expected in launches]), fits=fits
+            launches=launches,
+            total=_sum([expected for _, expected in launches]),
+            fits=all_of(launch.fits for launch in plans),
         )
 
 
@@ -378,6 +377,8 @@ def _joined(
     beside = block.rows if block.columns else ones
     warps = np.ceil(block.lanes / lanes_of_warp(block.lanes, beside))
     wait = (warps == 1) * len(spread) * (model.code.barrier_wait * card.barrier_cycles)
+    if block.columns:  # one lane of each row adds up the parts of all warps
+        wait = wait + (warps > 1) * len(spread) * warps * card.fp64_cycles
     words = sum(own.element_bytes for launch in spread for own in launch.held)
     demand = replace(
         total,

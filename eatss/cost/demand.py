@@ -152,6 +152,7 @@ class DemandBuilder:
     held_bytes: Number = 0.0
     chain_cycles: Number = 0.0
     edge_cycles: Number = 0.0
+    sums = tuple(__annotations__)
 
     def __init__(self, plan: Planned, card: Card, constants: CodeConstants) -> None:
         """Begin at nothing; of a launch those warps count that have work."""
@@ -237,7 +238,7 @@ class DemandBuilder:
         self.l1_wavefronts += traffic
         self.l2_bytes += traffic * LINE_BYTES * missing
 
-    def demand(self, count: int, **own: Number) -> Demand:
+    def demand(self, count: int | tuple[int, ...], **own: Number) -> Demand:
         """Return the sums, and what else is said of so many candidates, else nothing."""
         plan = self._plan
         known = {field.name: getattr(self, field.name, 0.0) for field in fields(Demand)} | {

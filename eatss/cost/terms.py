@@ -72,8 +72,7 @@ def predict(demand: Demand, card: Card, constants: CodeConstants) -> Predicted:
     chip_power, memory_power = sum(term**power for term in on_chip.values()), memory**power
     usual = power, constants.launch_wait * card.launch_s, constants.host_launch_s
     run = launches, chip_power, memory_power, edges
-    ones = np.ones(len(demand))
-    clock = whole(_clock, usual, card.power_limit_w, least_w, floor, ones, core_j, moved, *run)
+    clock = whole(_clock, usual, card.power_limit_w, least_w, floor, core_j, moved, *run)
     share = voltage_share(clock, floor)
     energies = {name: part * share for name, part in spent.items()} | {"memory": moved}
     dynamic = sum(energies.values())
@@ -117,7 +116,8 @@ def _clock(
     *columns: Column,
 ) -> Column:
     """Return the share of the highest clock that the power limit leaves each run."""
-    ones, *every = np.broadcast_arrays(*columns)
+    every = np.broadcast_arrays(*columns)
+    ones: Column = np.ones(every[0].shape)
 
     def power_w(clock: Column, core_j: Column, moved: Column, *run: Column) -> Column:
         return least_w + (core_j * voltage_share(clock, floor) + moved) / _run_s(clock, usual, *run)
@@ -125,9 +125,8 @@ def _clock(
     with np.errstate(invalid="ignore", divide="ignore"):
         above = power_w(ones, *every) > limit_w
     some = [own[above] for own in every]
-    found: Column = ones.copy()
-    found[above] = clock_within(lambda clock: power_w(clock, *some), limit_w, ones[above])
-    return found
+    ones[above] = clock_within(lambda clock: power_w(clock, *some), limit_w, ones[above])
+    return ones
 
 
 class _Launch:

@@ -13,11 +13,11 @@ import islpy as isl
 
 from eatss.analysis.analyse import SlowLoop
 from eatss.analysis.facts import KernelFacts
-from eatss.analysis.layout import FusedRows, GridSplitK, Layout, LoopBlock, TimeTile
+from eatss.analysis.layout import ClassBlock, FusedRows, GridSplitK, Layout, LoopBlock, TimeTile
 from eatss.analysis.operations import work_of
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import Names, called, distinct, frozen, their_names
-from eatss.base.targets import AXES, CUDA
+from eatss.base.targets import CUDA
 from eatss.cards import GpuProfile
 from eatss.cuda.host import (
     bounds_of_loops,
@@ -30,7 +30,7 @@ from eatss.cuda.host import (
     temporaries_of,
 )
 from eatss.cuda.main_text import file_text
-from eatss.lower.arrays import DeviceArray, TooManyCasesError, device_arrays
+from eatss.lower.arrays import Arrays, TooManyCasesError, device_arrays
 from eatss.lower.assumptions import (
     assumptions_of,
     fixed_sizes,
@@ -40,6 +40,7 @@ from eatss.lower.assumptions import (
     stated_conditions,
     within,
 )
+from eatss.lower.checks import keep_order
 from eatss.lower.class_blocks import ClassBuilder, class_of, run_of
 from eatss.lower.index_range import (
     INT_MAX,
@@ -51,6 +52,7 @@ from eatss.lower.index_range import (
     written_out,
 )
 from eatss.lower.instructions import ATOMICS, SHUFFLES
+from eatss.lower.kernel.barriers import with_integers
 from eatss.lower.kernel.nodes import Buffer, Kernel, Let, LookBack, Streamed
 from eatss.lower.kernel.uses import (
     computed_by,
@@ -103,7 +105,6 @@ from eatss.program import (
     HostIf,
     HostLoop,
     HostStep,
-    IntExpr,
     KernelCode,
     Launch,
     Name,
@@ -150,14 +151,13 @@ class RegionInput:
 
 @dataclass(slots=True)
 class Made:
-    """The kernels, their code and the entries of regions; the largest tile along each size.
+    """The kernels, each with its code, and the entries of regions; the largest tile of each size.
 
     So many ``numbers`` are taken by names of kernels, some of which may be in others now.
     """
 
-    kernels: list[KernelCode] = field(default_factory=list)
+    kernels: list[tuple[KernelCode, Kernel]] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
-    code: list[Kernel] = field(default_factory=list)
     numbers: int = 0
     tiles: OwnSizes = field(default_factory=dict)
 
@@ -179,9 +179,12 @@ class RegionBuilder:
         self._facts = region.facts
         self._recipe = recipe
         self._scheduled = region.scheduled
+        decided = [recipe.wanted(one.name) for one in region.facts]
+        self._time_tiles = [one.time_tile for one in decided if one.time_tile is not None]
+        self._loop_blocks = [one.loop_block for one in decided if one.loop_block is not None]
         self._cuts = {
             called(block.kernels[0], region.facts).statements: block
-            for block in self._loop_blocks()
+            for block in self._loop_blocks
             if block.tiles
         }
         for statements, block in self._cuts.items():
@@ -216,23 +219,21 @@ class RegionBuilder:
         placed: list[BuiltKernel] = []
         at = 0
         while at < len(pieces):
-            run = self._row_run(pieces[at:])
-            count, own = self._class(pieces, at, context)
-            if own is None and run is not None:
-                count, own = len(run[0]), self._in_one(*run, context)
-            placed.extend([own] if own is not None else self._piece(pieces[at], context))
-            at += count if own is not None else 1
+            count, built = self._built(pieces, at, context)
+            placed += built
+            at += count
         # what the source implies of sizes is tested, not believed: callers may pass any
         anything = isl.Set.universe(scop.context.get_space())
         steps = host_steps([*self._in_tile_launches(placed, context)], anything)
-        for tile in self._time_tiles():
+        for tile in self._time_tiles:
             steps = self._in_tiles(steps, tile, pieces, placed, context)
         launched = steps
-        for block in self._loop_blocks():
+        for block in self._loop_blocks:
             if not block.tiles:
                 steps = self._in_one_block(steps, block, pieces, context)
         sizes = self._sizes(pieces, placed, (*launched, *steps), macros)
-        passed = {name for kernel in self._made.kernels[self._first :] for name in kernel.arguments}
+        made = self._made.kernels[self._first :]
+        passed = {name for kernel, _ in made for name in kernel.arguments}
         used = {n: a for n, a in arrays.items() if a.name in passed or not a.array.is_local}
         function = scop.function
         launcher = f"{function}_cuda" if single else f"{function}_{scop.index}_cuda"
@@ -255,12 +256,24 @@ class RegionBuilder:
             body=steps,
         )
 
-    def _time_tiles(self) -> Iterator[TimeTile]:
-        """Yield how loops over time become launches of several steps."""
-        for one in self._facts:
-            tile = self._recipe.wanted(one.name).time_tile
-            if tile is not None:
-                yield tile
+    @property
+    def _name(self) -> str:
+        """What the next kernel is called."""
+        return f"{self._scop.function}_k{self._made.numbers}"
+
+    def _built(
+        self, pieces: Sequence[Piece], at: int, context: KernelContext
+    ) -> tuple[int, list[BuiltKernel]]:
+        """Return how many pieces from one on become kernels together, and these."""
+        facts = pieces[at].facts_in(self._facts)
+        decided = None if facts is None else self._recipe.wanted(facts.name)
+        if decided is not None and (block := decided.class_block) is not None:
+            return len(block.kernels), [self._class(pieces, block, context)]
+        if decided is not None and (rows := decided.row_block) is not None:
+            own = self._in_one(pieces[at : at + len(rows.kernels)], rows, context)
+            if own is not None:
+                return len(rows.kernels), [own]
+        return 1, self._piece(pieces[at], context)
 
     def _in_tiles(
         self,
@@ -317,13 +330,6 @@ class RegionBuilder:
                 notes=(),
             )
             self._note(built, piece, made.block, made.cells, (note,), True)
-
-    def _loop_blocks(self) -> Iterator[LoopBlock]:
-        """Yield which loops on the host become launches of one block."""
-        for one in self._facts:
-            block = self._recipe.wanted(one.name).loop_block
-            if block is not None:
-                yield block
 
     def _in_one_block(
         self,
@@ -395,10 +401,10 @@ class RegionBuilder:
         loop = next(one.counter for one, _ in every_step(steps) if isinstance(one, HostLoop))
         phases = {
             code.name: PhaseKernel(kernel=code, block=noted.block)
-            for noted, code in zip(made.kernels, made.code, strict=True)
+            for noted, code in made.kernels
             if code.name in inside
         }
-        codes = [called(name, made.kernels) for name in phases]
+        codes = [noted for noted, code in made.kernels if code.name in inside]
         integers = (*context.parameters, *passed)
         kernel = in_one_block(
             steps,
@@ -415,7 +421,6 @@ class RegionBuilder:
         of_phases = "; ".join(", ".join(one.statements) for one in codes)
         cells = " × ".join(map(str, block.tiles))
         how = f"blocks run tiles of {cells} values of" if block.tiles else "one block runs"
-        first = made.kernels.index(codes[0])
         own = replace(
             codes[0],
             statements=tuple(name for one in codes for name in one.statements),
@@ -437,13 +442,9 @@ class RegionBuilder:
             rounded_sums=rounded_sums(kernel),
             grid_strides=(),
         )
-        kept = [
-            (noted, code)
-            for noted, code in zip(made.kernels, made.code, strict=True)
-            if code.name not in phases
-        ]
-        kept.insert(first, (own, kernel))
-        made.kernels[:], made.code[:] = (list(one) for one in zip(*kept, strict=True))
+        names = [code.name for _, code in made.kernels]
+        made.kernels = [one for one in made.kernels if one[1].name not in phases]
+        made.kernels.insert(names.index(next(iter(phases))), (own, kernel))
         return Launch(kernel=kernel.name, grid=(Constant(1),) * 3)
 
     def _sizes(
@@ -462,7 +463,7 @@ class RegionBuilder:
             return None
         host = self._host
         host.note(*bounds_of_loops(steps))
-        if any(self._loop_blocks()):  # kernels have their conditions and numbers of blocks, too
+        if self._loop_blocks:  # kernels have their conditions and numbers of blocks, too
             for step, _ in every_step(steps):
                 host.note(*([strict(step.condition)] if isinstance(step, HostIf) else ()))
                 host.note(*(step.grid if isinstance(step, Launch) else ()))
@@ -483,22 +484,18 @@ class RegionBuilder:
         """
         for item in placed:
             condition = item.most_blocks
-            if condition is None:
-                continue
+            message = f"{item.kernel.name} would need more than 2^31 - 1 blocks along x"
             if isinstance(condition, Constant):
                 raise input_error(
                     "EATSS-K015",
-                    f"{item.kernel.name} would need more than 2^31 - 1 blocks along x",
+                    message,
                     span=item.piece.statements[0].span,
                     hint="give larger tiles with --tile",
                 )
-            name = item.kernel.name
-            message = f"{name} would need more than 2^31 - 1 blocks along x"
-            yield Assumption(condition=condition, message=message)
+            if condition is not None:
+                yield Assumption(condition=condition, message=message)
 
-    def _context(
-        self, arrays: dict[str, DeviceArray], names: NameTable, macros: OwnSizes
-    ) -> KernelContext:
+    def _context(self, arrays: Arrays, names: NameTable, macros: OwnSizes) -> KernelContext:
         passed = tuple(
             declaration.name
             for declaration in self._scop.parameter_declarations
@@ -534,44 +531,33 @@ class RegionBuilder:
             placed.append(kernel)
         return placed
 
-    def _row_run(self, pieces: Sequence[Piece]) -> tuple[Sequence[Piece], FusedRows] | None:
-        """Return the pieces that begin here and are to be one kernel, and how."""
-        facts = pieces[0].facts_in(self._facts)
-        block = None if facts is None else self._recipe.wanted(facts.name).row_block
-        return None if block is None else (pieces[: len(block.kernels)], block)
-
     def _class(
-        self, pieces: Sequence[Piece], at: int, context: KernelContext
-    ) -> tuple[int, BuiltKernel | None]:
-        """Return how many pieces that begin here are a class of tiles, and their kernel.
+        self, pieces: Sequence[Piece], block: ClassBlock, context: KernelContext
+    ) -> BuiltKernel:
+        """Return the kernel of a class of tiles.
 
         Raises:
             InputError: ``EATSS-K011``, it is planned and there is none, or no room for it.
         """
-        facts = pieces[at].facts_in(self._facts)
-        block = None if facts is None else self._recipe.wanted(facts.name).class_block
-        if block is None:
-            return 0, None
         found = class_of(self._scheduled, block, pieces, self._facts)
-        name = f"{self._scop.function}_k{self._made.numbers}"
         has = self._profile.compute_capability >= CUDA.copies_ahead
         context = replace(context, copies_ahead=has)
-        built = ClassBuilder(name, found, block, context).build()
+        built = ClassBuilder(self._name, found, block, context).build()
         shared = [one.wide for one in run_of(found).parts if one.wide is not None]
         tiles = tuple((one, int(block.width)) for one in dict.fromkeys(shared))
-        self._note(built, built.piece, (block.threads, 1, 1), tiles, built.notes, True)
-        return len(block.kernels), built
+        in_order = keep_order(self._scop, built.piece.statements, strict=self._options.strict_fp)
+        self._note(built, built.piece, (block.threads, 1, 1), tiles, built.notes, in_order)
+        return built
 
     def _in_one(
         self, pieces: Sequence[Piece], block: FusedRows, context: KernelContext
     ) -> BuiltKernel | None:
         """Return the kernel whose blocks take rows through all pieces, if there is one."""
         planner = RowPlanner(self._scheduled, self._facts, self._profile, self._options)
-        name = f"{self._scop.function}_k{self._made.numbers}"
         made = tried(
             self._scop,
             KERNEL_OPERATIONS,
-            lambda: planner.in_one(name, pieces, block, context),
+            lambda: planner.in_one(self._name, pieces, block, context),
             TooManyCasesError,
         )
         if made is None:
@@ -584,6 +570,8 @@ class RegionBuilder:
             most_shared_bytes=context.shared_limit_bytes,
             registers=self._most_registers(made.kernel.kernel),
         )
+        host = made.kernel.piece.host_names
+        code = with_integers(code, (*context.parameters, *host))
         kernel = replace(made.kernel, kernel=code)
         told = instruction_notes(code, self._options.instructions)
         notes = (*made.kernel.notes, *told)
@@ -593,7 +581,6 @@ class RegionBuilder:
     def _kernel(self, unit: Unit, context: KernelContext) -> BuiltKernel:
         """Write the kernel of a unit and note it."""
         in_order = self._planner.in_order(unit)
-        name = f"{self._scop.function}_k{self._made.numbers}"
         decided = None if unit.kernel is None else self._recipe.wanted(unit.kernel)
         layout = decided or self._options.changed(Layout(tile_sizes=(), block=()), "")
         layout = layout if unit.mapping.warps else replace(layout, warps=None)
@@ -618,7 +605,7 @@ class RegionBuilder:
         stages = 1 if together else stages
         context = replace(context, copies_ahead=stages > 1, copies_together=together)
         tiling = None if plan is None else plan.tiling
-        kernel = KernelBuilder(name, unit, context, reads, tiling).build()
+        kernel = KernelBuilder(self._name, unit, context, reads, tiling).build()
         selected = () if warps is None else (warps.instruction,)
         instructions = distinct((*self._options.instructions, *selected))
         resident = layout.blocks_at_once
@@ -642,6 +629,8 @@ class RegionBuilder:
             paddings=paddings,
             points=tuple(one.point for one in unit.mapping.mapped),
         )
+        # tests of where rows begin may need sizes that nothing else does
+        code = with_integers(code, (*context.parameters, *unit.piece.host_names))
         if warps is None or computed_by(code, warps.instruction) or code.streamed is not None:
             code = replace(code, resident=resident)
         not_done = [] if plan is None else left_out(plan, code)
@@ -669,13 +658,12 @@ class RegionBuilder:
         if stream_loop(unit, facts, self._scheduled) != wished.loop:
             return None
         origins = [tile.origin for tile in unit.mapping.serial if tile.source_name == wished.loop]
-        x, y, _ = unit.mapping.block
-        thread: IntExpr = Name(f"{CUDA.thread}x")
-        for axis, beside in zip(AXES[1:], (x, x * y), strict=True):
-            if unit.mapping.threads_along(axis):
-                here = beside * Name(CUDA.thread + axis)
-                thread = thread + here
-        return Stream(blocks=wished.blocks, loop=origins[0], tiles=kernel.tiles, thread=thread)
+        return Stream(
+            blocks=wished.blocks,
+            loop=origins[0],
+            tiles=kernel.tiles,
+            thread=unit.mapping.thread,
+        )
 
     def _streamed(self, kernel: BuiltKernel, streamed: Streamed) -> BuiltKernel:
         """Return a kernel launched as so many blocks, and note what that takes.
@@ -723,27 +711,29 @@ class RegionBuilder:
         rounds = any(array.element_type.is_floating for array in written)
         slow = (one.text for one in self._slow if not own.isdisjoint(one.statements))
         made = self._made
-        made.code.append(code)
         made.numbers += 1
         for parameter, tile in self._tiles_of_sizes(kernel.parameter_tiles):
             made.tiles[parameter] = max(tile, made.tiles.get(parameter, 0))
         made.kernels.append(
-            KernelCode(
-                name=code.name,
-                statements=their_names(piece.statements),
-                block=block,
-                shared_bytes=code.shared_bytes,
-                dynamic_shared=code.dynamic_shared,
-                registers=min(register_words(code), self._most_registers(code)),
-                arguments=their_names(code.arguments),
-                tile_sizes=tiles,
-                lengths=kernel.lengths,
-                notes=(*notes, *slow),
-                reassociates=not in_order,
-                inexact_instructions=inexact_instructions(code),
-                regroups=code.regroups and rounds,
-                rounded_sums=rounded_sums(code),
-                grid_strides=kernel.grid_strides,
+            (
+                KernelCode(
+                    name=code.name,
+                    statements=their_names(piece.statements),
+                    block=block,
+                    shared_bytes=code.shared_bytes,
+                    dynamic_shared=code.dynamic_shared,
+                    registers=min(register_words(code), self._most_registers(code)),
+                    arguments=their_names(code.arguments),
+                    tile_sizes=tiles,
+                    lengths=kernel.lengths,
+                    notes=(*notes, *slow),
+                    reassociates=not in_order,
+                    inexact_instructions=inexact_instructions(code),
+                    regroups=code.regroups and rounds,
+                    rounded_sums=rounded_sums(code),
+                    grid_strides=kernel.grid_strides,
+                ),
+                code,
             )
         )
 
@@ -871,12 +861,13 @@ def generate(
         parameters=parameters_of(
             [(region.scheduled.scop, region.generic) for region in regions], macros, made.tiles
         ),
-        kernels=tuple(made.kernels),
+        kernels=tuple(noted for noted, _ in made.kernels),
         entries=tuple(made.entries),
         recipe=recipe_to_dict(recipe),
     )
-    check_capability(made.code, profile)
-    return file_text(program, made.code, line_info=options.line_info)
+    code = [one for _, one in made.kernels]
+    check_capability(code, profile)
+    return file_text(program, code, line_info=options.line_info)
 
 
 def _with_reciprocals(region: RegionInput) -> RegionInput:

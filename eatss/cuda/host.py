@@ -13,14 +13,21 @@ import islpy as isl
 
 from eatss.base.frozen import Names, their_names
 from eatss.cuda.text import Lines, argument_text, type_text
-from eatss.lower.arrays import TRUE, DeviceArray, condition_of, device_arrays, union_of, value_of
+from eatss.lower.arrays import (
+    TRUE,
+    Arrays,
+    DeviceArray,
+    condition_of,
+    device_arrays,
+    union_of,
+    value_of,
+)
 from eatss.lower.index_range import multiplies_sizes, widened
 from eatss.lower.pieces import NameTable
 from eatss.lower.references import BuiltKernel
 from eatss.polyhedral.isl_names import (
     coalesced,
-    parameter_at_least,
-    parameter_at_most,
+    parameter_between,
     parameter_bound,
     without_parameters,
 )
@@ -120,9 +127,7 @@ def taken_names(scop: Scop) -> Names:
     return tuple(sorted(names))
 
 
-def entry_arguments(
-    scop: Scop, arrays: Mapping[str, DeviceArray], written: frozenset[str]
-) -> tuple[Argument, ...]:
+def entry_arguments(scop: Scop, arrays: Arrays, written: frozenset[str]) -> tuple[Argument, ...]:
     """Return the arguments of the function that runs a region, in order.
 
     First the parameters of the original function, then global variables, then what the
@@ -210,7 +215,7 @@ def _argument(scop: Scop, written: frozenset[str], array: DeviceArray) -> Argume
     )
 
 
-def temporaries_of(scop: Scop, arrays: Mapping[str, DeviceArray]) -> tuple[Temporary, ...]:
+def temporaries_of(scop: Scop, arrays: Arrays) -> tuple[Temporary, ...]:
     """Return the device memory an entry allocates for arrays local to the region or function."""
     return tuple(
         Temporary(
@@ -221,7 +226,7 @@ def temporaries_of(scop: Scop, arrays: Mapping[str, DeviceArray]) -> tuple[Tempo
     )
 
 
-def outside_arrays(scop: Scop, arrays: Mapping[str, DeviceArray]) -> Names:
+def outside_arrays(scop: Scop, arrays: Arrays) -> Names:
     """Return the names of the arrays in device memory whose values others see."""
     return tuple(
         name
@@ -278,9 +283,7 @@ def _loop(kernels: Sequence[BuiltKernel], depth: int, known: isl.Set) -> HostSte
     lower = parameter_bound(values, name, upper=False).coalesce()
     upper = parameter_bound(values, name, upper=True).coalesce()
     # between its bounds the loop may meet values at which nothing is to be run
-    inside = here.intersect(parameter_at_least(name, lower)).intersect(
-        parameter_at_most(name, upper)
-    )
+    inside = here.intersect(parameter_between(name, lower, upper))
     body = host_steps(kernels, coalesced(inside), depth + 1)
     loop = HostLoop(
         counter=name, lower=value_of(lower, here), upper=value_of(upper, here), step=1, body=body

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, TypeAlias
 
 from eatss.base.targets import CUDA
@@ -37,6 +37,7 @@ from eatss.lower.kernel.nodes import (
     NextTile,
     Node,
     PartialSum,
+    Reciprocal,
     Scope,
     Source,
     Wait,
@@ -68,7 +69,6 @@ def kernel_text(kernel: Kernel, file: str, *, line_info: bool) -> str:
 
 _LINES: Mapping[type[Node], str] = {
     Let: "const {type} {name} = {value};",
-    Flag: "bool {name} = true;",
     Barrier: "__syncthreads();",
     Agreed: "const bool {name} = __syncthreads_and({flag});",
     Commit: "eatss_commit_copies();",
@@ -133,8 +133,10 @@ class _Printer:
             AllFinite: self._all_finite,
             Compute: self._compute,
             Copy: self._copy,
+            Flag: self._flag,
             Intrinsic: self._perform,
             Fixup: self._put_together,
+            Reciprocal: self._reciprocal,
             LookBack: self._looked_back,
         }
 
@@ -323,6 +325,14 @@ class _Printer:
             text = f"if ({{condition}}) {text}"
         return text.format(**words)
 
+    def _flag(self, node: Flag, words: _Words) -> str:
+        first = "true" if node.first == Constant(1) else words["first"]
+        return f"bool {words['name']} = {first};"
+
+    def _reciprocal(self, node: Reciprocal, words: _Words) -> str:
+        kind = type_text(node.target.buffer.element_type)
+        return f"{words['target']} = eatss_reciprocal<{kind}>({words['source']}, {node.flag});"
+
     def _compute(self, node: Compute, words: _Words) -> str:
         functions = affine_values(node.statement.value)
         values = {
@@ -330,7 +340,8 @@ class _Printer:
             for function, value in zip(functions, node.integers, strict=True)
         }
         printer = self._values(node, lambda function: values[id(function)])
-        return printer.assigned(words["target"])
+        own = {number: self._element(one) for number, one in node.reciprocals}
+        return replace(printer, reciprocals=own).assigned(words["target"])
 
     def _values(self, node: Compute | Load, affine: Callable[[Any], IntExpr]) -> ValuePrinter:
         return ValuePrinter(

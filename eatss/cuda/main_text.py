@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from string import Template
@@ -373,7 +374,9 @@ def _runner(entry: Entry, program: Program) -> str:
         "launcher": entry.launcher,
         "declared": _below(declared),
         "stored": ", ".join(f"&{argument.name}" for argument in stored),
-        "messages": ", ".join(_quoted(assumption.message) for assumption in entry.assumptions),
+        "messages": ", ".join(
+            json.dumps(assumption.message, ensure_ascii=False) for assumption in entry.assumptions
+        ),
         "formats": "".join(f" {name}=%lld" for name in shown),
         "values": "".join(f", (long long)({size_text(name)})" for name in shown),
         "passed": ", ".join((*map(_passed, entry.arguments), "cudaStream_t(0)")),
@@ -413,11 +416,6 @@ def _wide(extent: IntExpr) -> str:
     """Return text whose products do not overflow 32 bits."""
     names = names_in(extent) if isinstance(extent, Apply) else ()
     return generated_text(substitute(extent, {one: converted("long long", one) for one in names}))
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
 
 
 def _passed(argument: Argument) -> str:

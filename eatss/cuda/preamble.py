@@ -569,14 +569,17 @@ __host__ __device__ __forceinline__ constexpr auto eatss_max(Left a, Right b) ->
 """
 
 
-def _with_least(text: str) -> str:
-    """Return the text of quotients with the least result that is taken of each type."""
+def _with_limits(text: str) -> str:
+    """Return the text of quotients with the numbers of each type that are taken."""
     for name, known in FORMATS.items():
         text = text.replace(f"{{{name}}}", f"{known.least!r}")
+        text = text.replace(f"{{{name} divisor}}", f"{known.least_divisor!r}")
+        text = text.replace(f"{{{name} quotient}}", f"{known.least_quotient!r}")
+        text = text.replace(f"{{{name} apart}}", known.most_apart.hex())
     return text
 
 
-_QUOTIENT = _with_least("""\
+_QUOTIENT = _with_limits("""\
 
 // x / c for a constant c, if the flag stays; it is cleared where x or the quotient is very small
 // but not zero, infinite or no number. A product with 1 / c, less what is too much times 1 / c.
@@ -599,7 +602,63 @@ __device__ __forceinline__ Number eatss_quotient(Number x, Number c)
 """)
 
 
+_INVERSE = """\
+
+// 1 / c rounded, where both are normal, but for some whose bits are nearly all ones; no branch.
+__device__ __forceinline__ double eatss_inverse(double c)
+{
+    double inverse;
+    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(inverse) : "d"(c));
+    const double apart = fma(-c, inverse, 1.0);
+    inverse = fma(inverse, fma(apart, apart, apart), inverse);
+    return fma(inverse, fma(-c, inverse, 1.0), inverse);
+}
+__device__ __forceinline__ float eatss_inverse(float c)
+{
+    float inverse;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(c));
+    return fma(inverse, fma(-c, inverse, 1.0f), inverse);
+}
+"""
+
+_CPU_INVERSE = """\
+template <typename Number>
+inline Number eatss_inverse(Number c)
+{
+    return 1 / c;
+}
+"""
+
+_RECIPROCAL = _with_limits("""\
+
+// 1 / c, if the flag stays; it is cleared where c is very small or large, or products with this are
+// no quotients. A flag tells of each x / c that is a product with it, less what is too much.
+template <typename Number>
+__device__ __forceinline__ Number eatss_reciprocal(Number c, bool &exact)
+{
+    const bool single = sizeof(Number) == sizeof(float);
+    const Number least = (Number)(single ? {float divisor} : {double divisor});
+    const Number apart = (Number)(single ? {float apart} : {double apart});
+    const Number inverse = eatss_inverse(c);
+    exact &= fabs(fma(-c, inverse, (Number)1)) <= apart;
+    exact &= fabs(c) >= least;
+    exact &= fabs(c) <= 1 / least;
+    return inverse;
+}
+template <typename Number>
+__device__ __forceinline__ Number eatss_quotient(Number x, Number c, Number reciprocal, bool &exact)
+{
+    const bool single = sizeof(Number) == sizeof(float);
+    const Number least = (Number)(single ? {float quotient} : {double quotient});
+    const Number q = x * reciprocal, quotient = fma(fma(q, c, -x), -reciprocal, q);
+    exact &= fabs(quotient) >= least || (x == 0 && c > 0);
+    return quotient;
+}
+""")
+
 _HALF = r"\beatss_half\b"
+
+_DIVIDES = r"\beatss_reciprocal<"
 
 _FOR_CUDA = (
     (_LAUNCH, ()),
@@ -611,6 +670,7 @@ _FOR_CUDA = (
     (_DYNAMIC_SHARED, (r"\bEATSS_DYNAMIC_SHARED\(",)),
     *COPIES,
     (_TOGETHER, (r"\beatss_comes_last\(",)),
+    (_INVERSE, (_DIVIDES,)),
     (_LOOK_BACK, (r"\beatss_before_tile\(",)),
 )
 """Definitions in their order, and what code has in it, all of it, that needs them."""
@@ -622,6 +682,7 @@ _FOR_BOTH = (
     (_FINITE_HALVES, (r"\beatss_is_finite\(", _HALF)),
     (_MIN_MAX, (r"\beatss_(min|max)\(",)),
     (_QUOTIENT, (r"\beatss_quotient<",)),
+    (_RECIPROCAL, (_DIVIDES,)),
 )
 
 
@@ -642,6 +703,7 @@ def preamble(code: str, instructions: Collection[Instruction] = ()) -> str:
     cuda += "".join(dict.fromkeys(helper for one in used for helper in one.helpers))
     cuda += "".join(dict.fromkeys(one.definitions for one in used))  # some share all of them
     cpu = CPU_HALVES * (re.search(_HALF, code) is not None)
+    cpu += _CPU_INVERSE * (re.search(_DIVIDES, code) is not None)
     cpu += "".join(dict.fromkeys(one.cpu_definitions for one in used))
     cuda += f"\n#else // on a CPU\n{cpu}" * bool(cpu)
     head = "// On a CPU, eatss_cpu.hpp defines the names below.\n#ifndef EATSS_CPU\n"

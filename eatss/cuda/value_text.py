@@ -97,8 +97,9 @@ class ValuePrinter:
         types: element types of arrays by name. Of an array that is not in it, more conversions are
             written out.
         index_bits: 32 if the expressions of ``affine`` are known to be of type ``int``.
-        flag: what is cleared where a quotient by a literal is not what the steps for it give,
-            nothing if each is tested by itself.
+        flag: what is cleared where a quotient is not what the steps for it give, nothing if those
+            by literals are tested each by itself.
+        reciprocals: of accesses by number; quotients by these are such steps.
     """
 
     statement: Statement
@@ -107,6 +108,7 @@ class ValuePrinter:
     types: Mapping[str, ElementType] = field(default_factory=dict)
     index_bits: int = 64
     flag: str = ""
+    reciprocals: Mapping[int, str] = field(default_factory=dict)
     _known: dict[int, tuple[Expression, _Text]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -223,10 +225,20 @@ class ValuePrinter:
         for one in reversed(spine):
             kind = fused_quotient(one)
             if kind is None:
-                left = _joined(one.operator, *self._operands(one.operator, left, one.right))
+                left = self._binary(one, *self._operands(one.operator, left, one.right))
             else:
                 left = self._quotient(kind, left, one.right)
         return self.emit(left)
+
+    def _binary(self, node: Binary, left: _Text, right: _Text) -> _Text:
+        """Return an operation; there is a function for quotients by what has a reciprocal."""
+        joined = _joined(node.operator, left, right)
+        divisor = node.right.access if isinstance(node.right, Read) else -1
+        inverse = self.reciprocals.get(divisor) if node.operator == "/" else None
+        if inverse is None or joined.type is None or joined.type is not right.type:
+            return joined
+        texts = f"{left.text}, {right.text}, {inverse}, {self.flag}"
+        return _Text(f"eatss_quotient<{type_text(joined.type)}>({texts})", _ATOM, joined.type)
 
     def _quotient(self, kind: ElementType, left: Expression | _Text, right: Expression) -> _Text:
         """Return a quotient by a literal, for which there is a function."""
@@ -346,12 +358,10 @@ def _converts_at_once(kind: ElementType, other: ElementType | None) -> bool:
 def _joined(operator: str, left: _Text, right: _Text) -> _Text:
     """Return ``left operator right`` with the parentheses that C or clarity needs."""
     level = _LEVELS[operator]
-    first = left.above(level)
-    second = right.above(level + 1)
-    if _needs_clarity(operator, left, is_left=True):
-        first = f"({left.text})"
-    if _needs_clarity(operator, right, is_left=False):
-        second = f"({right.text})"
+    first, second = (
+        f"({one.text})" if _needs_clarity(operator, one, is_left=is_left) else one.above(least)
+        for one, is_left, least in ((left, True, level), (right, False, level + 1))
+    )
     kind: ElementType | None = _INT
     if operator in _SHIFTS:
         kind = _promotion(left.type)

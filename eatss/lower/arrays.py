@@ -6,10 +6,10 @@ of sizes and origins inside them. :func:`isl_notation` is the way back, to prove
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import islpy as isl
 
@@ -34,6 +34,7 @@ from eatss.polyhedral.isl_names import (
     output_affs,
     parameter_at_least,
     parameter_at_most,
+    parameter_between,
     parameter_bound,
     parameter_is_bounded,
     parameters_set,
@@ -236,7 +237,11 @@ class DeviceArray:
         return copied_together(extents, self.array.element_type.size_bytes, record)
 
 
-def device_arrays(scop: Scop, names: NameTable) -> dict[str, DeviceArray]:
+Arrays: TypeAlias = Mapping[str, DeviceArray]
+"""The arrays of a region, by name."""
+
+
+def device_arrays(scop: Scop, names: NameTable) -> Arrays:
     """Return the arrays of a region by name, as generated text calls them.
 
     Args:
@@ -398,7 +403,7 @@ def _exact_range(values: isl.Set, loop: MappedLoop | SerialTile, known: isl.Set)
         raise TooManyCasesError(f"the bounds of the loop {loop.name} fall into too many cases")
     start = low.scale_down_val(tile).floor().scale_val(tile)
     count = high.sub(start).add_constant_val(tile).scale_down_val(tile).floor()
-    within = parameter_at_least(loop.origin, start).intersect(parameter_at_most(loop.origin, high))
+    within = parameter_between(loop.origin, start, high)
     return TileRange(
         first=value_of(start, known),
         last=value_of(high, known),

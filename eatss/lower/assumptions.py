@@ -10,7 +10,7 @@ import islpy as isl
 
 from eatss.analysis.work import leaving_accesses
 from eatss.base.diagnostics import input_error
-from eatss.lower.arrays import TRUE, DeviceArray, condition_of, declared_shape
+from eatss.lower.arrays import TRUE, Arrays, condition_of, declared_shape
 from eatss.lower.index_range import INT_MAX, Sizes
 from eatss.polyhedral.isl_names import (
     coalesced,
@@ -33,7 +33,7 @@ from eatss.program import (
 
 def assumptions_of(
     scop: Scop,
-    arrays: Mapping[str, DeviceArray],
+    arrays: Arrays,
     *,
     sizes: Sizes | None,
 ) -> tuple[Assumption, ...]:
@@ -147,7 +147,7 @@ def _within_arrays(scop: Scop) -> isl.Set:
     return coalesced(valid)
 
 
-def _narrow(scop: Scop, arrays: Mapping[str, DeviceArray], sizes: Sizes) -> list[Assumption]:
+def _narrow(scop: Scop, arrays: Arrays, sizes: Sizes) -> list[Assumption]:
     power = sizes.largest.bit_length() - 1
     products = {one.name: " * ".join(map(str, one.factors)) for one in scop.products}
     found = [

@@ -19,23 +19,12 @@ import islpy as isl
 from eatss.base.diagnostics import SourceSpan, input_error, internal_error
 from eatss.base.frozen import Names, frozen, their_names
 from eatss.lower.arrays import TileRange, isl_notation, union_of
+from eatss.lower.kernel.nodes import For, If, Instance, Let, Nodes
 from eatss.lower.mapping import MappedLoop, SerialTile
 from eatss.lower.mapping import Mapping as LoopMapping
-from eatss.lower.pieces import Part, Piece
+from eatss.lower.pieces import Part, Piece, tied_instances
 from eatss.lower.scans import is_scan
-from eatss.lower.thread_ast import (
-    Block,
-    If,
-    Leaf,
-    Loop,
-    Node,
-    Phase,
-    Points,
-    Subtree,
-    order_of,
-    thread_instances,
-    tile_set,
-)
+from eatss.lower.thread_ast import Phase, Subtree, order_of, thread_instances, tile_set
 from eatss.lower.units import launches_respect, only_updates, tied_between
 from eatss.polyhedral.isl_names import (
     IN,
@@ -50,7 +39,7 @@ from eatss.polyhedral.isl_names import (
 )
 from eatss.polyhedral.kernel import Dependences
 from eatss.polyhedral.scheduling import coincidence_dependences, live_ranges_overlap
-from eatss.polyhedral.scop import Scop
+from eatss.polyhedral.scop import Scop, Statement
 from eatss.polyhedral.tiled_sums import in_any_order
 from eatss.program import (
     Apply,
@@ -97,7 +86,7 @@ class _Around:
 
 def check_coverage_of(
     phase: Phase,
-    node: Node | None,
+    nodes: Nodes,
     values: Mapping[str, IntExpr],
     known: isl.Set,
     span: SourceSpan,
@@ -106,7 +95,7 @@ def check_coverage_of(
 
     Args:
         phase: what is to be run.
-        node: the code; ``None`` runs nothing.
+        nodes: the code.
         values: what names in it stand for that it does not define.
         known: what is known of the parameters, the thread's coordinates among them.
         span: where the statements are, for the error.
@@ -116,8 +105,8 @@ def check_coverage_of(
     """
     reached: dict[str, list[isl.Map]] = {}
     parameters = parameter_names(known)
-    for leaf, around in () if node is None else _leaves(node, _Around(values=values)):
-        reached.setdefault(leaf.instance, []).append(_relation(leaf, around, parameters, known))
+    for one, around in _instances(nodes, _Around(values=values)):
+        reached.setdefault(one.name, []).append(_relation(one, around, parameters, known))
     for instance in phase.instances:
         wanted = without_parameters(thread_instances(phase, instance), phase.bound)
         wanted = wanted.intersect_params(known)
@@ -143,42 +132,36 @@ def _is_partition(maps: Sequence[isl.Map], wanted: isl.Set) -> bool:
     return bool(covered.is_equal(wanted))
 
 
-def _relation(leaf: Leaf, around: _Around, parameters: Sequence[str], known: isl.Set) -> isl.Map:
-    dims = [f"v{position}'" for position in range(len(leaf.values))]
-    values = map(around.meant, leaf.values)
+def _relation(one: Instance, around: _Around, parameters: Sequence[str], known: isl.Set) -> isl.Map:
+    dims = [f"v{position}'" for position in range(len(one.values))]
+    values = map(around.meant, one.values)
     equal = map(isl_notation, map(equals, map(Name, dims), values))
     text = (
         f"[{', '.join(parameters)}] -> {{ [{', '.join(around.counters)}] -> "
-        f"{leaf.instance}[{', '.join(dims)}] : {' and '.join((*equal, *around.conditions))} }}"
+        f"{one.name}[{', '.join(dims)}] : {' and '.join((*equal, *around.conditions))} }}"
     )
     return isl.Map.read_from_str(known.get_ctx(), text).intersect_params(known)
 
 
-def _leaves(node: Node, around: _Around) -> Iterator[tuple[Leaf, _Around]]:
+def _instances(nodes: Nodes, around: _Around) -> Iterator[tuple[Instance, _Around]]:
     """Yield instances, each with what stands around it."""
-    match node:
-        case Leaf():
-            yield node, around
-        case Block():
-            for child in node.body:
-                yield from _leaves(child, around)
-        case If():
-            condition = isl_notation(around.meant(node.condition))
-            yield from _leaves(node.body, around.where(f"({condition})"))
-            if node.orelse is not None:
-                yield from _leaves(node.orelse, around.where(f"not ({condition})"))
-        case Points():
-            inner = around.counting(node.counter)
-            counter, value = inner.values[node.counter], inner.meant(node.value)
-            inner = replace(inner, values={**inner.values, node.name: value})
-            bounds = (counter >= 0, counter < node.count, *map(inner.meant, node.guards))
-            yield from _leaves(node.body, inner.where(*_texts(bounds)))
-        case Loop():
-            inner, lower = around.counting(node.counter), around.meant(node.lower)
-            counter = inner.values[node.counter]
-            stride = Apply(Operator.MOD, (counter - lower, Constant(node.step)))
-            bounds = (counter >= lower, inner.meant(node.condition), equals(stride, 0))
-            yield from _leaves(node.body, inner.where(*_texts(bounds)))
+    for node in nodes:
+        match node:
+            case Instance():
+                yield node, around
+            case Let():
+                values = {**around.values, node.name: around.meant(node.value)}
+                around = replace(around, values=values)
+            case If():
+                tests = [*_texts(map(around.meant, node.conditions))]
+                yield from _instances(node.body, around.where(*tests))
+                yield from _instances(node.orelse, around.where(f"not ({' and '.join(tests)})"))
+            case For():
+                inner, lower = around.counting(node.counter), around.meant(node.lower)
+                counter = inner.values[node.counter]
+                stride = Apply(Operator.MOD, (counter - lower, node.step))
+                bounds = (counter >= lower, inner.meant(node.condition), equals(stride, 0))
+                yield from _instances(node.body, inner.where(*_texts(bounds)))
 
 
 def _texts(conditions: Iterable[IntExpr]) -> Iterator[str]:
@@ -208,9 +191,7 @@ def crosses_threads(
     names = their_names(mapping.mapped)
     if not names:
         return False
-    others = [loop.name for loop in piece.band if loop.name not in names]
-    needed = coincidence_dependences(scop, dependences)
-    tied = {d.get_tuple_name(): without_parameters(d, others) for d in piece.placed}
+    needed, tied = coincidence_dependences(scop, dependences), piece.tied(names)
     free = {name: without_parameters(domain, names) for name, domain in tied.items()}
     for relation in maps_of(needed):
         source, sink = (relation.get_tuple_name(k) for k in (IN, OUT))
@@ -247,23 +228,13 @@ def check_order(
 
     Raises:
         InternalError: ``EATSS-K901``, a statement is lost, or the order is wrong.
-        InputError: ``EATSS-K019``, chunks of a recurrence whose order is to be kept.
+        InputError: ``EATSS-K019``, a recurrence or a sum whose order is to be kept runs in another.
     """
     span = piece.statements[0].span
     covered = sorted(name for part in parts for name in part.statements)
     if covered != sorted(their_names(piece.statements)):
         raise internal_error("EATSS-K901", "the parts do not cover the statements", span=span)
-    chunked = any(
-        (one.chunk or one.one_pass) and scop.array(one.write.array).element_type.is_floating
-        for one in piece.statements
-    )
-    if strict and chunked:
-        raise input_error(
-            "EATSS-K019",
-            "a recurrence or a sum is decided to run in chunks, which do not keep its order",
-            span=span,
-            hint="select with --strict-fp",
-        )
+    in_order = keep_order(scop, piece.statements, strict=strict)
     if mapping.shares_sums:
         rows, along = their_names(mapping.mapped), mapping.split
         scans = along is not None and mapping.scan and is_scan(piece, along.name, rows, scop)
@@ -276,17 +247,15 @@ def check_order(
                 "EATSS-K901", "a sum is split that has to keep its order", span=span
             )
         return exact
-    mapped = {loop.name for loop in mapping.mapped}
-    others = [name for name in piece.bound if name not in mapped]
     time = _time(piece, mapping, parts, below)
     needed = dependences.flow.union(dependences.forced)
-    tied = union_of(without_parameters(one, others).to_union_set() for one in piece.placed)
+    tied = union_of(tied_instances(piece, their_names(mapping.mapped)).values())
     here = among(needed, tied)
     order, flow = (tied_between(r, tied) for r in (dependences.order, dependences.tagged_flow))
     if here.lex_ge_at_multi_union_pw_aff(time).is_empty() and not live_ranges_overlap(
         order, flow, time
     ):
-        return not chunked
+        return in_order
     every = needed.union(dependences.anti).union(dependences.output)
     here = among(every, tied)
     here = among(in_any_order(here, piece.kernel), tied)
@@ -295,6 +264,28 @@ def check_order(
             "EATSS-K901", "a thread runs its instances in the wrong order", span=span
         )
     return False
+
+
+def keep_order(scop: Scop, statements: Sequence[Statement], *, strict: bool) -> bool:
+    """Tell whether statements add up what the source does in its order.
+
+    Raises:
+        InputError: ``EATSS-K019``, they do not and are to.
+    """
+    others = (
+        one
+        for one in statements
+        if one.reorders and scop.array(one.write.array).element_type.is_floating
+    )
+    first = next(others, None)
+    if strict and first is not None:
+        raise input_error(
+            "EATSS-K019",
+            "a recurrence or a sum is decided to run in chunks, or from its end: not in its order",
+            span=first.span,
+            hint="select with --strict-fp",
+        )
+    return first is None
 
 
 def check_launches(piece: Piece, launches: Sequence[Piece], dependences: Dependences) -> None:

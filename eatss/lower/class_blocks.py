@@ -32,6 +32,7 @@ from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import ClassBlock
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import Names, Numbers, fixed, their_names
+from eatss.base.quotients import FORMATS
 from eatss.base.targets import CUDA
 from eatss.base.text import counted as amount
 from eatss.lower.arrays import TRUE, affine_text, condition_of, union_of, value_of
@@ -41,6 +42,7 @@ from eatss.lower.kernel.barriers import barrier_faults
 from eatss.lower.kernel.checks import fault_in, kernel_faults
 from eatss.lower.kernel.copies import BY_CP_ASYNC
 from eatss.lower.kernel.nodes import (
+    Agreed,
     Argument,
     Buffer,
     Commit,
@@ -49,12 +51,14 @@ from eatss.lower.kernel.nodes import (
     Declare,
     Element,
     Extents,
+    Flag,
     If,
     Intrinsic,
     Kernel,
     Let,
     Node,
     Nodes,
+    Reciprocal,
     Scope,
     Source,
     Wait,
@@ -84,6 +88,7 @@ from eatss.plan.class_blocks import (
 from eatss.plan.stage import is_asynchronous
 from eatss.polyhedral.class_tiles import counter
 from eatss.polyhedral.dependences import bounded_work, source_lines
+from eatss.polyhedral.expression import divisors
 from eatss.polyhedral.isl_names import (
     SET,
     affine_form,
@@ -106,7 +111,7 @@ from eatss.polyhedral.isl_names import (
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.scop import Access, Place, Statement
 from eatss.polyhedral.tree import alone
-from eatss.program import Apply, Constant, IntExpr, Name, Operator, equals
+from eatss.program import Apply, Constant, IntExpr, Name, Operator, equals, names_in, substitute
 from eatss.program.expression import Environment, IntExprs, total
 from eatss.program.linear import as_sum, strict
 
@@ -213,6 +218,7 @@ def _part(
     if kept is None:
         return None
     along, phases = kept
+    written = tuple(one.write.array for one in statements)
     plan = ClassPart(
         size=size,
         wide=None if wide[0] is None else statements[0].loops[wide[0]],
@@ -225,6 +231,12 @@ def _part(
                 ),
                 own=own,
                 passed=passed,
+                divisors=tuple(
+                    number
+                    for number in divisors(one.value)
+                    if scop.array(one.accesses[number].array).element_type.value in FORMATS
+                    and _is_shared(one, number, own, written)
+                ),
             )
             for fact, one, shared, (own, passed) in zip(
                 facts, statements, wide, phases, strict=True
@@ -297,6 +309,25 @@ def _own(
         if shift or loops[own] in apart:
             return None
     return own, passed
+
+
+def _runs_backwards(statement: Statement) -> bool:
+    """Tell whether blocks of steps of a statement run from the last to the first, and its steps."""
+    blocks = affine_form(output_affs(statement.schedule)[1])
+    return blocks is not None and any(by < 0 for _, by in blocks.coefficients)
+
+
+def _is_shared(statement: Statement, number: int, own: int | None, written: Names) -> bool:
+    """Tell whether an element by which a statement divides has a reciprocal for several quotients.
+
+    It stays the same in a loop that threads go through, or lanes have one each before all steps.
+    """
+    block, step, *loops = statement.loops
+    forms = map(affine_form, output_affs(statement.accesses[number].relation))
+    moving = {name for form in forms if form is not None for name in dict(form.coefficients)}
+    if own is None:
+        return statement.accesses[number].array not in written and moving <= {block, step}
+    return loops[own] not in moving and not moving >= {*loops} - {loops[own]}
 
 
 def _wide(statement: Statement, size: int) -> list[int] | None:
@@ -481,6 +512,10 @@ class ClassBuilder:
         )
 
 
+_Pass: TypeAlias = tuple[frozenset[str], Nodes]
+"""What gives a value that is passed, or a reciprocal, and the names that it depends on."""
+
+
 class _PartBuilder:
     """Builds what blocks of a part do. Names are those of the kernel."""
 
@@ -488,9 +523,11 @@ class _PartBuilder:
         self, own: Part, block: ClassBlock, context: KernelContext, thread: str, index: Indices
     ) -> None:
         self._own, self._block, self._context = own, block, context
-        self._thread, self._index = Name(thread), index
-        self._host, self._step = own.pieces[0].host_names
+        self._thread, self._index, self._ahead = Name(thread), index, list[Node]()
+        self._launched, self._step = own.pieces[0].host_names
         names = self._names = context.names
+        self._backwards = _runs_backwards(own.statements[0])
+        self._host = names.fresh(own.statements[0].loops[0]) if self._backwards else self._launched
         self._lane, self._first, self._turn = map(names.fresh, ("lane", "first", "turn"))
         self._point = names.fresh(own.plan.wide or "point")
         self._locals = tuple(
@@ -521,14 +558,23 @@ class _PartBuilder:
 
     @property
     def launch(self) -> isl.Set:
-        """The blocks of steps that have any."""
-        return self._values(())
+        """The launches of blocks of steps that have any."""
+        return self._by_launch(self._values(()))
+
+    def _by_launch(self, points: isl.Set) -> isl.Set:
+        """Return points by the number of the launch, which is less the later steps are run."""
+        if not self._backwards:
+            return points
+        names = [self._host, self._launched]
+        same = parameters_set(points.get_ctx(), names, f"{self._launched} = -{self._host}")
+        return coalesced(without_parameters(points.intersect(same), [self._host]))
 
     def blocks(self, launch: isl.Set) -> IntExpr:
         """Return how many blocks share the longest of the loops that they do."""
         if self._own.plan.wide is None:
             return Constant(1)
-        reached = renamed_parameter(self._values((self._point,)), self._point, self._first)
+        points = self._by_launch(self._values((self._point,)))
+        reached = renamed_parameter(points, self._point, self._first)
         last = parameter_bound(reached, self._first, upper=True).coalesce()
         width = int(self._block.width)
         return self._index(value_of(last, launch) + width) // width
@@ -536,6 +582,9 @@ class _PartBuilder:
     def body(self, launch: isl.Set, block: IntExpr) -> Iterator[Node]:
         """Yield what a block does, by its number."""
         width, thread = int(self._block.width), self._thread
+        if self._backwards:
+            yield Let(name=self._host, value=-1 * Name(self._launched))
+            launch = self._values(())
         if self._own.plan.wide is not None:
             yield Let(name=self._first, value=block * width)
         yield from self._copies(load=True)
@@ -546,7 +595,7 @@ class _PartBuilder:
         if self._own.plan.wide is None:  # all warps compute the same
             yield Let(name=self._lane, value=thread % CUDA.lanes, narrow=True)
             yield from declared
-            yield Scope(body=(*loaded, *self._whole_or_not(launch)), apart="steps")
+            yield from self._steps((), launch, loaded)
             tests: list[IntExpr] = [thread < CUDA.lanes] * (self._block.threads > CUDA.lanes)
             yield Scope(body=_if(tests, stored), apart="kept")
         else:
@@ -558,8 +607,7 @@ class _PartBuilder:
             points = self._values((self._point,))
             tests = [thread < width] * (self._block.threads > width)
             tests += self._tests(points, known)
-            steps = self._whole_or_not(known.intersect(points))
-            yield Scope(body=_if(tests, (*declared, *loaded, *steps, *stored)), apart="steps")
+            yield from self._steps(tests, known.intersect(points), loaded, declared, stored)
         yield from self._copies(load=False)
 
     # copies ---------------------------------------------------------------------------------
@@ -627,33 +675,65 @@ class _PartBuilder:
             union_of(without_parameters(self._placed(at), own) for at, own in enumerate(others))
         )
 
-    def _whole_or_not(self, known: isl.Set) -> Nodes:
-        """Return steps without tests where tiles are whole, and else with them."""
+    def _steps(
+        self,
+        tests: Sequence[IntExpr],
+        known: isl.Set,
+        loaded: Nodes,
+        declared: Nodes = (),
+        stored: Nodes = (),
+    ) -> Iterator[Node]:
+        """Yield all steps, of threads of which ``tests`` hold; without tests where tiles are whole.
+
+        There quotients are fused steps without branches. Where some are not exact, all steps are
+        done again, from what is ``loaded`` on, with divisions, as those of cut tiles are.
+        """
+        whole, rest = self._whole_or_not(known)
+        if whole.is_empty() or not self._own.plan.divides:
+            if whole.is_empty() or rest.is_empty():
+                steps = self._all_steps(known)
+            else:
+                conditions, own = tuple(self._tests(whole, known)), self._all_steps(whole)
+                steps = (If(conditions=conditions, body=own, orelse=self._all_steps(rest)),)
+            yield Scope(body=_if(tests, (*declared, *loaded, *steps, *stored)), apart="steps")
+            return
+        test, flag = tuple(self._tests(whole, known)), self._names.fresh("exact")
+        done = self._names.fresh("exact_in_all")
+        fast = self._all_steps(whole, flag)
+        steps = _if(test, (*loaded, *self._ahead, *fast))
+        yield from declared
+        yield Flag(name=flag, first=_all(test) if test else Constant(1))
+        yield Scope(body=_if(tests, steps), apart="steps")
+        yield Agreed(name=done, flag=flag)
+        again = Scope(body=_if(tests, (*loaded, *self._all_steps(known))), apart="steps")
+        yield If(conditions=(equals(Name(done), 0),), body=(again,))
+        yield from (Scope(body=_if(tests, own), apart="steps") for own in (stored,) if own)
+
+    def _whole_or_not(self, known: isl.Set) -> tuple[isl.Set, isl.Set]:
+        """Return the blocks of steps whose tiles are whole, and the others."""
         missing = isl.Set.empty(known.get_space())
         for number, names in enumerate(self._locals):
             counters = (self._step, *(one for one in names if one != self._point))
             here = without_parameters(self._placed(number), [self._point])
             gaps = _of(here, counters).subtract(here)
             missing = missing.union(without_parameters(gaps, counters))
-        whole, rest = known.subtract(missing), coalesced(known.intersect(missing))
-        if whole.is_empty() or rest.is_empty():
-            return self._all_steps(known)
-        tests = tuple(self._tests(coalesced(whole), known))
-        return (If(conditions=tests, body=self._all_steps(whole), orelse=self._all_steps(rest)),)
+        return coalesced(known.subtract(missing)), coalesced(known.intersect(missing))
 
-    def _all_steps(self, known: isl.Set) -> Nodes:
+    def _all_steps(self, known: isl.Set, flag: str = "") -> Nodes:
+        """Return all steps; a ``flag`` is cleared where a quotient is not exact."""
         here, known = self._values((self._step,)), coalesced(known)
-        return self._unrolled((), (self._step,), here, known, self._phases)
+        return self._unrolled((), (self._step,), here, known, partial(self._phases, flag))
 
-    def _phases(self, known: isl.Set) -> Iterator[Node]:
+    def _phases(self, flag: str, known: isl.Set) -> Iterator[Node]:
         """Yield what a step does."""
         for number, phase in enumerate(self._own.plan.phases):
             names = self._locals[number]
             own = None if phase.own is None else names[phase.own]
             others = tuple(one for one in names if one != own)
             here = coalesced(without_parameters(self._placed(number), [own] if own else []))
-            body = partial(self._compute, number, own)
-            yield Scope(body=self._unrolled((self._step,), others, here, known, body))
+            compute, place, passes = self._operands(number, own, flag)
+            body = partial(self._compute, number, own, compute, place)
+            yield Scope(body=self._unrolled((self._step,), others, here, known, body, passes))
 
     def _unrolled(
         self,
@@ -662,15 +742,19 @@ class _PartBuilder:
         here: isl.Set,
         known: isl.Set,
         body: Callable[[isl.Set], Iterable[Node]],
+        passes: Sequence[_Pass] = (),
     ) -> Nodes:
         """Return unrolled loops, whose bounds are those of loops ``around`` alone, and a body.
 
-        It is where values are ``here``, given what is ``known``.
+        It is where values are ``here``, given what is ``known``. What ``passes`` give is there in
+        front of all loops in which it stays the same: nothing in a step needs what it writes.
         """
         if known.is_disjoint(here):
             return ()
+        left = [one for one in passes if not one[0].isdisjoint(names)]
+        before = [node for one in passes if one not in left for node in one[1]]
         if not names:
-            return _if(self._tests(here, known), tuple(body(known.intersect(here))))
+            return _if(self._tests(here, known), (*before, *body(known.intersect(here))))
         name, *rest = names
         values = coalesced(without_parameters(here, rest))
         any_value = coalesced(without_parameters(values, [name]))
@@ -680,63 +764,119 @@ class _PartBuilder:
         inside = known.intersect(parameter_at_least(name, first))
         inside = coalesced(inside.intersect(parameter_at_most(name, last)))
         some = coalesced(inside.intersect(values))
-        nodes = self._unrolled((*around, name), tuple(rest), here, some, body)
-        end = value_of(last, known) + 1
-        loop = counted(name, end, _if(self._tests(values, inside), nodes))
-        return _if(tests, (replace(loop, lower=value_of(first, known)),))
+        nodes = self._unrolled((*around, name), tuple(rest), here, some, body, left)
+        begin, end = value_of(first, known), value_of(last, known) + 1
+        nodes, counter = _if(self._tests(values, inside), nodes), name
+        if name == self._step and self._backwards:
+            counter = self._names.fresh(name)
+            nodes = (Let(name=name, value=begin + end - 1 - Name(counter)), *nodes)
+        return _if(tests, (*before, replace(counted(counter, end, nodes), lower=begin)))
 
     def _tests(self, here: isl.Set, known: isl.Set) -> list[IntExpr]:
         """Return what is left to test of whether values are ``here``."""
         condition = condition_of(here, known)
         return [] if condition == TRUE else [self._index(strict(condition))]
 
-    def _compute(self, number: int, own: str | None, known: isl.Set) -> Iterator[Node]:
-        """Yield what lanes pass of what is read, and what computes it at a thread's points."""
+    def _operands(
+        self, number: int, own: str | None, flag: str
+    ) -> tuple[Compute, IntExpr, list[_Pass]]:
+        """Return a statement, the place of what it writes, and what gives values to it.
+
+        With a flag its divisors have reciprocals.
+        """
         statement, phase = self._own.statements[number], self._own.plan.phases[number]
-        counters = (self._host, self._step, *self._locals[number])
-        env: Environment = dict(zip(statement.loops, map(Name, counters), strict=True))
+        env, passes = self._counters(number), list[_Pass]()
         reads, wheres = list[Element](), list[IntExpr]()
+        reciprocals = dict[int, Element]()
         for place, access in enumerate(statement.accesses):
             element, where = self._element(statement, place, access, env)
             known_place = own is None or place in phase.passed
             if known_place and element.buffer.space == "register":
                 element = element.buffer.at(*element.subscripts[:-1], where // CUDA.lanes)
+            needed = frozenset(names_in(where, *element.subscripts))
             if place in phase.passed:
-                kind, name = element.buffer.element_type, self._names.fresh("passed")
-                passed = Buffer.of("register", name, kind).at()
-                yield Declare(buffer=passed.buffer)
-                yield Intrinsic(
+                passed = self._scalar("passed", element)
+                from_lane = Intrinsic(
                     instruction=FROM_LANE,
                     operands=(("target", (passed,)), ("value", (element,))),
                     immediates=(("source", where % CUDA.lanes),),
                 )
+                passes.append((needed, (Declare(buffer=passed.buffer), from_lane)))
                 element = passed
+            its_own = own is None and [*wheres[:1]] == [Name(self._step)]
+            if flag and place in phase.divisors and its_own:
+                reciprocals[place] = self._inverse_ahead(element, flag)
+            elif flag and place in phase.divisors:
+                inverse = reciprocals[place] = self._scalar("inverse", element)
+                made = Reciprocal(target=inverse, source=element, flag=flag)
+                passes.append((needed, (Declare(buffer=inverse.buffer), made)))
             reads.append(element)
             wheres.append(where)
-        nodes: Nodes = (
-            Source(line=statement.span.line, text=statement.text, file=statement.written_in),
-            Compute(
-                statement=statement,
-                target=reads[0],
-                reads=tuple(reads),
-                integers=tuple(
-                    self._index(affine_text(one.value, env))
-                    for one in affine_values(statement.value)
-                ),
-                types={name: one.array.element_type for name, one in self._context.arrays.items()},
+        compute = Compute(
+            statement=statement,
+            target=reads[0],
+            reads=tuple(reads),
+            integers=tuple(
+                self._index(affine_text(one.value, env)) for one in affine_values(statement.value)
             ),
+            types={name: one.array.element_type for name, one in self._context.arrays.items()},
+            flag=flag if reciprocals else "",
+            reciprocals=tuple(reciprocals.items()),
         )
+        return compute, wheres[0], passes
+
+    def _inverse_ahead(self, element: Element, flag: str) -> Element:
+        """Return the reciprocal of an element of a step, which its lane has before all steps."""
+        size, lanes = self._own.plan.size, CUDA.lanes
+        name, kind = self._names.fresh("inverse"), element.buffer.element_type
+        inverses = Buffer.of("register", name, kind, -(-size // lanes))
+        place = self._names.fresh("place")
+        own = Name(self._lane) + lanes * Name(place)
+        moved = [substitute(one, {self._step: own}) for one in element.subscripts]
+        source, target = element.buffer.at(*moved), inverses.at(Name(place))
+        made = Reciprocal(target=target, source=source, flag=flag)
+        tests = [own < size] if size % lanes else []
+        (filled,) = _if(tests, (made,))
+        self._ahead += [Declare(buffer=inverses), over_places(inverses, [place], filled)]
+        return inverses.at(Name(self._step) // lanes)
+
+    def _counters(self, number: int) -> Environment:
+        names = (self._host, self._step, *self._locals[number])
+        return dict(zip(self._own.statements[number].loops, map(Name, names), strict=True))
+
+    def _scalar(self, name: str, like: Element) -> Element:
+        kind = like.buffer.element_type
+        return Buffer.of("register", self._names.fresh(name), kind).at()
+
+    def _compute(
+        self, number: int, own: str | None, compute: Compute, place: IntExpr, known: isl.Set
+    ) -> Iterator[Node]:
+        """Yield what computes a statement at a thread's points."""
+        span, statement = compute.statement.span, compute.statement
+        source = Source(line=span.line, text=statement.text, file=statement.written_in)
         if own is None:
-            test = equals(Name(self._lane), wheres[0] % CUDA.lanes)
-            yield If(conditions=(test,), body=nodes)
+            test = equals(Name(self._lane), place % CUDA.lanes)
+            yield If(conditions=(test,), body=(source, compute))
             return
-        *_, points = reads[0].buffer.layout.extents
+        *_, points = compute.target.buffer.layout.extents
         if own != self._point:
             known = known.intersect(parameters_set(known.get_ctx(), [own], f"{own} >= 0"))
-        nodes = _if(self._tests(self._placed(number), known), nodes)
+        tests = self._tests(self._placed(number), known)
+        if compute.flag and tests and self._own.plan.has_all_lanes:
+            # those of which tests don't hold compute, too: no branch is between quotients
+            value = self._scalar("value", compute.target)
+            kept = _if(tests, (Copy(target=compute.target, source=value),))
+            nodes: Nodes = (
+                Declare(buffer=value.buffer),
+                source,
+                replace(compute, target=value),
+                *kept,
+            )
+        else:
+            nodes = _if(tests, (source, compute))
         if own != self._point:
-            value = Name(self._lane) + CUDA.lanes * Name(self._turn)
-            nodes = (Let(name=own, value=value), *nodes)
+            there = Name(self._lane) + CUDA.lanes * Name(self._turn)
+            nodes = (Let(name=own, value=there), *nodes)
         yield counted(self._turn, points, nodes)
 
     def _element(

@@ -8,7 +8,7 @@ others, are written out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Mapping as Dictionary
 from dataclasses import replace
 from functools import reduce
@@ -90,9 +90,8 @@ def multiplies_sizes(expression: IntExpr) -> bool:
     if not isinstance(expression, Apply):
         return False
     variable = [one for one in expression.operands if not isinstance(one, Constant)]
-    if expression.operator is Operator.MUL and len(variable) > 1:
-        return True
-    return any(multiplies_sizes(one) for one in expression.operands)
+    own = expression.operator is Operator.MUL and len(variable) > 1
+    return own or any(map(multiplies_sizes, variable))
 
 
 INT_MAX = 2**31 - 1
@@ -173,21 +172,23 @@ class Indices:
     def note_mapping(self, mapping: Mapping) -> None:
         """Remember threads, points and tiles; points may stand a tile beyond a loop's values."""
         for loop in mapping.spread:
-            for name, count in ((loop.thread, loop.threads), (loop.point, loop.points)):
-                self._small[name] = max(self._small.get(name, 0), count)
+            self._count({loop.thread: loop.threads, loop.point: loop.points})
         self._room = max(self._room, *(tile for _, tile in mapping.tiles), 0)
         if mapping.shared is not None:  # copies ahead look so many iterations beyond the last tile
             shared = mapping.shared
             self._room = max(self._room, MAX_STAGES * shared.blocks * shared.tile)
+
+    def _count(self, counts: Dictionary[str, int]) -> None:
+        for name, count in counts.items():
+            self._small[name] = max(self._small.get(name, 0), count)
 
     def joined(self, other: Indices) -> Indices:
         """Return what both remember; names of both mean the same."""
         both = Indices(self.bits)
         both._printed = [*self._printed, *other._printed]
         both._meaning = {**self._meaning, **other._meaning}
-        for small in (self._small, other._small):
-            for name, count in small.items():
-                both._small[name] = max(both._small.get(name, 0), count)
+        both._count(self._small)
+        both._count(other._small)
         both._room = max(self._room, other._room)
         return both
 
@@ -264,56 +265,56 @@ def range_of(expression: IntExpr, ranges: Dictionary[str, Range], usual: Range) 
         ranges: the values of names.
         usual: those of any other name.
     """
-    if isinstance(expression, Constant):
-        return _checked(Range(expression.value, expression.value))
-    if isinstance(expression, Name):
-        return _checked(ranges.get(expression.name, usual))
+    match expression:
+        case Constant(value):
+            return _checked(Range(value, value))
+        case Name(name):
+            return _checked(ranges.get(name, usual))
     known = complete(range_of(operand, ranges, usual) for operand in expression.operands)
     if known is None:
         return None
     operator = expression.operator
     if operator in _CONDITIONS:
         return Range(0, 1)
-    if operator in (Operator.ADD, Operator.SUB):
-        return _sum(known, subtracts=operator is Operator.SUB)
-    return _checked(_applied(operator, known))
-
-
-def _sum(operands: Sequence[Range], *, subtracts: bool) -> Range | None:
-    """Return a sum or difference, each partial one held to 32 bits; of one operand the negation."""
-    first, *others = operands
-    if subtracts and not others:
-        return _checked(Range(-first.high, -first.low))
-    result: Range | None = first
+    first, *others = known[1:] if operator is Operator.SELECT else known
+    if operator is Operator.SUB and not others:
+        first, others = Range(0, 0), [first]
+    found: Range | None = first
     for other in others:
-        if result is None:
-            return None
-        low, high = (-other.high, -other.low) if subtracts else (other.low, other.high)
-        result = _checked(Range(result.low + low, result.high + high))
-    return result
+        found = found and _checked(_OF_TWO[operator](found, other))
+    return found
 
 
-def _applied(operator: Operator, operands: Sequence[Range]) -> Range:
-    first, *others = operands
-    if operator is Operator.MUL:
-        for other in others:
-            ends = [x * y for x in (first.low, first.high) for y in (other.low, other.high)]
-            first = Range(min(ends), max(ends))
-        return first
-    if operator is Operator.MIN:
-        return Range(min(o.low for o in operands), min(o.high for o in operands))
-    if operator is Operator.MAX:
-        return Range(max(o.low for o in operands), max(o.high for o in operands))
-    if operator is Operator.SELECT:
-        return others[0].joined(others[1])
-    (divisor,) = others  # positive
-    if operator in (Operator.FLOORDIV, Operator.QUOTIENT):
-        by = (max(1, divisor.low), max(1, divisor.high))
-        ends = [x // y for x in (first.low, first.high) for y in by]
-        quotient = Range(min(ends), max(ends) + 1)
-        beyond = first.wider(divisor.high)  # rounding down adds or takes the divisor on the way
-        return quotient if beyond.fits else beyond
+def _product(one: Range, other: Range) -> Range:
+    ends = [x * y for x in (one.low, one.high) for y in (other.low, other.high)]
+    return Range(min(ends), max(ends))
+
+
+def _quotient(one: Range, divisor: Range) -> Range:
+    by = (max(1, divisor.low), max(1, divisor.high))
+    ends = [x // y for x in (one.low, one.high) for y in by]
+    beyond = one.wider(divisor.high)  # rounding down adds or takes the divisor on the way
+    return Range(min(ends), max(ends) + 1) if beyond.fits else beyond
+
+
+def _remainder(_: Range, divisor: Range) -> Range:
     return Range(-divisor.high, divisor.high)
+
+
+_OF_TWO: Dictionary[Operator, Callable[[Range, Range], Range]] = {
+    Operator.ADD: lambda one, other: Range(one.low + other.low, one.high + other.high),
+    Operator.SUB: lambda one, other: Range(one.low - other.high, one.high - other.low),
+    Operator.MUL: _product,
+    Operator.SELECT: Range.joined,
+    Operator.MIN: lambda one, other: Range(min(one.low, other.low), min(one.high, other.high)),
+    Operator.MAX: lambda one, other: Range(max(one.low, other.low), max(one.high, other.high)),
+    Operator.FLOORDIV: _quotient,
+    Operator.QUOTIENT: _quotient,
+    Operator.MOD: _remainder,
+    Operator.REMAINDER: _remainder,
+}
+"""What values an operation on two has, divisors positive; each on the way to more is held to 32
+bits."""
 
 
 def _checked(value: Range) -> Range | None:

@@ -27,10 +27,9 @@ from eatss.lower.assumptions import within
 from eatss.lower.checks import check_coverage_of, check_ranges
 from eatss.lower.index_range import Indices, factors_of
 from eatss.lower.instructions import COMBINES
-from eatss.lower.kernel.barriers import passed_on
+from eatss.lower.kernel.barriers import arguments_of
 from eatss.lower.kernel.nodes import (
     AllFinite,
-    Argument,
     Buffer,
     Copy,
     Declare,
@@ -49,7 +48,7 @@ from eatss.lower.kernel.nodes import (
     WarpAxis,
     counted,
 )
-from eatss.lower.kernel.uses import buffers_of, names_of, with_bodies, without_unused
+from eatss.lower.kernel.uses import with_bodies, without_unused
 from eatss.lower.lanes import (
     digits,
     interleaved_places,
@@ -66,7 +65,6 @@ from eatss.lower.promotion import SharedTile, unravelled
 from eatss.lower.promotion_builder import PromotionBuilder
 from eatss.lower.references import BuiltKernel, KernelContext, KernelInput, References
 from eatss.lower.storage import Candidate
-from eatss.lower.thread_ast import Node as Tree
 from eatss.lower.thread_ast import Phase, subtree_of, thread_code, thread_range, tile_set
 from eatss.lower.thread_builder import ThreadBuilder
 from eatss.lower.whole_tiles import WholeTiles, is_product
@@ -90,6 +88,7 @@ from eatss.program import (
 )
 from eatss.program.expression import Environment, OwnSizes, numbers_in
 from eatss.program.linear import start_plus, strict
+from eatss.program.plan import Grid
 
 _Ranges = dict[str, TileRange]
 """The tiles of loops, by their names or by those of their origins."""
@@ -172,13 +171,17 @@ class KernelBuilder:
         ranges, known = self._block_ranges(launch)
         products = () if self._sums_for_all else products_of_sizes(self._context.scop, self._names)
         body = without_unused((*products, *self._body(ranges, known)))
+        integers = (*self._context.parameters, *self._piece.host_names)
+        arrays = [one.buffer for one in self._context.arrays.values()]
+        if self._look_back is not None:
+            arrays.append(self._look_back.found.buffer)
         registers, groups = self._references.registers, self._staging.groups
         return BuiltKernel(
             piece=self._piece,
             kernel=Kernel(
                 name=self._name,
                 threads=self._mapping.threads,
-                arguments=self._arguments(body),
+                arguments=arguments_of(body, integers, arrays),
                 # whole vectors before others, so that each begins at a multiple of one
                 shared=tuple(
                     sorted(
@@ -232,27 +235,6 @@ class KernelBuilder:
         places = replace(self._references.places(boxes), held=self._storage.held)
         return any(is_product(statement, places) for statement in self._piece.statements)
 
-    def _arguments(self, body: Sequence[Node]) -> tuple[Argument, ...]:
-        """Return what a body uses of the region's data: sizes, counters of the host, arrays."""
-        names, buffers, met = names_of(body), buffers_of(body), passed_on(body)
-        integers = (*self._context.parameters, *self._piece.host_names)
-        passed = [Argument(name=name) for name in integers if name in names]
-        for key, array in self._context.arrays.items():
-            if array.buffer in buffers:
-                read_only = key in self._storage.read_only
-                passed.append(
-                    Argument(
-                        name=array.name,
-                        buffer=array.buffer,
-                        read_only=read_only,
-                        passed_on=array.buffer in met,
-                    )
-                )
-        own = self._look_back
-        between = () if own is None else (own.found.buffer,)
-        passed += (Argument(name=one.name, buffer=one, passed_on=True) for one in between)
-        return tuple(passed)
-
     # What is known at each level ---------------------------------------------------------
 
     def _launch_params(self) -> isl.Set:
@@ -284,7 +266,7 @@ class KernelBuilder:
         """Return the values of a loop over all blocks, ``more`` loops and the others left out."""
         if any(loop == name for name, *_ in self._piece.cuts):
             return self._piece.within_tile([loop])
-        others = [*more, *(name for name in self._bound if name != loop)]
+        others = [*more, *self._piece.others([loop])]
         placed = [without_parameters(domain, others).params() for domain in self._piece.placed]
         return coalesced(union_of(placed))
 
@@ -306,7 +288,7 @@ class KernelBuilder:
             known = self._parameter_tiles.get(name, 0)
             self._parameter_tiles[name] = max(known, chunk or loop.tile)
 
-    def _tile_counts(self, ranges: _Ranges) -> tuple[IntExpr, IntExpr, IntExpr]:
+    def _tile_counts(self, ranges: _Ranges) -> Grid:
         """Return the tiles along each axis of the grid, those of a split sum not counted."""
         one: IntExpr = Constant(1)
         x, y, z = (
@@ -315,7 +297,7 @@ class KernelBuilder:
         )
         return x, y, z
 
-    def _grid(self, ranges: _Ranges) -> tuple[IntExpr, IntExpr, IntExpr]:
+    def _grid(self, ranges: _Ranges) -> Grid:
         grid = dict(zip(AXES, self._tile_counts(ranges), strict=True))
         for axis in AXES:
             for loop in self._mapping.blocks_along(axis):
@@ -645,18 +627,16 @@ class KernelBuilder:
         tile = tile_set(self._isl, self._mapping.spread)
         inside = coalesced(union_of([i.params().intersect(tile) for i in instances]))
         staged = self._staging.stage(part.statements, serial)
-        if not serial and not staged:  # what runs in no loop has its own guards
-            return self._level(part, serial, 0, inside, staged, known)
-        here = coalesced(without_parameters(inside, self._bound))
-        condition = condition_of(here, known)
+        condition: IntExpr = TRUE
+        if serial or staged:  # what runs in no loop has its own guards
+            here = coalesced(without_parameters(inside, self._bound))
+            condition = condition_of(here, known)
+            known = known if condition == TRUE else coalesced(known.intersect(here))
         if condition == FALSE:
             return ()
-        if condition == TRUE:
-            return self._level(part, serial, 0, inside, staged, known)
-        conditions = (self._index(strict(condition)),)
-        known = coalesced(known.intersect(here))
         body = self._level(part, serial, 0, inside, staged, known)
-        return (If(conditions=conditions, body=body),)
+        tests = (self._index(strict(condition)),)
+        return body if condition == TRUE else (If(conditions=tests, body=body),)
 
     def _level(
         self,
@@ -677,7 +657,7 @@ class KernelBuilder:
         else:
             loop = serial[depth]
             values = inside.intersect(tile_set(self._isl, serial[:depth]))
-            others = [name for name in self._bound if name != loop.name]
+            others = self._piece.others([loop.name])
             tiles = tile_range(_projected(values, others), loop, known)
             self._note_tile(tiles, loop)
             self._ranges[loop.origin] = tiles
@@ -722,7 +702,7 @@ class KernelBuilder:
         whole = self._whole(phase, known) if separate else None
         phase = whole or phase
         general = self._checked_code(phase, known.intersect(threads))
-        if general is None:
+        if not general:
             return ()
         if whole is not None:
             instances = [without_parameters(instance, others) for instance in whole.instances]
@@ -736,7 +716,7 @@ class KernelBuilder:
             return (vote, If(conditions=(Name(vote.name),), body=body, orelse=orelse))
         fast = self._checked_code(phase, full.intersect(threads))
         condition = condition_of(full, known)
-        if fast is None or fast == general:
+        if not fast or fast == general:
             return self._thread.nodes(general)
         return (
             If(
@@ -760,7 +740,7 @@ class KernelBuilder:
 
     def _if_finite(
         self, phase: Phase, full: isl.Set, known: isl.Set
-    ) -> tuple[AllFinite, Tree] | None:
+    ) -> tuple[AllFinite, Nodes] | None:
         """Return a test of factors, and the code of tiles that run as if full where it holds.
 
         Args:
@@ -794,7 +774,7 @@ class KernelBuilder:
             threads=self._mapping.threads,
             shares=tuple(shares),
         )
-        return None if fast is None else (vote, fast)
+        return (vote, fast) if fast else None
 
     def _share(
         self, place: Place, staged: Dictionary[Place, SharedTile], counter: IntExpr
@@ -808,10 +788,9 @@ class KernelBuilder:
             element=tile.buffer.at(*unravelled(counter, tile.extents)),
         )
 
-    def _checked_code(self, phase: Phase, known: isl.Set) -> Tree | None:
+    def _checked_code(self, phase: Phase, known: isl.Set) -> Nodes:
         """Generate the code of a thread, and check that it runs what it is to run."""
-        code = thread_code(phase, known)
-        lowered = None if code is None else self._thread.lowered(code)
+        lowered = self._thread.lowered(thread_code(phase, known))
         check_coverage_of(phase, lowered, self._thread.known(), known, self._span)
         return lowered
 

@@ -120,15 +120,9 @@ def scan_steps(
         )
         for step in range(width.bit_length() - 1)
     )
-    added = Intrinsic(  # what is no number comes in front: it stays
-        instruction=COMBINES[combiner.name],
-        operands=(("target", (carried,)), ("value", (values,))),
-    )
-    last = Intrinsic(
-        instruction=FROM_LANE,
-        operands=(("target", (carried,)), ("value", (values,))),
-        immediates=(("source", width - 1),),
-    )
+    # what is no number comes in front: it stays
+    added = Intrinsic.of(COMBINES[combiner.name], carried, values)
+    last = Intrinsic.of(FROM_LANE, carried, values, source=width - 1)
     return steps, (added, Copy(target=values, source=carried), last)
 
 
@@ -171,13 +165,7 @@ def passed_to_all(
         put.append(Copy(target=part(tile, warp), source=register))
         first, *others = (part(tile, Constant(at)) for at in range(warps))
         taken.append(Copy(target=register, source=first))
-        taken += (
-            Intrinsic(
-                instruction=COMBINES[combiner.name],
-                operands=(("target", (register,)), ("value", (other,))),
-            )
-            for other in others
-        )
+        taken += (Intrinsic.of(COMBINES[combiner.name], register, other) for other in others)
     if turned:
         names_of = [names.fresh(f"{register.buffer.name}_all") for register, _ in parts]
         sums = [

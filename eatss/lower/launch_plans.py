@@ -22,15 +22,15 @@ from eatss.lower.instructions import of_warps
 from eatss.lower.instructions.products import LOADS
 from eatss.lower.kernel.nodes import Copy, For, Intrinsic, Kernel
 from eatss.lower.kernel.uses import every_of
-from eatss.lower.mapping import MappedLoop, Mapping, sizes_of
+from eatss.lower.mapping import Mapping, sizes_of
 from eatss.lower.pieces import Piece
 from eatss.lower.planning import Unit
-from eatss.lower.products import WarpProducts, described, references_at
+from eatss.lower.products import described, references_at
 from eatss.lower.promotion import SharedTile
 from eatss.lower.recipe import CodegenOptions, KernelRecipe
 from eatss.lower.storage import Candidate, StoragePlan
 from eatss.lower.transform.point_groups import InterleavedPoints
-from eatss.lower.variants import launch_facts
+from eatss.lower.variants import launch_facts, products_of
 from eatss.plan.launch import Compute, LaunchPlan, launch_plan
 from eatss.plan.numbers import Number, nowhere
 from eatss.plan.stage import StagedReads, vector
@@ -103,16 +103,6 @@ def neighbours_of(
 
     All rows of shared memory that are read along one have vectors as long.
     """
-
-    def interleaved(loop: MappedLoop, vector: int) -> InterleavedPoints:
-        return InterleavedPoints(
-            thread=loop.thread,
-            threads=loop.threads,
-            point=loop.point,
-            points=loop.points,
-            vector=vector,
-        )
-
     found = []
     for loop in mapping.mapped:
         if not plan.in_groups(loop.source_name):
@@ -123,11 +113,11 @@ def neighbours_of(
             if not loop.cyclic and loop.source_name in reads.along
         }
         if len(widths) == 1:
-            found.append(interleaved(loop, widths.pop()))
+            found.append(InterleavedPoints(loop=loop, vector=widths.pop()))
     arrays, width = plan.rows_loaded
     split = mapping.split
     if split is not None and not split.cyclic:
-        found.append(replace(interleaved(split, int(_one(width))), loads=arrays))
+        found.append(InterleavedPoints(loop=split, vector=int(_one(width)), loads=arrays))
     return tuple(found)
 
 
@@ -154,19 +144,10 @@ def launch_plan_of(
     cut, instruction, mapping = launch_facts(unit, facts, scheduled), None, unit.mapping
     name = next(iter(options.instructions), layout.instruction)
     if mapping.warps and name is not None:
-        (rows, columns), row = mapping.warps, of_warps(name)
-        instruction = described(row)
-        found = WarpProducts(
-            piece=unit.piece,
-            facts=facts,
-            cut=cut,
-            loops=(rows.loop.source_name, columns.loop.source_name),
-            instruction=row,
-            types=scheduled.scop.types,
-        )
-        cut = replace(
-            cut, products=tuple(one for part in unit.parts for one in found.of_part(part))
-        )
+        rows, columns = (one.loop.source_name for one in mapping.warps)
+        instruction = described(of_warps(name))
+        products = products_of(unit, facts, scheduled, cut, (rows, columns), name)
+        cut = replace(cut, products=products)
     tiles, block = sizes_of(facts, layout, profile, options)
     if mapping.split is None:
         tiles = {**tiles, **dict(mapping.tiles)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import prod
 from typing import NoReturn
@@ -22,11 +22,11 @@ from eatss.base.frozen import Numbers, frozen, their_names
 from eatss.base.targets import AXES, CUDA, Axis
 from eatss.cards import GpuProfile
 from eatss.choose.problem import choose_block
-from eatss.lower.kernel.instruction import Coordinate, Distribution
 from eatss.lower.pieces import LoopMember, NameTable, Piece
 from eatss.lower.recipe import CodegenOptions, NamedThreads
 from eatss.plan.shares import widening
 from eatss.polyhedral.expression import Combiner
+from eatss.program import Apply, Constant, IntExpr, Name, Operator
 from eatss.program.expression import OwnSizes, SizePairs
 from eatss.program.linear import Linear
 
@@ -35,7 +35,7 @@ from eatss.program.linear import Linear
 class MappedLoop:
     """A parallel loop whose tiles go to blocks and whose points go to threads.
 
-    ``distribution`` says which points of a tile of ``tile`` points a thread has. ``cyclic`` threads
+    ``place`` says which points of a tile of ``tile`` points a thread has. ``cyclic`` threads
     take turns, so that neighbours have neighbouring points; others have their points in a row.
     ``origin``, ``thread`` and ``point`` are the C names. ``axis`` is
     that of the threads, ``grid`` that of the blocks, ``None`` where each block takes all tiles, one
@@ -66,30 +66,23 @@ class MappedLoop:
         return self.points == 1 and (self.threads > 1 or self.tile > 1)
 
     @property
-    def distribution(self) -> Distribution:
+    def place(self) -> Linear:
         """The point that each thread has in each of its slots, which ``point`` counts."""
         apart, along = (1, self.threads) if self.cyclic else (self.points, 1)
-        terms = {self.origin: 1, self.thread: apart, self.point: along}
-        several = {self.origin, *([self.thread] if self.threads > 1 else [])}
-        several |= {self.point} if self.points > 1 else set()
-        return Distribution(
-            coordinates=(
-                Coordinate(self.thread, self.threads),
-                Coordinate(self.point, self.points),
-            ),
-            points=(Linear({n: c for n, c in terms.items() if n in several}, 0),),
-        )
+        terms = {self.origin: 1}
+        terms |= {self.thread: apart} if self.threads > 1 else {}
+        terms |= {self.point: along} if self.points > 1 else {}
+        return Linear(terms, 0)
 
     @property
     def first(self) -> Linear:
         """The first point that a thread has."""
-        (point,) = self.distribution.points
-        return Linear({name: c for name, c in point.terms.items() if name != self.point}, 0)
+        return Linear({name: c for name, c in self.place.terms.items() if name != self.point}, 0)
 
     @property
     def step(self) -> int:
         """How far apart points of a thread are that follow each other."""
-        return self.distribution.stride(self.point) or 1
+        return self.place.terms.get(self.point, 1)
 
 
 @frozen
@@ -210,6 +203,15 @@ class Mapping:
         return prod(self.block)
 
     @property
+    def thread(self) -> IntExpr:
+        """The number of a thread in its block."""
+        terms, stride = list[IntExpr](), 1
+        for axis, size in zip(AXES, self.block, strict=True):
+            terms += [stride * Name(CUDA.thread + axis)] if size > 1 else []
+            stride *= size
+        return Apply(Operator.ADD, tuple(terms)) if len(terms) > 1 else [*terms, Constant(0)][0]
+
+    @property
     def points(self) -> int:
         """Points a thread has, at most, those of the split loop not counted."""
         return prod(loop.points for loop in self.mapped)
@@ -281,6 +283,12 @@ def in_warps(mapping: Mapping, instruction: WarpInstruction, names: NameTable) -
     return replace(mapping, warps=warps)
 
 
+def free_axes(mapped: Iterable[MappedLoop]) -> list[Axis]:
+    """Return the axes of the grid along which no blocks go."""
+    taken = {one.grid for one in mapped}
+    return [axis for axis in AXES if axis not in taken]
+
+
 def with_shared_sum(mapping: Mapping, loop: str, blocks: int) -> Mapping | None:
     """Return a layout at whose tiles of a serial loop blocks take turns.
 
@@ -292,8 +300,7 @@ def with_shared_sum(mapping: Mapping, loop: str, blocks: int) -> Mapping | None:
     Returns:
         ``None`` where the mapped loops leave no axis of the grid.
     """
-    taken = {mapped.grid for mapped in mapping.mapped}
-    free = [axis for axis in AXES if axis not in taken]
+    free = free_axes(mapping.mapped)
     if not free:
         return None
     serial = tuple(

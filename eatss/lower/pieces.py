@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 
 import islpy as isl
-import networkx as nx  # type: ignore[import-untyped]
 
 from eatss.analysis.facts import KernelFacts
 from eatss.base.frozen import Names, called, frozen, their_names
@@ -166,9 +165,13 @@ class Piece:
         names = their_names(self.statements)
         return next((one for one in facts if one.statements == names), None)
 
+    def others(self, loops: Collection[str]) -> list[str]:
+        """Return the loops of the band but some, by their C names."""
+        return [name for name in self.bound if name not in loops]
+
     def tied(self, mapped: Collection[str]) -> dict[str, isl.Set]:
         """Return the instances of each statement at one point of the mapped loops of a launch."""
-        others = [name for name in self.bound if name not in mapped]
+        others = self.others(mapped)
         return {
             one.name: without_parameters(placed, others) for one, placed in self.placed_statements
         }
@@ -242,8 +245,12 @@ def _placed(statement: Statement, loops: Sequence[LoopMember], assumes: isl.Set 
     domain = statement.domain
     if assumes is not None:
         domain = domain.intersect_params(assumes)
-    functions = [function_on(loop.member.function, domain) for loop in loops]
-    return bound_domain(domain, functions, their_names(loops))
+    return bound_domain(domain, functions_of(loops, domain), their_names(loops))
+
+
+def functions_of(loops: Iterable[LoopMember], domain: isl.Set) -> list[isl.PwAff]:
+    """Return the values of loops at the instances of a domain."""
+    return [function_on(loop.member.function, domain) for loop in loops]
 
 
 @frozen
@@ -262,33 +269,30 @@ def parts_of(
     moving = {name: _moving(piece, name, mapped, serial) for name in names}
     if not any(moving.values()):
         return (Part(statements=tuple(names), serial=()),)
-    graph = nx.DiGraph()
-    graph.add_nodes_from(names)
     tied = tied_instances(piece, mapped)
-    graph.add_edges_from(edges(tied, dependences))
+    reached = {name: {name} for name in names}
+    for source, sink in edges(tied, dependences):
+        reached[source].add(sink)
     for users in _users_of_one_place(piece, moving, tied, _backwards(piece, serial, dependences)):
-        nx.add_cycle(graph, users)
-    condensed = nx.condensation(graph)
-    members = {
-        node: tuple(sorted(data["members"], key=names.index))
-        for node, data in condensed.nodes(data=True)
-    }
-    parts = []
-    done: set[int] = set()
-    while len(done) < len(members):
-        ready = [
-            node
-            for node in sorted(members, key=lambda n: names.index(members[n][0]))
-            if node not in done and all(p in done for p in condensed.predecessors(node))
-        ]
-        around = {n: frozenset().union(*(moving[name] for name in members[n])) for n in ready}
-        loops = {n: tuple(name for name in serial if name in around[n]) for n in ready}
-        still = [n for n in ready if not loops[n]]
-        chosen = still or [n for n in ready if loops[n] == loops[ready[0]]]
-        done.update(chosen)
-        statements = tuple(sorted((name for n in chosen for name in members[n]), key=names.index))
+        for name in users:
+            reached[name].update(users)
+    for through in names:
+        for own in reached.values():
+            if through in own:
+                own.update(reached[through])
+    back = {name: {other for other in names if name in reached[other]} for name in names}
+    tight = (reached[name] & back[name] for name in names)
+    parts, left = [], [*dict.fromkeys(tuple(sorted(own, key=names.index)) for own in tight)]
+    while left:
+        ready = [one for one in left if sum(own[0] in back[one[0]] for own in left) == 1]
+        around = {one: frozenset().union(*(moving[name] for name in one)) for one in ready}
+        loops = {one: tuple(name for name in serial if name in around[one]) for one in ready}
+        still = [one for one in ready if not loops[one]]
+        chosen = still or [one for one in ready if loops[one] == loops[ready[0]]]
+        left = [one for one in left if one not in chosen]
+        statements = tuple(sorted((name for one in chosen for name in one), key=names.index))
         parts.append(Part(statements=statements, serial=loops[chosen[0]]))
-    return tuple(_merged(parts, graph))
+    return tuple(_merged(parts, reached))
 
 
 def _users_of_one_place(
@@ -322,7 +326,7 @@ def _backwards(piece: Piece, serial: Sequence[str], dependences: Dependences) ->
     return dependences.output.lex_gt_at_multi_union_pw_aff(time)
 
 
-def _merged(parts: Sequence[Part], graph: nx.DiGraph[str]) -> list[Part]:
+def _merged(parts: Sequence[Part], reached: Mapping[str, set[str]]) -> list[Part]:
     """Join neighbours that run in no serial loop and do not depend on each other.
 
     Inside a part the schedule decides the order, and it may have told dependent statements apart
@@ -335,7 +339,7 @@ def _merged(parts: Sequence[Part], graph: nx.DiGraph[str]) -> list[Part]:
             last is not None
             and not part.serial
             and not last.serial
-            and not any(graph.has_edge(a, b) for a in last.statements for b in part.statements)
+            and all(reached[own].isdisjoint(part.statements) for own in last.statements)
         ):
             joined[-1] = Part(statements=last.statements + part.statements, serial=())
         else:
@@ -348,8 +352,7 @@ def _moving(
 ) -> frozenset[str]:
     """Return the serial loops of which a statement has several iterations at one point."""
     domain = piece.domain_of(statement)
-    others = [loop.name for loop in piece.band if loop.name not in (*mapped, *serial)]
-    domain = without_parameters(domain, others)
+    domain = without_parameters(domain, piece.others((*mapped, *serial)))
     moving = set()
     for name in serial:
         rest = [other for other in serial if other != name]

@@ -35,6 +35,7 @@ from eatss.lower.thread_ast import subtree_of
 from eatss.lower.units import (
     LEAST_TRIPS,
     SERIAL_SPREAD,
+    Sums,
     adds_only,
     combiner_in,
     hoistable,
@@ -71,10 +72,6 @@ class Unit:
     notes: Names
     continued: Dictionary[str, str] = field(default_factory=dict)
     rows: isl.Set | None = None
-
-
-_Sums = dict[str, frozenset[str]]
-"""The loops that each statement sums over."""
 
 
 class UnitPlanner:
@@ -414,15 +411,7 @@ class UnitPlanner:
             piece=found.piece,
             mapping=replace(mapping, mapped=rows, split=split, scan=found.combiner),
             parts=(Part(statements=part.statements, serial=()),),
-            storage=scan_storage(
-                self._scop,
-                found.piece,
-                found.before,
-                found.places,
-                mapped,
-                loop,
-                self._scheduled.dependences,
-            ),
+            storage=scan_storage(self._scop, found, mapped, loop, self._scheduled.dependences),
             kernel=whole.kernel,
             names=own,
             notes=(how,),
@@ -479,7 +468,7 @@ class UnitPlanner:
             strict=self._options.strict_fp,
         )
 
-    def _sums(self, piece: Piece) -> _Sums:
+    def _sums(self, piece: Piece) -> Sums:
         """Return the sums of a piece that may be taken in any order."""
         return sums_of(piece, self._scop, exact=self._options.strict_fp)
 

@@ -292,12 +292,11 @@ def reused_accumulators(
     """
     if mapping.shares_sums:
         return {}
-    mapped = {loop.name for loop in mapping.mapped}
     written = {one.write.array for one in piece.statements}
     found = _Continuing(
         scop=scop,
         piece=piece,
-        others=tuple(loop.name for loop in piece.band if loop.name not in mapped),
+        others=tuple(piece.others(their_names(mapping.mapped))),
         at={name: at for at, part in enumerate(parts) for name in part.statements},
         scalars=frozenset(a.name for a in scop.arrays if not a.n_dims and a.name not in written),
     )

@@ -19,16 +19,13 @@ from eatss.polyhedral.isl_names import (
     big_value,
     coalesced,
     fixed_box,
-    parameter_at_least,
-    parameter_at_most,
+    parameter_between,
     parameters_as_dims,
 )
 from eatss.program import (
-    Apply,
     Constant,
     IntExpr,
     Name,
-    Operator,
 )
 from eatss.program.expression import IntExprs
 
@@ -167,20 +164,14 @@ def _by_rows(
     row: IntExpr = number // lanes
     column: IntExpr = number % lanes
     if rows % lines == 0:
-        row = _plus(row, lines, _remainder(Name(counter), each, count))
-        column = _plus(column, lanes, _quotient(Name(counter), each, count))
+        row = row + lines * _remainder(Name(counter), each, count)
+        column = column + lanes * _quotient(Name(counter), each, count)
     else:  # several pieces of all rows at a time
         which = lines // rows * _quotient(Name(counter), 1, count)
         row, column = row % rows, column + lanes * (number // (lanes * rows) + which)
     places: list[IntExpr] = [Constant(0)] * len(sizes)
     places[row_at], places[column_at] = row, column if width == 1 else width * column
     return CopyLoop(counter=counter, count=count, places=tuple(places), width=width)
-
-
-def _plus(first: IntExpr, step: int, times: IntExpr) -> IntExpr:
-    if times == Constant(0):
-        return first
-    return Apply(Operator.ADD, (first, Apply(Operator.MUL, (Constant(step), times))))
 
 
 def unravelled(element: IntExpr, sizes: Sequence[int]) -> IntExprs:
@@ -315,6 +306,5 @@ class SharedTile:
         found = isl.Set.universe(self.footprint.params().get_space())
         for name, offset, size in zip(at, self.offsets, self.sizes, strict=True):
             last = offset.add_constant_val(big_value(offset.get_ctx(), size - 1))
-            found = found.intersect(parameter_at_least(name, offset))
-            found = found.intersect(parameter_at_most(name, last))
+            found = found.intersect(parameter_between(name, offset, last))
         return found

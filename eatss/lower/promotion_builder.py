@@ -15,7 +15,6 @@ import islpy as isl
 import numpy as np
 
 from eatss.base.frozen import Names, their_names
-from eatss.base.targets import AXES, CUDA
 from eatss.lower.arrays import FALSE, TRUE, condition_of, union_of, value_of
 from eatss.lower.kernel.copies import planned_kind
 from eatss.lower.kernel.nodes import (
@@ -24,8 +23,6 @@ from eatss.lower.kernel.nodes import (
     Commit,
     Copy,
     Declare,
-    Element,
-    Extents,
     For,
     Let,
     Node,
@@ -73,11 +70,9 @@ from eatss.polyhedral.isl_names import (
 )
 from eatss.polyhedral.scop import Place
 from eatss.program import (
-    Apply,
     Constant,
     IntExpr,
     Name,
-    Operator,
     equals,
     names_in,
 )
@@ -119,7 +114,6 @@ class PromotionBuilder:
         self._members = NameTable()
         self._mostly_read: set[str] = set()
         self.thread = own.names.fresh("thread")
-        self._bound = own.bound
         self._isl = own.context.scop.isl_context
         self.tiles: list[SharedTile] = []
         self.groups: list[Names] = []
@@ -234,8 +228,7 @@ class PromotionBuilder:
         images = []
         for place in places:
             domain = self._piece.domain_of(place[0]).intersect_params(tile)
-            free = without_parameters(domain, self._bound)
-            images.append(free.apply(self._piece.access(place).relation))
+            images.append(self._piece.unbound(domain).apply(self._piece.access(place).relation))
         return union_of(images)
 
     def _is_mostly_read(
@@ -256,7 +249,7 @@ class PromotionBuilder:
             ties = self._piece.domain_of(name).gist(statement.domain).intersect_params(spread)
             function = isl.PwMultiAff.from_map(statement.accesses[number].relation)
             everywhere = isl.Map.from_pw_multi_aff(function.gist(statement.domain))
-            images.append(without_parameters(ties, self._bound).apply(everywhere))
+            images.append(self._piece.unbound(ties).apply(everywhere))
         read = points_at_a_sample(union_of(images))
         return read is not None and read > _MOSTLY_READ * prod(tile.sizes)
 
@@ -441,7 +434,7 @@ class PromotionBuilder:
                 first = zip(tile.offsets, tile.whole.offsets, strict=True)
                 begins = (value_of(own.sub(of_all), known) for own, of_all in first)
                 places = tuple(start_plus(one, p) for one, p in zip(begins, places, strict=True))
-            target = Element(buffer=tile.buffer, subscripts=tile.in_tile(places))
+            target = tile.buffer.at(*tile.in_tile(places))
             if tile.back:
                 return around(walk, Copy(target=source, source=target))
             kind = planned_kind(tile.stage, walk.width)
@@ -463,18 +456,12 @@ class PromotionBuilder:
         begins = self._index(equals(begin % (width // record), 0))
         vectors: Nodes
         if tile.transposed:
-            line = Buffer(
-                name=self._names.fresh(f"{tile.name}_line"),
-                space="register",
-                element_type=tile.element_type,
-                layout=Extents((Constant(walk.count), Constant(width))),
-            )
+            name = self._names.fresh(f"{tile.name}_line")
+            line = Buffer.of("register", name, tile.element_type, walk.count, width)
             turn, each = Name(walk.counter), Name(self._names.inner().fresh("q"))
-            first, own = (
-                Element(buffer=line, subscripts=(turn, one)) for one in (Constant(0), each)
-            )
+            first, own = line.at(turn, Constant(0)), line.at(turn, each)
             *others, last = walk.places
-            box = Element(buffer=tile.buffer, subscripts=tile.in_tile((*others, last + each)))
+            box = tile.buffer.at(*tile.in_tile((*others, last + each)))
             store = counted(each.name, width, (Copy(target=box, source=own),))
             load = around(walk, Copy(target=first, source=source, width=width))
             vectors = (Declare(buffer=line), load, walk.around((store,)))
@@ -517,14 +504,7 @@ class PromotionBuilder:
 
     def declaration(self) -> Let:
         """Return the number of a thread in its block, which copies use."""
-        terms = []
-        stride = 1
-        for axis, size in zip(AXES, self._mapping.block, strict=True):
-            if size > 1:
-                terms.append(stride * Name(CUDA.thread + axis))
-                stride *= size
-        value = Apply(Operator.ADD, tuple(terms)) if len(terms) > 1 else [*terms, Constant(0)][0]
-        return Let(name=self.thread, value=value, narrow=True)
+        return Let(name=self.thread, value=self._mapping.thread, narrow=True)
 
 
 def _is_bounded(array: Array) -> bool:

@@ -11,7 +11,7 @@ import islpy as isl
 
 from eatss.base.frozen import Names, frozen, their_names
 from eatss.base.targets import Axis
-from eatss.lower.arrays import DeviceArray, affine_text, subscripts_of, value_of
+from eatss.lower.arrays import Arrays, DeviceArray, affine_text, subscripts_of, value_of
 from eatss.lower.index_range import Indices
 from eatss.lower.instructions import ATOMICS, COMBINES
 from eatss.lower.kernel.nodes import (
@@ -35,6 +35,7 @@ from eatss.polyhedral.isl_names import dim_names, output_affs
 from eatss.polyhedral.scop import Place, Scop
 from eatss.program import Constant, IntExpr, Name
 from eatss.program.expression import IntExprs, Lengths, SizePairs
+from eatss.program.plan import Grid
 
 
 @frozen
@@ -47,7 +48,7 @@ class KernelContext:
     """
 
     scop: Scop
-    arrays: Dictionary[str, DeviceArray]
+    arrays: Arrays
     names: NameTable
     index_bits: Literal[32, 64]
     line_info: bool
@@ -104,7 +105,7 @@ class BuiltKernel:
 
     piece: Piece
     kernel: Kernel
-    grid: tuple[IntExpr, IntExpr, IntExpr]
+    grid: Grid
     launch: isl.Set
     parameter_tiles: SizePairs
     most_blocks: IntExpr | None
@@ -112,7 +113,7 @@ class BuiltKernel:
     index: Indices
     origins: IntExprs = ()
     grid_strides: tuple[Axis, ...] = ()
-    tiles: tuple[IntExpr, IntExpr, IntExpr] = (Constant(1), Constant(1), Constant(1))
+    tiles: Grid = (Constant(1), Constant(1), Constant(1))
     staged: tuple[SharedTile, ...] = ()
     lengths: Lengths = ()
 
@@ -252,8 +253,7 @@ class References:
             return Copy(target=element, source=own)
         assert registers.combiner is not None
         rows = ATOMICS if self.combine_atomically else COMBINES
-        operands = (("target", (element,)), ("value", (own,)))
-        return Intrinsic(instruction=rows[registers.combiner.name], operands=operands)
+        return Intrinsic.of(rows[registers.combiner.name], element, own)
 
     def neutral(self) -> tuple[Init, ...]:
         """Return assignments to all registers that change nothing of what is combined with them."""

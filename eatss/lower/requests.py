@@ -132,9 +132,7 @@ def _misfits(
     for at, (kernel, decided) in enumerate(zip(facts, kernels, strict=True)):
         if not _is_of(kernel, decided):
             yield f"its {kernel.name} has other statements, loops or references than the source"
-        joins = (_has_rows, _has_tile, _has_loop, _has_class)
-        fine = _is_launch(decided) and all(one(decided, here[at:], profile) for one in joins)
-        if not fine:
+        if not (_is_launch(decided) and _joins(decided, here[at:], profile.threads_per_block)):
             yield f"the sizes of its {kernel.name} are of no launch"
     if isinstance(made, Recipe):
         limit, most = made.options.shared_limit_bytes, profile.shared_per_block_optin_bytes
@@ -202,55 +200,31 @@ def _within(ranges: Iterable[tuple[Sequence[int], int]]) -> bool:
     return all(1 <= number <= most for numbers, most in ranges for number in numbers)
 
 
-def _has_rows(decided: Layout, following: Sequence[str], profile: GpuProfile) -> bool:
+def _joins(decided: Layout, following: Sequence[str], most_threads: int) -> bool:
     """Tell whether a kernel may become one with those behind it; ``following`` begins with it."""
-    block = decided.row_block
-    return block is None or (
-        len(block.kernels) > 0
-        and block.kernels == tuple(following[: len(block.kernels)])
-        and 1 <= block.rows * block.lanes <= profile.threads_per_block
-        and block.lanes & (block.lanes - 1) == 0 < min(block.lanes, block.loops)
-        and 1 <= block.tile <= MAX_TILE
-        and block.tile % block.lanes == 0
-        and (not block.columns or (block.columns == 1 and CUDA.lanes % block.rows == 0))
-    )
-
-
-def _has_class(decided: Layout, following: Sequence[str], profile: GpuProfile) -> bool:
-    """Tell whether a kernel and those behind it may be a class of tiles; see :func:`_has_rows`."""
-    block = decided.class_block
-    return block is None or (
-        len(block.kernels) > 0
-        and block.kernels == tuple(following[: len(block.kernels)])
-        and CUDA.lanes <= block.threads <= profile.threads_per_block
-        and block.threads % CUDA.lanes == 0
-        and 1 <= block.width <= MAX_TILE
-    )
-
-
-def _has_tile(decided: Layout, following: Sequence[str], profile: GpuProfile) -> bool:
-    """Tell whether a kernel and those behind it may be steps of time; see :func:`_has_rows`."""
-    tile = decided.time_tile
-    return tile is None or (
-        len(tile.kernels) > 0
-        and tile.kernels == tuple(following[: len(tile.kernels)])
-        and 1 <= CUDA.lanes * tile.warps <= profile.threads_per_block
-        and all(
-            1 <= one <= MAX_TILE
-            for one in (tile.depth, tile.columns, tile.length, tile.rows, tile.prefetch)
-        )
-    )
-
-
-def _has_loop(decided: Layout, following: Sequence[str], profile: GpuProfile) -> bool:
-    """Tell whether a kernel and those behind it may be in a loop; see :func:`_has_rows`."""
-    block = decided.loop_block
-    return block is None or (
-        len(block.kernels) > 0
-        and block.kernels == tuple(following[: len(block.kernels)])
-        and 1 <= block.threads <= profile.threads_per_block
-        and all(1 <= size <= MAX_TILE for size in block.tiles)
-        and (len(block.kernels) == 1 or not block.tiles)
+    rows, tile = decided.row_block, decided.time_tile
+    loop, of_class = decided.loop_block, decided.class_block
+    joined: list[tuple[Names, int, Iterable[int], bool]] = []  # kernels, threads, sizes, the rest
+    if rows is not None:
+        fits = min(rows.rows, rows.lanes, rows.loops) > 0 and rows.lanes & (rows.lanes - 1) == 0
+        fits = fits and rows.tile % rows.lanes == 0
+        fits = fits and (not rows.columns or (rows.columns == 1 and CUDA.lanes % rows.rows == 0))
+        joined.append((rows.kernels, rows.threads, (rows.tile,), fits))
+    if tile is not None:
+        sizes = (tile.depth, tile.columns, tile.length, tile.rows, tile.prefetch)
+        joined.append((tile.kernels, CUDA.lanes * tile.warps, sizes, True))
+    if loop is not None:
+        fits = len(loop.kernels) == 1 or not loop.tiles
+        joined.append((loop.kernels, loop.threads, loop.tiles, fits))
+    if of_class is not None:
+        fits = of_class.threads % CUDA.lanes == 0
+        joined.append((of_class.kernels, of_class.threads, (of_class.width,), fits))
+    return all(
+        len(kernels) > 0
+        and kernels == tuple(following[: len(kernels)])
+        and _within((([threads], most_threads), ([*sizes], MAX_TILE)))
+        and fits
+        for kernels, threads, sizes, fits in joined
     )
 
 

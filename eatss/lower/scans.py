@@ -21,10 +21,10 @@ import islpy as isl
 
 from eatss.analysis.variant import WORD_BYTES
 from eatss.base.frozen import frozen, their_names
-from eatss.lower.pieces import LoopMember, Piece
+from eatss.lower.pieces import LoopMember, Piece, functions_of
 from eatss.lower.units import restricted
 from eatss.polyhedral.expression import Combiner, ElementType, combiner_of
-from eatss.polyhedral.isl_names import function_on, named_map
+from eatss.polyhedral.isl_names import named_map
 from eatss.polyhedral.kernels import update_of
 from eatss.polyhedral.scop import Place, Scop, Statement
 
@@ -71,8 +71,7 @@ def scan_of(
         return None
 
     def along(loops: Sequence[LoopMember]) -> isl.Map:
-        functions = [function_on(one.member.function, domain) for one in loops]
-        return named_map(domain, functions, "time", ())
+        return named_map(domain, functions_of(loops, domain), "time", ())
 
     rows = [one for one in piece.band if one.name != loop]
     time = along([*rows, *(one for one in piece.band if one.name == loop)])

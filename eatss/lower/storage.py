@@ -14,6 +14,7 @@ from eatss.cards import GpuProfile
 from eatss.lower.arrays import union_of
 from eatss.lower.mapping import MappedLoop, Mapping
 from eatss.lower.pieces import Part, Piece
+from eatss.lower.scans import Scan
 from eatss.plan.contract import are_held, held_words, registers_of_a_thread
 from eatss.plan.stage import element_words
 from eatss.polyhedral.expression import Array
@@ -25,7 +26,7 @@ from eatss.polyhedral.isl_names import (
     without_parameters,
 )
 from eatss.polyhedral.kernel import Dependences, Reference
-from eatss.polyhedral.scop import Place, Scop, Statement
+from eatss.polyhedral.scop import Place, Scop
 
 
 @frozen
@@ -146,9 +147,7 @@ class StoragePlans:
 
 def scan_storage(
     scop: Scop,
-    piece: Piece,
-    before: isl.Map,
-    places: frozenset[Place],
+    scan: Scan,
     mapped: Sequence[str],
     loop: str,
     dependences: Dependences,
@@ -157,23 +156,22 @@ def scan_storage(
 
     Args:
         scop: the region.
-        piece: one statement, which reads what it writes.
-        before: the element that the first instance of each row reads.
-        places: what is written, and what is read of the step before.
+        scan: the running sum.
         mapped: the loops of rows.
         loop: that along rows.
         dependences: of the region.
     """
-    (statement,), array = piece.statements, piece.statements[0].write.array
+    (statement,) = scan.piece.statements
+    array = statement.write.array
     of_values, of_rows = (
-        _Planner(scop, piece, names, dependences) for names in ((*mapped, loop), tuple(mapped))
+        _Planner(scop, scan.piece, names, dependences) for names in ((*mapped, loop), tuple(mapped))
     )
     tied = of_values._tied[statement.name]
     image = of_values._image((statement.name, 0), of_values._tied)
     points = of_values._points(tied)
     values = Registers(
         array=array,
-        places=places,
+        places=scan.places,
         relation=parameters_as_inputs(image, of_values._mapped, "point"),
         load=isl.Set.empty(points.get_space()),
         store=points,
@@ -184,7 +182,7 @@ def scan_storage(
     carried = Registers(
         array=array,
         places=frozenset(),
-        relation=parameters_as_inputs(row.apply(before), of_rows._mapped, "point"),
+        relation=parameters_as_inputs(row.apply(scan.before), of_rows._mapped, "point"),
         load=rows,
         store=isl.Set.empty(rows.get_space()),
     )
@@ -287,9 +285,7 @@ class _Planner:
         known = self._piece.kernel.references
         if any(one.places & set(group) and not _is_plain(one) for one in known):
             return
-        images = _distinct(self._image(place, self._tied) for place in group)
-        relation = union_of(parameters_as_inputs(one, self._mapped, "point") for one in images)
-        if not relation.is_injective():
+        if not self._relation(group).is_injective():
             return
         each = _Planner(self._scop, self._piece, self._piece.bound, self._dependences)
         for one in self._candidates(array, group):
@@ -311,6 +307,11 @@ class _Planner:
     def _image(self, place: Place, domains: Dictionary[str, isl.Set]) -> isl.Set:
         """Return the elements an access touches, by the parameters of ``domains``."""
         return domains[place[0]].apply(self._piece.access(place).relation)
+
+    def _relation(self, group: Sequence[Place]) -> isl.Map:
+        """Return the elements that accesses touch at each point."""
+        images = _distinct(self._image(place, self._tied) for place in group)
+        return union_of(parameters_as_inputs(one, self._mapped, "point") for one in images)
 
     def _groups(self, places: Sequence[Place]) -> Iterator[tuple[list[Place], bool]]:
         """Yield accesses to one array in groups that never touch the same element in a launch.
@@ -352,8 +353,7 @@ class _Planner:
         return parameters_as_inputs(domain, self._mapped, "point").domain()
 
     def _registers(self, array: str, group: Sequence[Place]) -> Registers | None:
-        images = _distinct(self._image(place, self._tied) for place in group)
-        relation = union_of(parameters_as_inputs(one, self._mapped, "point") for one in images)
+        relation = self._relation(group)
         if not (relation.is_single_valued() and relation.is_injective() and self._is_reused(group)):
             return None
         declared = self._scop.array(array)
@@ -363,7 +363,7 @@ class _Planner:
             if not self._piece.access((name, number)).is_write:
                 read.append(self._from_outside((name, number)))
             elif declared.is_local:
-                written.append(self._escaping(declared, self._piece.statement(name)))
+                written.append(self._escaping(declared, name))
             else:
                 written.append(self._tied[name])
         nothing = isl.Set.empty(relation.domain().get_space())
@@ -414,8 +414,7 @@ class _Planner:
         escaping = tuple(
             (name, escape)
             for name, number in places
-            if number == 0
-            and not (escape := self._escaping(array, self._piece.statement(name))).is_empty()
+            if number == 0 and not (escape := self._escaping(array, name)).is_empty()
         )
         if not load.is_empty() and escaping:
             raise NeedsOneThreadError(f"scalar '{array.name}' carries values between threads")
@@ -428,9 +427,9 @@ class _Planner:
             escaping=escaping,
         )
 
-    def _escaping(self, array: Array, statement: Statement) -> isl.Set:
+    def _escaping(self, array: Array, name: str) -> isl.Set:
         """Return the instances of a write whose value is used at another point or later."""
-        domain = self._tied[statement.name]
+        domain = self._tied[name]
         flow = self._dependences.flow.intersect_domain(domain.to_union_set())
         inside = union_of(flow.intersect_range(tied.to_union_set()) for tied in self._tied.values())
         # every instance has some sinks bound to its own point; what is left leaves the point

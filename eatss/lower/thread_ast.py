@@ -4,20 +4,21 @@ Everything outside the phase is a parameter: sizes, counters of host loops, orig
 and the thread's own coordinates. isl generates the loops over the points of a serial tile, the
 loops below the band and, innermost, the loops over the thread's points.
 
-It comes as a small tree, ready to be named and printed.
+It comes as nodes whose loops are named and whose instances are placed by
+:mod:`eatss.lower.thread_builder`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TypeAlias
 
 import islpy as isl
 
 from eatss.base.frozen import Names, frozen
-from eatss.base.trees import Parts
 from eatss.lower.arrays import affine_text, expression_of, union_of
+from eatss.lower.kernel.nodes import If, Instance, Loop, Node, Nodes
+from eatss.lower.kernel.uses import rewritten
 from eatss.lower.mapping import MappedLoop, SerialTile
 from eatss.lower.mapping import Mapping as LoopMapping
 from eatss.lower.pieces import Piece
@@ -39,86 +40,7 @@ from eatss.program import (
     c_text,
     substitute,
 )
-from eatss.program.expression import IntExprs, Sizes
-
-
-@frozen
-class Loop:
-    """``for (counter = lower; condition; counter += step)``.
-
-    ``hint`` is the name of the loop of the schedule it runs. ``points`` is set for the loop over
-    a thread's points: as many trips at most, none of which depends on another. ``exact`` says that
-    it runs where the quotient ``lower`` has no rest, once. ``trips`` is their number where it is
-    constant, noted when the loop gets the form it is printed in.
-    """
-
-    counter: str
-    hint: str
-    lower: IntExpr
-    condition: IntExpr
-    step: int
-    body: Node
-    points: int | None = None
-    exact: bool = False
-    trips: int | None = None
-
-
-@frozen
-class Points:
-    """The points of a thread along a loop, as they are printed.
-
-    ``for (counter = 0; counter < count; ++counter) { name = value; if (guards) … }``; ``name`` is
-    the loop of the schedule.
-    """
-
-    counter: str
-    count: int
-    name: str
-    value: IntExpr
-    guards: IntExprs
-    body: Node
-
-
-@frozen
-class If:
-    """``if (condition) … else …``."""
-
-    condition: IntExpr
-    body: Node
-    orelse: Node | None = None
-
-
-@frozen
-class Leaf:
-    """An instance: the values of its counters."""
-
-    instance: str
-    values: IntExprs
-
-
-@frozen
-class Block:
-    """Nodes one after another."""
-
-    body: tuple[Node, ...]
-
-
-Node: TypeAlias = Loop | Points | If | Leaf | Block
-
-
-TREE: Parts[Node] = Parts(("Node",), Node)
-_INTEGERS: Parts[IntExpr] = Parts(("IntExpr",), IntExpr)
-
-
-def leaves(node: Node) -> Iterator[Leaf]:
-    """Yield the leaves in order."""
-    return (one for one in TREE.below(node) if isinstance(one, Leaf))
-
-
-def map_expressions(node: Node, change: Callable[[IntExpr], IntExpr]) -> Node:
-    """Apply ``change`` to every expression of a tree."""
-    return TREE.rebuilt(_INTEGERS.rebuilt(node, change), partial(map_expressions, change=change))
-
+from eatss.program.expression import Sizes
 
 _POINT = "point:"
 _MAX_DEPTH = 64
@@ -129,14 +51,14 @@ class Subtree:
     """What runs below the band: a schedule node, and the names of the loops there by their key."""
 
     node: isl.ScheduleNode
-    loop_names: tuple[tuple[tuple[int, int], str], ...]
+    loop_names: Mapping[tuple[int, int], str]
 
 
 def subtree_of(piece: Piece, mapping: LoopMapping) -> Subtree:
     """Return what of the schedule a thread runs: what is below the band, or all of the piece."""
     node = piece.tree.node.get_child(0) if mapping.spread else piece.tree.node
     # a loop hoisted out of the band still stands in the node; it has one value there
-    named = tuple((loop.member.key, loop.name) for loop in (*piece.host, *piece.loops))
+    named = {loop.member.key: loop.name for loop in (*piece.host, *piece.loops)}
     return Subtree(node=node, loop_names=named)
 
 
@@ -176,11 +98,10 @@ def thread_set(context: isl.Context, mapped: Sequence[MappedLoop]) -> isl.Set:
     parts = []
     for loop in mapped:
         if loop.threads > 1:
-            (point,) = loop.distribution.points
             names += [loop.name, loop.origin, loop.thread]
             parts.append(
                 f"(exists {loop.point} : 0 <= {loop.point} < {loop.points} "
-                f"and {loop.name} = {c_text(point.expression())}) "
+                f"and {loop.name} = {c_text(loop.place.expression())}) "
                 f"and 0 <= {loop.thread} < {loop.threads}"
             )
     return parameters_set(context, names, " and ".join(parts))
@@ -193,15 +114,14 @@ def thread_instances(phase: Phase, instance: isl.Set) -> isl.Set:
     return instance.intersect_params(tile).intersect_params(thread_set(context, phase.mapped))
 
 
-def thread_code(phase: Phase, known: isl.Set) -> Node | None:
+def thread_code(phase: Phase, known: isl.Set) -> Nodes:
     """Generate the code of one thread, given that the parameters lie in ``known``.
 
-    Returns:
-        The code, counters still called as isl called them; ``None`` if nothing is to be done.
+    Loops and instances are those of isl, counters called as isl called them.
     """
     domain = _domain(phase, [thread_instances(phase, one) for one in phase.instances]).coalesce()
     if domain.is_empty():
-        return None
+        return ()
     if phase.below is not None:  # filters may name sizes of which these instances know nothing
         domain = domain.align_params(phase.below.node.get_domain().get_space())
     schedule = _schedule(phase, domain)
@@ -212,18 +132,22 @@ def thread_code(phase: Phase, known: isl.Set) -> Node | None:
     build = isl.AstBuild.from_context(known).set_iterators(iterators)
     points = {loop.point: loop.points for loop in phase.mapped}
     code = _translate(build.node_from_schedule(schedule), None, {}, points)
-    return _with_all_points(code, phase, frozenset())
+    return rewritten(code, frozenset[str](), _points_around, partial(_with_all_points, phase))
 
 
-def _with_all_points(node: Node, phase: Phase, around: frozenset[str]) -> Node:
+def _points_around(around: frozenset[str], node: Node) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the loops over points around what is inside a node, and behind it."""
+    own = {node.hint} if isinstance(node, Loop) and node.points is not None else set()
+    return around | own, around
+
+
+def _with_all_points(phase: Phase, node: Node, around: frozenset[str]) -> Nodes:
     """Put back the loops over points that isl leaves out because they have one value.
 
     Registers are indexed by their counters.
     """
-    if isinstance(node, Loop) and node.points is not None:
-        around |= {node.hint}
-    if not isinstance(node, Leaf):
-        return TREE.rebuilt(node, lambda child: _with_all_points(child, phase, around))
+    if not isinstance(node, Instance):
+        return (node,)
     result: Node = node
     for loop in phase.mapped:
         if loop.points > 1 and loop.point not in around:
@@ -235,20 +159,20 @@ def _with_all_points(node: Node, phase: Phase, around: frozenset[str]) -> Node:
                 lower=value,
                 condition=Name(counter) <= value,
                 step=1,
-                body=result,
+                body=(result,),
                 points=loop.points,
                 exact=True,
             )
-    return result
+    return (result,)
 
 
-def _point_of(leaf: Leaf, phase: Phase, loop: MappedLoop) -> IntExpr:
+def _point_of(one: Instance, phase: Phase, loop: MappedLoop) -> IntExpr:
     """Return which of a thread's points an instance is."""
-    instance = next(i for i in phase.instances if i.get_tuple_name() == leaf.instance)
+    instance = next(i for i in phase.instances if i.get_tuple_name() == one.name)
     others = [name for name in phase.bound if name != loop.name]
     relation = parameter_as_output(without_parameters(instance, others), loop.name)
     (function,) = output_affs(relation)
-    values = dict(zip(dim_names(instance), leaf.values, strict=True))
+    values = dict(zip(dim_names(instance), one.values, strict=True))
     first = loop.first.expression()
     offset = affine_text(function, values) - first
     if loop.step == 1:
@@ -284,8 +208,7 @@ def _schedule(phase: Phase, domain: isl.UnionSet) -> isl.Schedule:
         node = node.get_child(0)
     if phase.below is None:
         return _insert_points(node, phase).get_schedule()
-    names = dict(phase.below.loop_names)
-    return _graft(phase.below.node, node, phase, names).get_schedule()
+    return _graft(phase.below.node, node, phase, phase.below.loop_names).get_schedule()
 
 
 def _values(phase: Phase, name: str, equation: isl.Set | None = None) -> isl.MultiUnionPwAff:
@@ -316,11 +239,10 @@ def _insert_points(node: isl.ScheduleNode, phase: Phase) -> isl.ScheduleNode:
     for loop in reversed(phase.mapped):
         if loop.points == 1:
             continue
-        (point,) = loop.distribution.points
         equation = parameters_set(
             node.get_schedule().get_domain().get_ctx(),
-            (loop.name, *point.terms),
-            f"{loop.name} = {c_text(point.expression())}",
+            (loop.name, *loop.place.terms),
+            f"{loop.name} = {c_text(loop.place.expression())}",
         )
         function = _values(phase, loop.point, equation)
         node = _insert(node, function, _POINT + loop.point, atomic=True)
@@ -365,10 +287,10 @@ def _graft(
 
 def _translate(
     node: isl.AstNode, hint: str | None, values: Mapping[str, IntExpr], points: Sizes
-) -> Node:
-    """Return what isl generated as a tree; ``hint`` is the mark above, ``values`` replace names."""
+) -> Nodes:
+    """Return what isl generated as nodes; ``hint`` is the mark above, ``values`` replace names."""
 
-    def inner(child: isl.AstNode) -> Node:
+    def inner(child: isl.AstNode) -> Nodes:
         return _translate(child, hint, values, points)
 
     def expression(one: isl.AstExpr) -> IntExpr:
@@ -381,26 +303,24 @@ def _translate(
         case "block":
             children = node.block_get_children()
             own = (children.get_ast_node(k) for k in range(children.n_ast_node()))
-            return Block(body=tuple(map(inner, own)))
+            return tuple(found for child in own for found in inner(child))
         case "if_":
-            return If(
-                condition=expression(node.if_get_cond()),
-                body=inner(node.if_get_then()),
-                orelse=inner(node.if_get_else()) if node.if_has_else() else None,
-            )
+            conditions = (expression(node.if_get_cond()),)
+            orelse = inner(node.if_get_else()) if node.if_has_else() else ()
+            body = inner(node.if_get_then())
+            return (If(conditions=conditions, body=body, orelse=orelse),)
         case "user":
             call = node.user_get_expr()
             first, *counters = (call.get_op_arg(k) for k in range(call.get_op_n_arg()))
-            return Leaf(
-                instance=str(first.get_id().get_name()), values=tuple(map(expression, counters))
-            )
+            name = str(first.get_id().get_name())
+            return (Instance(name=name, values=tuple(map(expression, counters))),)
     counter = str(node.for_get_iterator().get_id().get_name())
     lower, single = expression(node.for_get_init()), bool(node.for_is_degenerate())
     name = (hint or "c").removeprefix(_POINT)
     is_point = name != (hint or "c")
     if single and not is_point:
         return _translate(node.for_get_body(), None, {**values, counter: lower}, points)
-    return Loop(
+    loop = Loop(
         counter=counter,
         hint=name,
         lower=lower,
@@ -409,3 +329,4 @@ def _translate(
         body=_translate(node.for_get_body(), None, values, points),
         points=points[name] if is_point else None,
     )
+    return (loop,)

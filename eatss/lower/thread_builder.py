@@ -8,21 +8,33 @@ from dataclasses import replace
 import islpy as isl
 
 from eatss.lower.arrays import affine_text, condition_of
-from eatss.lower.kernel import nodes as kernel
-from eatss.lower.kernel.uses import affine_values, names_of
-from eatss.lower.mapping import MappedLoop
-from eatss.lower.references import KernelInput, References
-from eatss.lower.thread_ast import (
-    TREE,
-    Block,
+from eatss.lower.kernel.nodes import (
+    Compute,
+    Copy,
+    Element,
+    For,
     If,
-    Leaf,
+    Instance,
+    Let,
     Loop,
     Node,
-    Points,
-    leaves,
-    map_expressions,
+    Nodes,
+    Scope,
+    Source,
+    Unroll,
+    counted,
 )
+from eatss.lower.kernel.uses import (
+    affine_values,
+    every_of,
+    inside,
+    mapped,
+    mapped_of,
+    names_of,
+    substituted,
+)
+from eatss.lower.mapping import MappedLoop
+from eatss.lower.references import KernelInput, References
 from eatss.plan.contract import MOST_POINTS
 from eatss.polyhedral.isl_names import dims_as_parameters
 from eatss.polyhedral.scop import Statement
@@ -69,8 +81,8 @@ class ThreadBuilder:
         self._unrolled = mapping.points <= MOST_POINTS
         # names of the kernel that a counter of the source must not hide
         self._own = {SHARED, *references.own_names, *own.piece.host_names}
-        for mapped in mapping.spread:
-            self._own |= {mapped.origin, mapped.thread, mapped.point}
+        for loop in mapping.spread:
+            self._own |= {loop.origin, loop.thread, loop.point}
         self._own |= {tile.origin for tile in mapping.serial}
         split = mapping.split if mapping.scan is None else None
         self._split_point = None if split is None else split.point
@@ -79,9 +91,9 @@ class ThreadBuilder:
             Definition(loop.name, loop.first) for loop in mapping.spread if loop.is_single
         ]
 
-    def lowered(self, node: Node) -> Node:
-        """Return a tree in its final form: named, its points guarded, folded."""
-        return self._lowered(self._named(node), self._definitions)
+    def lowered(self, nodes: Nodes) -> Nodes:
+        """Return loops of isl in their final form: named, points guarded, expressions folded."""
+        return self._lowered(mapped_of(nodes, Loop, self._named), self._definitions)
 
     def known(self) -> Environment:
         """Return what the names of loops of one point stand for."""
@@ -89,115 +101,107 @@ class ThreadBuilder:
 
     # Names -------------------------------------------------------------------------------
 
-    def _named(self, node: Node) -> Node:
-        """Give every loop its C name: that of the schedule's loop where it is the counter."""
-        if isinstance(node, Loop):
-            own = {node.counter: Name(self._loop_name(node))}
-            node = map_expressions(
-                replace(node, counter=own[node.counter].name), lambda e: substitute(e, own)
-            )
-        return TREE.rebuilt(node, self._named)
+    def _named(self, loop: Loop) -> Node:
+        """Give a loop its C name: that of the schedule's loop where it is the counter."""
+        name = self._loop_name(loop)
+        (found,) = substituted((replace(loop, counter=name),), {loop.counter: Name(name)})
+        return found
 
     def _loop_name(self, loop: Loop) -> str:
         if loop.points is not None:
             return loop.hint
         own = Name(loop.counter)
-        for leaf in leaves(loop.body):
-            if self._references.is_transfer(leaf.instance):
+        for one in every_of(loop.body, Instance):
+            if self._references.is_transfer(one.name):
                 continue
-            counters = self._piece.statement(leaf.instance).loops
-            if loop.hint in counters and leaf.values[counters.index(loop.hint)] != own:
+            counters = self._piece.statement(one.name).loops
+            if loop.hint in counters and one.values[counters.index(loop.hint)] != own:
                 return self._names.inner().fresh(f"{loop.hint}_t")
         return loop.hint
 
     # The final form ----------------------------------------------------------------------
 
-    def _lowered(self, node: Node, definitions: Sequence[Definition]) -> Node:
-        if isinstance(node, Leaf):
-            return replace(node, values=tuple(folded(v, definitions) for v in node.values))
-        if isinstance(node, Loop) and node.points is not None:
-            return self._lowered_points(node, node.points, definitions)
-        if isinstance(node, Loop):
-            node = replace(node, lower=folded(node.lower, definitions), trips=_trips(node))
-        if isinstance(node, Loop | If):
-            node = replace(node, condition=strict(folded(node.condition, definitions)))
-        return TREE.rebuilt(node, lambda child: self._lowered(child, definitions))
+    def _lowered(self, nodes: Nodes, definitions: Sequence[Definition]) -> Nodes:
+        found: list[Node] = []
+        for node in nodes:
+            match node:
+                case Instance():
+                    values = tuple(folded(value, definitions) for value in node.values)
+                    found.append(replace(node, values=values))
+                case If():
+                    tests = tuple(strict(folded(one, definitions)) for one in node.conditions)
+                    body, orelse = (
+                        self._lowered(own, definitions) for own in (node.body, node.orelse)
+                    )
+                    found.append(If(conditions=tests, body=body, orelse=orelse))
+                case Loop(points=None):
+                    loop = For(
+                        counter=node.counter,
+                        lower=folded(node.lower, definitions),
+                        condition=strict(folded(node.condition, definitions)),
+                        step=Constant(node.step),
+                        body=self._lowered(node.body, definitions),
+                        unroll=_unroll(node),
+                    )
+                    found.append(loop)
+                case Loop(points=int(points)):
+                    found.append(self._over_points(node, points, definitions))
+        return tuple(found)
 
-    def _lowered_points(self, loop: Loop, points: int, definitions: Sequence[Definition]) -> Points:
+    def _over_points(self, loop: Loop, points: int, definitions: Sequence[Definition]) -> For:
         """Return a loop over a thread's points.
 
         It always has its full length, so that registers can be indexed when it is unrolled; points
         outside the domain are left out by a guard in terms of the loop itself.
         """
-        mapped = self._by_point[loop.counter]
-        base = mapped.first
-        form = base.plus(Linear({loop.counter: mapped.step}, 0))
-        inner = [*definitions, Definition(mapped.name, form)]
-        guards = self._guards(loop, points, mapped, base)
-        return Points(
-            counter=loop.counter,
-            count=points,
-            name=mapped.name,
-            value=form.expression(),
-            guards=tuple(strict(folded(guard, inner)) for guard in guards),
-            body=self._lowered(loop.body, inner),
-        )
+        along = self._by_point[loop.counter]
+        base = along.first
+        form = base.plus(Linear({loop.counter: along.step}, 0))
+        inner = [*definitions, Definition(along.name, form)]
+        body = self._lowered(loop.body, inner)
+        guards = self._guards(loop, points, along, base)
+        if guards:
+            tests = tuple(strict(folded(guard, inner)) for guard in guards)
+            body = (If(conditions=tests, body=body),)
+        unroll: Unroll = "whole" if self._unrolled else None
+        if loop.counter == self._split_point:
+            unroll = min(points, SPLIT_UNROLLED)
+        place = Let(name=along.name, value=form.expression())
+        return counted(loop.counter, points, (place, *body), unroll)
 
     # Nodes -------------------------------------------------------------------------------
 
-    def nodes(self, node: Node) -> kernel.Nodes:
-        """Return the nodes of a lowered tree."""
-        match node:
-            case Block():
-                return tuple(found for child in node.body for found in self.nodes(child))
-            case If():
-                orelse = () if node.orelse is None else self.nodes(node.orelse)
-                conditions = (self._index(node.condition),)
-                return (
-                    kernel.If(conditions=conditions, body=self.nodes(node.body), orelse=orelse),
-                )
-            case Loop():
-                return (
-                    kernel.For(
-                        counter=node.counter,
-                        lower=self._index(node.lower),
-                        condition=self._index(node.condition),
-                        step=Constant(node.step),
-                        body=self.nodes(node.body),
-                        unroll=_unroll(node),
-                    ),
-                )
-            case Points():
-                return (self._points(node),)
-            case Leaf():
-                return self._leaf(node)
+    def nodes(self, nodes: Nodes) -> Nodes:
+        """Return lowered nodes with what computes and copies in the place of instances."""
+        return mapped(nodes, self._placed)
 
-    def _points(self, points: Points) -> kernel.For:
-        inner = self.nodes(points.body)
-        if points.guards:
-            guards = tuple(self._index(guard) for guard in points.guards)
-            inner = (kernel.If(conditions=guards, body=inner),)
-        if points.name in names_of(inner):
-            value = self._index(points.value)
-            inner = (kernel.Let(name=points.name, value=value), *inner)
-        unroll: kernel.Unroll = "whole" if self._unrolled else None
-        if points.counter == self._split_point:
-            unroll = min(points.count, SPLIT_UNROLLED)
-        return kernel.counted(points.counter, points.count, inner, unroll)
+    def _placed(self, node: Node) -> Nodes:
+        if isinstance(node, Instance):
+            return self._instance(node)
+        if isinstance(node, If):
+            return (replace(node, conditions=tuple(map(self._index, node.conditions))),)
+        if isinstance(node, For):
+            self._index.note(node.lower, node.condition)
+            place, *body = node.body
+            if isinstance(place, Let) and place.name not in names_of(body):
+                return (replace(node, body=tuple(body)),)
+        if isinstance(node, Let):
+            self._index.note(node.value)
+        return (node,)
 
-    def _guards(self, loop: Loop, points: int, mapped: MappedLoop, base: Linear) -> list[IntExpr]:
+    def _guards(self, loop: Loop, points: int, along: MappedLoop, base: Linear) -> list[IntExpr]:
         """Return the conditions under which a thread has a point."""
         guards: list[IntExpr] = []
-        counter, name, first = loop.counter, Name(mapped.name), base.expression()
+        counter, name, first = loop.counter, Name(along.name), base.expression()
         if loop.exact or (
             loop.condition == (Name(counter) <= loop.lower)
             and linear(loop.lower) is not None  # of a quotient the rest would be lost
         ):
-            value = bounds(loop.lower, mapped.step, base, upper=True)
+            value = bounds(loop.lower, along.step, base, upper=True)
             if value is not None:
                 return [equals(name, value[0])]
         if not _at_most(loop.lower, 0):
-            lower = bounds(loop.lower, mapped.step, base, upper=False)
+            lower = bounds(loop.lower, along.step, base, upper=False)
             guards += (
                 [Name(counter) >= loop.lower]
                 if lower is None
@@ -208,7 +212,7 @@ class ThreadBuilder:
         if last is None:
             guards.append(loop.condition)
         elif not _at_least(last, points - 1):
-            upper = bounds(last, mapped.step, base, upper=True)
+            upper = bounds(last, along.step, base, upper=True)
             guards += (
                 [Name(counter) <= last] if upper is None else [name <= bound for bound in upper]
             )
@@ -218,18 +222,18 @@ class ThreadBuilder:
             guards.append(equals(rest, 0))
         return guards
 
-    def _leaf(self, leaf: Leaf) -> kernel.Nodes:
+    def _instance(self, one: Instance) -> Nodes:
         references = self._references
-        if references.is_transfer(leaf.instance):
-            return (references.transfer(leaf.instance, leaf.values),)
-        statement = self._piece.statement(leaf.instance)
-        env, declared = self._counters(statement, leaf.values)
+        if references.is_transfer(one.name):
+            return (references.transfer(one.name, one.values),)
+        statement = self._piece.statement(one.name)
+        env, declared = self._counters(statement, one.values)
         reads = tuple(
             references.element((statement.name, k), env) for k in range(len(statement.accesses))
         )
         integers = (affine_text(one.value, env) for one in affine_values(statement.value))
-        lines: list[kernel.Node] = [
-            kernel.Compute(
+        lines: list[Node] = [
+            Compute(
                 statement=statement,
                 target=reads[0],
                 reads=reads,
@@ -242,15 +246,11 @@ class ThreadBuilder:
             lines.append(self._write_through(statement, through, reads[0], env))
         used = names_of(lines)
         constants = [
-            kernel.Let(name=name, value=self._index(value))
-            for name, value in declared
-            if name in used
+            Let(name=name, value=self._index(value)) for name, value in declared if name in used
         ]
-        place = kernel.Source(
-            line=statement.span.line, text=statement.text, file=statement.written_in
-        )
+        place = Source(line=statement.span.line, text=statement.text, file=statement.written_in)
         if constants or self._line_info:
-            return (kernel.Scope(body=(*constants, place, *lines)),)
+            return (Scope(body=(*constants, place, *lines)),)
         return (place, *lines)
 
     def _counters(
@@ -274,10 +274,10 @@ class ThreadBuilder:
     def _write_through(
         self,
         statement: Statement,
-        through: tuple[isl.Set, kernel.Element],
-        value: kernel.Element,
+        through: tuple[isl.Set, Element],
+        value: Element,
         env: Environment,
-    ) -> kernel.Copy:
+    ) -> Copy:
         """Return the assignment of a scalar's cell where others see the value."""
         escape, cell = through
         temporary = tuple(f"eatss_{name}" for name in statement.loops)
@@ -290,9 +290,7 @@ class ThreadBuilder:
             {t: env[name] for t, name in zip(temporary, statement.loops, strict=True)},
         )
         always = condition == Constant(1)
-        return kernel.Copy(
-            target=cell, source=value, condition=None if always else self._index(condition)
-        )
+        return Copy(target=cell, source=value, condition=None if always else self._index(condition))
 
 
 def _without_constants(last: IntExpr, most: int) -> IntExpr:
@@ -314,12 +312,13 @@ def _trips(loop: Loop) -> int | None:
     return length.value // loop.step + 1 if isinstance(length, Constant) else None
 
 
-def _unroll(loop: Loop) -> kernel.Unroll:
+def _unroll(loop: Loop) -> Unroll:
     """Return how a loop of constant length is unrolled: as far as code stays small."""
-    if loop.trips is None:
+    trips = _trips(loop)
+    if trips is None:
         return None
-    factor = _unroll_factor(loop.trips, _unrolled_size(loop.body))
-    return "whole" if factor == loop.trips else factor
+    factor = _unroll_factor(trips, _unrolled_size(loop.body))
+    return "whole" if factor == trips else factor
 
 
 def _unroll_factor(trips: int, statements: int) -> int:
@@ -329,15 +328,15 @@ def _unroll_factor(trips: int, statements: int) -> int:
     return max(1, min(trips, steps))
 
 
-def _unrolled_size(node: Node) -> int:
-    """Return how many statements a tree has when its loops are unrolled as far as they will be."""
-    inside = sum(map(_unrolled_size, TREE.of(node)))
-    if isinstance(node, Leaf):
-        return 1
-    if isinstance(node, Points):
-        return node.count * inside
-    trips = node.trips if isinstance(node, Loop) else None
-    return inside if trips is None else inside * _unroll_factor(trips, inside)
+def _unrolled_size(nodes: Nodes) -> int:
+    """Return how many statements there are when loops are unrolled as far as they will be."""
+    found = 0
+    for node in nodes:
+        own = isinstance(node, Instance) + sum(map(_unrolled_size, inside(node)))
+        trips = _trips(node) if isinstance(node, Loop) and node.points is None else None
+        points = node.points or 1 if isinstance(node, Loop) else 1
+        found += points * own if trips is None else own * _unroll_factor(trips, own)
+    return found
 
 
 def _last_value(loop: Loop) -> IntExpr | None:

@@ -32,12 +32,11 @@ from eatss.analysis.layout import TimeTile
 from eatss.base.targets import CUDA
 from eatss.lower.arrays import affine_text, condition_of, subscripts_of
 from eatss.lower.instructions import OF_LANE
-from eatss.lower.kernel.barriers import barrier_faults
+from eatss.lower.kernel.barriers import arguments_of, barrier_faults
 from eatss.lower.kernel.checks import fault_in, kernel_faults
 from eatss.lower.kernel.nodes import (
     Agreed,
     Aligned,
-    Argument,
     Buffer,
     Compute,
     Copy,
@@ -54,10 +53,10 @@ from eatss.lower.kernel.nodes import (
     Nodes,
     Scope,
     counted,
-    over_places,
+    filled,
 )
 from eatss.lower.kernel.nodes import Source as SourceLine
-from eatss.lower.kernel.uses import affine_values, buffers_of, names_of, without_unused, written
+from eatss.lower.kernel.uses import affine_values, without_unused
 from eatss.lower.lanes import digits
 from eatss.lower.pieces import NameTable
 from eatss.lower.references import KernelContext
@@ -79,6 +78,7 @@ from eatss.polyhedral.isl_names import (
     dims_as_parameters,
     parameter_at_least,
     parameter_at_most,
+    parameter_between,
 )
 from eatss.polyhedral.time_chains import CELL, TIME, CellUpdate, Field, TimeChain
 from eatss.program import (
@@ -274,10 +274,11 @@ class TileBuilder:
         """
         front, body = tuple(self._where()), self._body()
         nodes = with_barriers(without_unused((*front, *self._aligned.values(), *body)))
+        arrays = (*(one.buffer for one in self.context.arrays.values()), *self._twins.values())
         kernel = Kernel(
             name=name,
             threads=CUDA.lanes * self.tile.warps,
-            arguments=self._arguments(nodes),
+            arguments=arguments_of(nodes, (*self.context.parameters, self._time), arrays),
             shared=tuple(self.edges.values()),
             static_shared_bytes=self.context.static_shared_bytes,
             index_bits=self.context.index_bits,
@@ -376,29 +377,14 @@ class TileBuilder:
     def _known(self) -> isl.Set:
         """Return what is known of a step, as a parameter."""
         known = isl.Set.universe(self.context.scop.context.get_space())
-        known = known.intersect(parameter_at_least(TIME, self.chain.first))
-        return known.intersect(parameter_at_most(TIME, self.chain.last))
+        return known.intersect(parameter_between(TIME, self.chain.first, self.chain.last))
 
     def _filled(self) -> Iterator[Node]:
         """Yield what gives windows values, which rows before the first ones are taken to have."""
         for buffer in self.windows.values():
             names = self.names.inner()
             counters = [names.fresh(f"n{k}") for k in range(len(buffer.layout.extents))]
-            any_value = Init(target=buffer.at(*map(Name, counters)), value=1)
-            yield over_places(buffer, counters, any_value)
-
-    def _arguments(self, nodes: Nodes) -> tuple[Argument, ...]:
-        used, passed, changed = names_of(nodes), buffers_of(nodes), written(nodes)
-        integers = (*self.context.parameters, self._time)
-        arrays = (one.buffer for one in self.context.arrays.values())
-        return (
-            *(Argument(name=name) for name in integers if name in used),
-            *(
-                Argument(name=one.name, buffer=one, read_only=one not in changed)
-                for one in (*arrays, *self._twins.values())
-                if one in passed
-            ),
-        )
+            yield filled(buffer, counters, 1)
 
     # -- rows ------------------------------------------------------------------------------
 
@@ -581,7 +567,7 @@ class _LevelBuilder:
         return Compute(
             statement=statement,
             target=values.at(*map(Constant, point)),
-            reads=(of.register(self._level.version, 0, point), *reads),
+            reads=(self._own(point), *reads),
             integers=tuple(affine_text(own.value, env) for own in affine_values(statement.value)),
             types={name: of.type_of(name) for name in of.context.arrays},
             flag=flag,
@@ -591,6 +577,10 @@ class _LevelBuilder:
         """Return the step and the cell of a point."""
         time, cell = self._of.first_step + self._level.step, self._of.cell(self._row, point)
         return {TIME: time, **dict(zip(CELL[-self._of.chain.dims :], cell, strict=True))}
+
+    def _own(self, point: _Point) -> Element:
+        """Return the register of a point of what the level makes."""
+        return self._of.register(self._level.version, 0, point)
 
     def _writes(self, point: _Point) -> IntExpr:
         return self._of.writes(self._update, self._values(point))
@@ -639,11 +629,7 @@ class _LevelBuilder:
         if not place.warps:
             own, new = self._register(key, f"{window.name}_of_lane", window.element_type)
             value = of.register(version, age, there)
-            shuffle = Intrinsic(
-                instruction=OF_LANE,
-                operands=(("target", (own,)), ("value", (value,))),
-                immediates=(("delta", place.lanes),),
-            )
+            shuffle = Intrinsic.of(OF_LANE, own, value, delta=place.lanes)
             self._others += [shuffle] if new else []
             return own
         own, new = self._register(key, f"{of.edges[version].name}_r", window.element_type)
@@ -660,7 +646,7 @@ class _LevelBuilder:
     def _kept(self, point: _Point, value: Element) -> Iterator[Copy]:
         """Yield what makes a cell its new value where the level writes it, else what it was."""
         of, before = self._of, self._level.before
-        target = of.register(self._level.version, 0, point)
+        target = self._own(point)
         if of.whole:
             yield Copy(target=target, source=value)
             return
@@ -678,7 +664,7 @@ class _LevelBuilder:
         """Return what leaves a cell as it was."""
         of, before = self._of, self._level.before
         assert before is not None
-        target = of.register(self._level.version, 0, point)
+        target = self._own(point)
         return Copy(target=target, source=of.register(before, self._age(before, 0), point))
 
     def _stores(self) -> Iterator[Node]:
@@ -694,7 +680,7 @@ class _LevelBuilder:
             tests += [self._writes(point)] if left and not of.whole else []
             store = Copy(
                 target=of.memory(self._field, cell, twin=not (left or of.back)),
-                source=of.register(version, 0, point),
+                source=self._own(point),
                 condition=_all(tests) if tests else None,
             )
             groups.setdefault(tuple(self._in_tile(point)), []).append(store)

@@ -13,13 +13,13 @@ The plan is taken as it is: how lags, slots and halos were found is not asked ag
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import reduce
+from collections.abc import Callable, Iterator
 
 import islpy as isl
 
 from eatss.analysis.layout import TimeTile
 from eatss.base.targets import CUDA
+from eatss.lower.arrays import union_of
 from eatss.plan.time_tiles import Level, Source, TimeTilePlan, Version, beside, sources_of
 from eatss.polyhedral.isl_names import (
     OUT,
@@ -63,14 +63,11 @@ def _wrong_operands(
         for access, source in zip(update.statement.reads, level.sources, strict=True):
             if source is None:
                 continue
-            cells = access.relation.intersect_domain(here)
-            cells = cells.project_out(OUT, 0, cells.dim(OUT) - chain.dims).reset_tuple_id(OUT)
+            cells = _cells(chain, access.relation.intersect_domain(here))
             found = found.union(_makers(chain, makers, source.version, cells))
         named = dependences.flow.intersect_range(here.to_union_set())
-        inside = reduce(
-            isl.UnionSet.union,
-            (_since_begin(one.statement.domain).to_union_set() for one in chain.updates),
-        )
+        since = (_from_begin(one.statement.domain, isl.Aff.ge_set) for one in chain.updates)
+        inside = union_of(one.to_union_set() for one in since)
         if not named.intersect_domain(inside).is_equal(found):
             statement = update.statement.name
             yield f"{statement} at step {level.step} of a tile has other operands than in the loop"
@@ -81,12 +78,12 @@ def _wrong_planes(chain: TimeChain, plan: TimeTilePlan) -> Iterator[str]:
     for level in plan.levels:
         update = chain.updates[level.update]
         here = _instances(chain, level)
-        for access, version in zip(
-            update.statement.accesses, (level.version, *_versions(level)), strict=True
-        ):
-            field = None if version is None else plan.versions[version].field
-            if field is None:
+        sources = [None if one is None else one.version for one in level.sources]
+        versions = (level.version, *sources)
+        for access, version in zip(update.statement.accesses, versions, strict=True):
+            if version is None:
                 continue
+            field = plan.versions[version].field
             leading = output_affs(access.relation)[: -chain.dims]
             for function, own in zip(leading, field.plane, strict=True):
                 expected = (
@@ -100,10 +97,6 @@ def _wrong_planes(chain: TimeChain, plan: TimeTilePlan) -> Iterator[str]:
                 )
                 if not function.ne_set(expected).intersect(here).is_empty():
                     yield f"{access.text} is another plane than {field.array} has {field.turn} on"
-
-
-def _versions(level: Level) -> Iterator[int | None]:
-    return (None if one is None else one.version for one in level.sources)
 
 
 def _makers(
@@ -121,30 +114,32 @@ def _makers(
     while version is not None and version in makers:
         level = makers[version]
         writes = chain.updates[level.update].statement.write.relation
-        writes = writes.intersect_domain(_instances(chain, level))
-        writes = writes.project_out(OUT, 0, writes.dim(OUT) - chain.dims).reset_tuple_id(OUT)
+        writes = _cells(chain, writes.intersect_domain(_instances(chain, level)))
         found = found.union(writes.apply_range(reads.reverse()).to_union_map())
         reads = reads.subtract_range(writes.range())
         version = level.before
     return found
 
 
+def _cells(chain: TimeChain, elements: isl.Map) -> isl.Map:
+    """Return the cells of elements, whatever plane they are on."""
+    return elements.project_out(OUT, 0, elements.dim(OUT) - chain.dims).reset_tuple_id(OUT)
+
+
 def _instances(chain: TimeChain, level: Level) -> isl.Set:
     """Return the instances of a level, the first step of the tile a parameter."""
-    return _from_begin(chain.updates[level.update].statement.domain, level.step, exactly=True)
+    return _from_begin(chain.updates[level.update].statement.domain, isl.Aff.eq_set, level.step)
 
 
-def _since_begin(domain: isl.Set) -> isl.Set:
-    return _from_begin(domain, 0, exactly=False)
-
-
-def _from_begin(domain: isl.Set, step: int, *, exactly: bool) -> isl.Set:
+def _from_begin(
+    domain: isl.Set, relation: Callable[[isl.Aff, isl.Aff], isl.Set], step: int = 0
+) -> isl.Set:
+    """Return the instances whose time has a relation to a step of the tile."""
     domain = with_parameters(domain, (_BEGIN,))
     space = isl.LocalSpace.from_space(domain.get_space())
     begin = isl.Aff.var_on_domain(space, PARAM, domain.find_dim_by_name(PARAM, _BEGIN))
     begin = begin.add_constant_val(big_value(domain.get_ctx(), step))
-    time = isl.Aff.var_on_domain(space, SET, 0)
-    return domain.intersect(time.eq_set(begin) if exactly else time.ge_set(begin))
+    return domain.intersect(relation(isl.Aff.var_on_domain(space, SET, 0), begin))
 
 
 # -- windows -------------------------------------------------------------------------------------
@@ -267,7 +262,7 @@ def _met_in_memory(chain: TimeChain, plan: TimeTilePlan) -> Iterator[str]:
         if level.before is None and (field in loaded or field.array not in chain.settled):
             yield f"what {field.array} has beside its cells is read where steps write it"
     written = [one.statement.write for one in chain.updates]
-    elements = reduce(isl.UnionSet.union, (one.relation.range().to_union_set() for one in written))
+    elements = union_of(one.relation.range().to_union_set() for one in written)
     for update in chain.updates:
         for access, read in zip(update.statement.reads, update.reads, strict=True):
             met = access.relation.range().to_union_set().intersect(elements)

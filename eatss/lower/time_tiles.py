@@ -15,7 +15,7 @@ from eatss.analysis.analyse import AnalysedProgram
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import TimeTile
 from eatss.base.diagnostics import input_error, internal_error
-from eatss.base.frozen import frozen
+from eatss.base.frozen import frozen, their_names
 from eatss.base.targets import CUDA
 from eatss.lower.kernel.nodes import (
     Buffer,
@@ -49,6 +49,7 @@ from eatss.program import (
     at_least,
 )
 from eatss.program.expression import SizePairs
+from eatss.program.plan import Grid
 
 
 @frozen
@@ -61,7 +62,7 @@ class TiledSteps:
     """
 
     kernels: tuple[Kernel, Kernel]
-    grid: tuple[IntExpr, IntExpr, IntExpr]
+    grid: Grid
     block: tuple[int, int, int]
     depth: int
     twins: tuple[Temporary, ...]
@@ -141,10 +142,9 @@ def chain_of(
         InputError: ``EATSS-K011``, there is none, or nothing of the tile is left beside its halo.
     """
     for chain in chains_of(scheduled, pieces):
-        own = [one for one in pieces if set(one.kernel.statements) <= set(chain.statements)]
-        found = [one.facts_in(facts) for one in own]
+        found = [one for one in _facts_inside(chain, pieces, facts) if one is not None]
         if (
-            tuple(one.name for one in found if one is not None) == tile.kernels
+            their_names(found) == tile.kernels
             and tile.depth % chain.period == 0
             and (chain.dims > 2 or tile.rows == tile.warps == 1)
             and is_possible(time_tile_plan(chain, tile.depth), tile)
@@ -157,6 +157,14 @@ def chain_of(
         "steps, or halos leave nothing of the tile",
         hint="leave time_tile out of the recipe",
     )
+
+
+def _facts_inside(
+    chain: TimeChain, pieces: Sequence[Piece], facts: Sequence[KernelFacts]
+) -> list[KernelFacts | None]:
+    """Return the facts of the pieces that are steps of a chain, as far as they are selected."""
+    names = set(chain.statements)
+    return [one.facts_in(facts) for one in pieces if names.issuperset(one.kernel.statements)]
 
 
 def chains_of(scheduled: ScheduledScop, pieces: Sequence[Piece]) -> Iterator[TimeChain]:
@@ -224,9 +232,8 @@ def time_runs(scheduled: ScheduledScop, facts: Sequence[KernelFacts]) -> Iterato
     scop = scheduled.scop
     pieces = pieces_of(scheduled, NameTable((scop.function, *scop.parameters)))
     for chain in chains_of(scheduled, pieces):
-        inside = [one for one in pieces if set(one.kernel.statements) <= set(chain.statements)]
-        kernels = [one.facts_in(facts) for one in inside]
-        known = [one for one in kernels if one is not None]
+        inside = _facts_inside(chain, pieces, facts)
+        known = [one for one in inside if one is not None]
         launches = {one.work.launches for one in known}
         arrays = {array.name: array for one in known for array in one.work.arrays}
         plans = tuple(
@@ -242,7 +249,7 @@ def time_runs(scheduled: ScheduledScop, facts: Sequence[KernelFacts]) -> Iterato
         if len(known) < len(inside) or len(launches) > 1 or None in launches or not all(cells):
             continue
         yield TimeRun(
-            kernels=tuple(one.name for one in known),
+            kernels=their_names(known),
             loop=chain.loop,
             steps=next(iter(launches)) or 0,
             cells=cells,

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from math import prod
+from typing import TypeAlias
 
 import islpy as isl
 
@@ -23,8 +24,15 @@ from eatss.base.frozen import Names, their_names
 from eatss.base.targets import AXES, CUDA
 from eatss.cards import GpuProfile
 from eatss.lower.arrays import union_of
-from eatss.lower.mapping import Mapping, SerialTile, laid_out, serial_tile
-from eatss.lower.pieces import LoopMember, NameTable, Piece, edges, tied_instances
+from eatss.lower.mapping import Mapping, SerialTile, free_axes, laid_out, serial_tile
+from eatss.lower.pieces import (
+    LoopMember,
+    NameTable,
+    Piece,
+    edges,
+    functions_of,
+    tied_instances,
+)
 from eatss.lower.recipe import CodegenOptions
 from eatss.plan.shares import blocks_of_sum, outer_tile, threads_beside_lanes
 from eatss.polyhedral.expression import Combiner, combiner_of
@@ -32,7 +40,6 @@ from eatss.polyhedral.isl_names import (
     among,
     big_value,
     bound_domain,
-    function_on,
     named_map,
     node_kind,
     set_names,
@@ -43,6 +50,9 @@ from eatss.polyhedral.scheduling import live_ranges_overlap, tagger_of
 from eatss.polyhedral.scop import Scop, Statement
 from eatss.polyhedral.tiled_sums import with_band_below
 from eatss.polyhedral.tree import alone, members
+
+Sums: TypeAlias = dict[str, frozenset[str]]
+"""The loops that each statement sums over, by their names in C."""
 
 
 def within_launch(piece: Piece, dependences: Dependences) -> isl.UnionMap:
@@ -159,8 +169,8 @@ def _launch_times(piece: Piece, launches: Sequence[Piece]) -> isl.UnionMap:
             space = isl.LocalSpace.from_space(statement.domain.get_space())
             which = big_value(space.get_ctx(), number)
             constant = isl.PwAff.from_aff(isl.Aff.zero_on_domain(space).set_constant_val(which))
-            functions = [function_on(loop.member.function, statement.domain) for loop in further]
-            named = named_map(statement.domain, [*functions, constant], "launch", ())
+            functions = [*functions_of(further, statement.domain), constant]
+            named = named_map(statement.domain, functions, "launch", ())
             times.append(named.to_union_map())
     return union_of(times)
 
@@ -181,7 +191,7 @@ def sum_loop(
     piece: Piece,
     statements: Sequence[str],
     loops: Sequence[str],
-    sums: dict[str, frozenset[str]],
+    sums: Sums,
     facts: KernelFacts,
     dependences: Dependences,
 ) -> str | None:
@@ -206,7 +216,7 @@ def outer_loop(
     statements: Sequence[str],
     loops: Sequence[str],
     lanes: str,
-    sums: dict[str, frozenset[str]],
+    sums: Sums,
     facts: KernelFacts,
     dependences: Dependences,
 ) -> str | None:
@@ -224,7 +234,7 @@ def adds_only(
     piece: Piece,
     statements: Sequence[str],
     loop: str,
-    sums: dict[str, frozenset[str]],
+    sums: Sums,
     dependences: Dependences,
 ) -> bool:
     """Tell whether statements are sums along a loop, none of which needs what another computes.
@@ -299,8 +309,7 @@ def split_mapping(
             grid = "x" if position < len(inwards) - 1 else "y"
         own, order = by_name[mapped.name], len(inwards) - position
         kept[mapped.name] = laid_out(own, mapped.tile, threads, axis, grid, names, order)
-    taken = {one.grid for one in kept.values()}
-    free = [axis for axis in AXES if axis not in taken]
+    free = free_axes(kept.values())
     asked = options.tiles_of(facts.name)
     tile = asked.get(item.source_name, int(spread.tile))
     known, serial = {one.name: one for one in whole.serial}, list[SerialTile]()
@@ -400,8 +409,7 @@ def stay_in_rows(pieces: Sequence[Piece], depth: int, dependences: Dependences) 
 
 def _row_of(piece: Piece, statement: Statement, depth: int) -> isl.Map:
     """Return which row each instance of a statement is in."""
-    loops = outer_parallel(piece)[:depth]
-    functions = [function_on(loop.member.function, statement.domain) for loop in loops]
+    functions = functions_of(outer_parallel(piece)[:depth], statement.domain)
     return named_map(statement.domain, functions, "row", ())
 
 
@@ -482,14 +490,14 @@ def restricted(piece: Piece, statements: Sequence[str]) -> Piece:
     return replace(piece, statements=kept, placed=placed)
 
 
-def sums_of(piece: Piece, scop: Scop, *, exact: bool = False) -> dict[str, frozenset[str]]:
+def sums_of(piece: Piece, scop: Scop, *, exact: bool = False) -> Sums:
     """Return for each statement that is a reduction the loops, by C name, it goes over.
 
     With ``exact`` only those that come to the same value in any order: floating-point sums and
     products do not, and of zeros ``fmax`` may return either.
     """
     names = {loop.source_name: loop.name for loop in piece.loops}
-    found: dict[str, frozenset[str]] = {}
+    found: Sums = {}
     for reduction in piece.kernel.reductions:
         element_type = scop.array(reduction.array).element_type
         fits = combiner_of(reduction.operator, element_type) is not None
@@ -513,7 +521,7 @@ def combiner_in(piece: Piece, statements: Collection[str], scop: Scop) -> Combin
     return next(iter(found)) if len(found) == 1 else None
 
 
-def serial_runs(piece: Piece, sums: dict[str, frozenset[str]]) -> Iterator[tuple[Piece, Names]]:
+def serial_runs(piece: Piece, sums: Sums) -> Iterator[tuple[Piece, Names]]:
     """Yield what runs one after another of a piece that has no parallel loop.
 
     A sum that may be split is a piece of its own, with its loops as a band, and so is what may be a
@@ -540,7 +548,7 @@ def serial_runs(piece: Piece, sums: dict[str, frozenset[str]]) -> Iterator[tuple
         yield restricted(piece, waiting), ()
 
 
-def _banded(piece: Piece, node: isl.ScheduleNode, sums: dict[str, frozenset[str]]) -> Piece | None:
+def _banded(piece: Piece, node: isl.ScheduleNode, sums: Sums) -> Piece | None:
     """Return the piece of one statement whose bands of loops that it sums over are one."""
     (name,) = set_names(node.get_domain())
     known = {loop.member.key: loop for loop in piece.inner}
@@ -554,7 +562,7 @@ def _banded(piece: Piece, node: isl.ScheduleNode, sums: dict[str, frozenset[str]
     if not found:
         return None
     (statement,) = restricted(piece, (name,)).statements
-    functions = [function_on(loop.member.function, statement.domain) for loop in found]
+    functions = functions_of(found, statement.domain)
     bound = bound_domain(statement.domain, functions, their_names(found))
     band = [replace(o, member=m) for o, m in zip(found, members(wide), strict=True)]
     return replace(

@@ -261,15 +261,27 @@ class Describing:
     ) -> tuple[ProductFacts, ...]:
         if not set(loops) <= set(cut.mapped):
             return ()
-        found = WarpProducts(
-            piece=unit.piece,
-            facts=self.kernel,
-            cut=cut,
-            loops=loops,
-            instruction=of_warps(instruction.name),
-            types=self.scheduled.scop.types,
-        )
-        return tuple(product for part in unit.parts for product in found.of_part(part))
+        return products_of(unit, self.kernel, self.scheduled, cut, loops, instruction.name)
+
+
+def products_of(
+    unit: Unit,
+    kernel: KernelFacts,
+    scheduled: ScheduledScop,
+    cut: LaunchFacts,
+    loops: tuple[str, str],
+    name: str,
+) -> tuple[ProductFacts, ...]:
+    """Return the products of a launch over ``loops`` that the instruction of a name computes."""
+    found = WarpProducts(
+        piece=unit.piece,
+        facts=kernel,
+        cut=cut,
+        loops=loops,
+        instruction=of_warps(name),
+        types=scheduled.scop.types,
+    )
+    return tuple(one for part in unit.parts for one in found.of_part(part))
 
 
 def launch_of(

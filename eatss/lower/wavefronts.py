@@ -25,8 +25,7 @@ from eatss.lower.pieces import LoopMember, NameTable, Piece, pieces_of
 from eatss.lower.references import BuiltKernel
 from eatss.polyhedral.isl_names import (
     coalesced,
-    parameter_at_least,
-    parameter_at_most,
+    parameter_between,
     parameter_bound,
     without_parameters,
 )
@@ -109,14 +108,13 @@ def _of(pieces: Sequence[Piece], statements: Names) -> Piece:
 class TileLaunches:
     """How tiles are launched: as what kernel, and what a block knows of its tile first.
 
-    Blocks are those of a box; ``tests`` tell which have a tile, and ``known`` is what holds then.
+    Blocks are those of a box; ``tests`` tell which have a tile.
     ``limits`` are what must hold of the sizes for the grid to launch, along ``y`` and ``z``.
     """
 
     kernel: BuiltKernel
     front: tuple[Let, ...]
     tests: IntExprs
-    known: isl.Set
     limits: tuple[tuple[Axis, IntExpr], ...]
 
 
@@ -151,17 +149,15 @@ def tile_launches(built: Sequence[BuiltKernel], wave: LoopMember) -> TileLaunche
     front.append(Let(name=first, value=number))
     known = sizes
     for tile in across:
-        known = known.intersect(parameter_at_least(tile, least[tile]))
-        known = known.intersect(parameter_at_most(tile, most[tile]))
-    known_first = known.intersect(parameter_at_least(first, least[first]))
-    known_first = known_first.intersect(parameter_at_most(first, most[first]))
+        known = known.intersect(parameter_between(tile, least[tile], most[tile]))
+    known_first = known.intersect(parameter_between(first, least[first], most[first]))
     tests = (condition_of(known_first, known), condition_of(there, known_first))
     counts = zip(AXES, grid, strict=False)
     limits = [(axis, within([count], CUDA.most_blocks[axis])) for axis, count in counts]
     grid += [Constant(1)] * (len(AXES) - len(grid))
     x, y, z = grid
-    waves = sizes.intersect(parameter_at_least(wave.name, reduce(isl.PwAff.add, least.values())))
-    waves = waves.intersect(parameter_at_most(wave.name, reduce(isl.PwAff.add, most.values())))
+    ends = (reduce(isl.PwAff.add, one.values()) for one in (least, most))
+    waves = sizes.intersect(parameter_between(wave.name, *ends))
     kernel = replace(
         built[0],
         piece=replace(piece, host=(wave,), cuts=()),
@@ -173,7 +169,6 @@ def tile_launches(built: Sequence[BuiltKernel], wave: LoopMember) -> TileLaunche
     return TileLaunches(
         kernel=kernel,
         front=tuple(front),
-        known=there,
         tests=tuple(strict(one) for one in tests if one != TRUE),
         limits=tuple((axis, one) for axis, one in limits if axis != "x" and one is not None),
     )

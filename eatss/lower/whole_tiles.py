@@ -244,7 +244,7 @@ def runs_whole_if_finite(
     if found is None or len(found) > 1 or found[0].inside:
         return False
     (only,) = found
-    serial = [one for one in piece.bound if one not in mapped]
+    serial = piece.others(mapped)
     live = without_parameters(instance.params(), serial)
     everywhere = isl.Set.from_basic_set(instance.affine_hull())
     extra = coalesced(everywhere.subtract(instance).intersect_params(live))

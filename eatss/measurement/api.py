@@ -8,14 +8,14 @@ means that the card is gone.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import inf
-from typing import TYPE_CHECKING, Any, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from eatss.base.diagnostics import Diagnostics, input_error
 from eatss.base.frozen import frozen
-from eatss.base.supervisor import Outcome, Refused, Worker, supervise
+from eatss.base.supervisor import LiveWorker, Outcome, Refused
 from eatss.base.text import equations
 from eatss.measurement.arguments import complete_sizes
 from eatss.measurement.assemble import (
@@ -27,9 +27,10 @@ from eatss.measurement.assemble import (
 )
 from eatss.measurement.counters import find_ncu, with_counters, without
 from eatss.measurement.job import (
+    JOB_LIMIT_S,
     START,
+    Bench,
     CardLost,
-    Done,
     Entered,
     Event,
     Job,
@@ -233,7 +234,8 @@ def _measure_here(records: Records, card: CupyCard, progress: OnProgress) -> Non
         if progress is not None:
             progress(records.progress())
 
-    run_trials(card, Job(card="", options=records.options, tasks=records.left()), emit)
+    options = records.options
+    run_trials(card, options.meter, [Job(options=options, tasks=records.left())], emit)
 
 
 def _measure_in_workers(records: Records, card: str, progress: OnProgress) -> None:
@@ -246,13 +248,13 @@ def _measure_in_workers(records: Records, card: str, progress: OnProgress) -> No
     begin_s = time.monotonic()
     while tasks := records.left():
         elapsed_s = time.monotonic() - begin_s
-        job = Job(card=card, options=records.options, tasks=tasks, elapsed_s=elapsed_s)
-        reason = _run_worker(job, records, progress)
+        job = Job(options=records.options, tasks=tasks, elapsed_s=elapsed_s)
+        reason = _run_worker(card, job, records, progress)
         if len(records.left()) == len(tasks):  # no variant is to blame
             records.give_up(reason)
 
 
-def _run_worker(job: Job, records: Records, progress: OnProgress) -> str:
+def _run_worker(card: str, job: Job, records: Records, progress: OnProgress) -> str:
     """Run one worker to its end, blame the variant that ran if one did, and return why it ended.
 
     Raises:
@@ -269,20 +271,16 @@ def _run_worker(job: Job, records: Records, progress: OnProgress) -> str:
             progress(records.progress())
         return limit_s
 
-    outcome = supervise(
-        Worker(
-            module="eatss.measurement.worker",
-            job=job,
-            events=get_args(Event),
-            start_limit_s=START.limit_s,
-        ),
-        take,
-    )
+    worker = LiveWorker(Bench(card=card, options=records.options).worker())
+    try:
+        outcome = worker.start(take) or worker.ask(job, take, limit_s=JOB_LIMIT_S)
+    finally:
+        worker.end()
+    if outcome is None:
+        return ""
     match last:
         case Refused() if records.opened is None:
             raise last.error()
-        case Done():
-            reason = ""
         case Refused():
             reason = last.message
         case CardLost():
@@ -390,26 +388,7 @@ def compare(measurements: Sequence[Measurement], baseline_label: str) -> Compari
         program=baseline.program,
         baseline=baseline_label,
         rows=tuple(_row(one, baseline) for one in measurements),
-        notes=tuple(note for one in measurements for note in _unlike(one, baseline)),
     )
-
-
-def _unlike(measurement: Measurement, baseline: Measurement) -> Iterator[str]:
-    """Yield in what a variant and the baseline were not measured alike."""
-    both = (measurement, baseline)
-    if not all(one.windows for one in both):
-        return
-    for what, told in (
-        ("card", [one.device and (one.device.uuid or one.device.name) for one in both]),
-        ("meter", [one.method.meter for one in both]),
-        ("kind of data", [one.method.data for one in both]),
-    ):
-        own, other = told
-        if own != other:
-            yield (
-                f"'{measurement.variant}' and '{baseline.variant}' differ in their {what}: "
-                f"{own or 'none'} and {other or 'none'}"
-            )
 
 
 def _row(measurement: Measurement, baseline: Measurement) -> ComparisonRow:

@@ -31,20 +31,18 @@ from eatss.base.codec import encode
 from eatss.base.frozen import frozen
 from eatss.measurement.job import Record, Records, Result
 from eatss.measurement.measurement import (
-    CardState,
     DeviceInfo,
     Estimate,
+    LoadState,
     Measurement,
     Method,
     Missing,
     OperationCount,
     Provenance,
     Ratio,
-    Reading,
     Status,
     Window,
 )
-from eatss.measurement.meters.meter import power_contradiction
 from eatss.measurement.options import MeasureOptions
 from eatss.program import Program, evaluate
 from eatss.program.expression import Sizes
@@ -57,16 +55,14 @@ COMPARISON = "comparison with the original"
 
 
 def _unread(device: DeviceInfo | None, windows: Sequence[Window]) -> Iterator[Missing]:
-    """Yield the fields of the card, and of its state in some window, that could not be read."""
+    """Yield the fields of the card, and of its state under load, that could not be read."""
     for field in fields(DeviceInfo) if device is not None else ():
         if getattr(device, field.name) is None:
             yield Missing(what=f"device.{field.name}", reason=NOT_REPORTED)
-    states = [state for window in windows for state in (window.before, window.after)]
-    for field in fields(CardState):
-        lacking = sum(getattr(state, field.name) is None for state in states)
-        if lacking:
-            where = "" if lacking == len(states) else f" in {lacking} of {len(states)} readings"
-            yield Missing(what=f"windows.{field.name}", reason=f"{NOT_REPORTED}{where}")
+    loads = [one.during for one in windows if one.during is not None and one.during.samples]
+    for field in fields(LoadState) if loads else ():
+        if all(getattr(load, field.name) is None for load in loads):
+            yield Missing(what=f"windows.{field.name}", reason=NOT_REPORTED)
 
 
 NOT_FLOPS = ("compare",)
@@ -123,17 +119,13 @@ def _lacking(*rows: tuple[str, object, str]) -> tuple[Missing, ...]:
 UNSTABLE_FACTOR = 5.0
 """With an interval this many times wider than asked for, a variant counts as unstable."""
 
-IDLE_DIFFERENCE = 0.1
-"""Idle powers before and after that differ by this share of the first are worth a remark."""
-
 
 def assemble(records: Records, record: Record) -> Measurement:
     """Return the measurement of a variant that ended, failed or was interrupted."""
     program, directory, found = record.program, record.variant.directory, record.result
     options, opened = records.options, records.opened
     device = None if opened is None else opened.device
-    idle_after_w, idle_w = records.warm_idle.power_w, records.idle.power_w
-    idle_w = idle_after_w if idle_w is None else idle_w
+    idle_w = records.idle.power_w
     notes = list(found.notes)
     time: Estimate | None = None
     energy: Estimate | None = None
@@ -141,8 +133,6 @@ def assemble(records: Records, record: Record) -> Measurement:
     if found.status is None and found.windows:
         time = mean_estimate([window.time_s for window in found.windows], options.confidence)
         energy, why = _energy(records, found, notes)
-        notes += filter(None, [power_contradiction(_powers(found.windows))])
-    notes += _idle_notes(records)
     if options.least_windows == 1 and time is not None and time.count == 1:
         notes.append("one window, as asked for: there is no interval")
     time_s = None if time is None else time.mean
@@ -170,7 +160,6 @@ def assemble(records: Records, record: Record) -> Measurement:
         net_energy_j=net_energy_j,
         power_w=power_w,
         idle_power_w=idle_w,
-        idle_power_after_w=idle_after_w,
         time_estimate=time,
         energy_estimate=energy,
         operations=work.operations,
@@ -211,7 +200,6 @@ def assemble(records: Records, record: Record) -> Measurement:
                 ("energy_j", energy, why),
                 ("power_w", energy, why),
                 ("idle_power_w", idle_w, records.idle.reason),
-                ("idle_power_after_w", idle_after_w, records.warm_idle.reason),
                 ("net_energy_j", net_energy_j, records.idle.reason if energy else why),
             ),
             *work.missing,
@@ -229,34 +217,6 @@ def assemble(records: Records, record: Record) -> Measurement:
         ),
         notes=tuple(notes),
     )
-
-
-def _powers(windows: Sequence[Window]) -> list[tuple[str, float]]:
-    """Return the mean power that each meter tells of all windows together."""
-    told: dict[str, list[Reading]] = {}
-    for one in chain(*(window.readings for window in windows)):
-        told.setdefault(one.meter, []).append(one)
-    sums = (
-        (name, sum(one.energy_j for one in own), sum(one.span_s for one in own))
-        for name, own in told.items()
-    )
-    return [(name, energy_j / time_s) for name, energy_j, time_s in sums if time_s > 0]
-
-
-def _idle_notes(records: Records) -> Iterator[str]:
-    cold_w, warm_w = records.idle.power_w, records.warm_idle.power_w
-    if warm_w is None:
-        return
-    if cold_w is None:
-        yield (
-            f"the idle card was read only after the windows, warm, which net energy rests on "
-            f"({records.idle.reason})"
-        )
-    elif abs(warm_w - cold_w) > IDLE_DIFFERENCE * cold_w:
-        yield (
-            f"the idle card drew {cold_w:.4g} W before the windows and {warm_w:.4g} W after them; "
-            "net energy rests on the first"
-        )
 
 
 def _energy(records: Records, found: Result, notes: list[str]) -> tuple[Estimate | None, str]:

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any, Protocol, TypeAlias
 
-from eatss.base.diagnostics import InputError, input_error
+from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
 from eatss.base.targets import CardNumber
-from eatss.base.text import as_text, one_line
-from eatss.cards.detect import VISIBLE, cuda_order, cuda_uuid
+from eatss.base.text import one_line
+from eatss.cards.detect import VISIBLE, DetectedGpu, cuda_cards, cuda_order
 from eatss.measurement.measurement import Status
 from eatss.measurement.meters.meter import MeterError
 from eatss.measurement.meters.nvml import NvmlDevice
@@ -160,16 +160,6 @@ def _named(one: CardNumber, order: Sequence[str] | None) -> NamedCard:
     return NamedCard(name=name, device=one, reason=reason)
 
 
-@frozen
-class CudaCard:
-    """A card as CUDA lists it; ``uuid`` is spelled as NVML does."""
-
-    number: int
-    name: str
-    capability: int
-    uuid: str | None
-
-
 def import_cupy() -> Any:
     """Return the module CuPy.
 
@@ -186,49 +176,31 @@ def import_cupy() -> Any:
         ) from None
 
 
-def cuda_card(cupy: Any, device: CardNumber) -> CudaCard:
-    """Return a card by its number in CUDA's order, or by its UUID.
+def cuda_card(cupy: Any, device: CardNumber) -> tuple[int, DetectedGpu]:
+    """Return the number of a card in CUDA's order, and the card, by its number or its UUID.
 
     Raises:
         InputError: ``EATSS-E022``, CUDA finds none, or none of this number
             or UUID.
     """
-    runtime = cupy.cuda.runtime
     try:
-        count = int(runtime.getDeviceCount())
+        cards = cuda_cards(cupy)
     except RuntimeError as error:
         raise input_error(
             "EATSS-E022",
             f"CUDA finds no card: {one_line(error)}",
             hint="measure where nvidia-smi lists a card; start a container with its GPUs",
         ) from None
+    for number, card in enumerate(cards):
+        if device in (number, card.uuid):
+            return number, card
+    seen = f"{len(cards)}, counted from 0"
     if isinstance(device, str):
-        cards = [_card(runtime, number) for number in range(count)]
-        named = next((card for card in cards if card.uuid == device), None)
-        if named is None:
-            seen = ", ".join(card.uuid or f"card {card.number}" for card in cards)
-            raise _no_such(f"there is no card {device}: CUDA sees {seen}")
-        return named
-    if not 0 <= device < count:
-        raise _no_such(f"there is no card {device}: CUDA sees {count}, counted from 0")
-    return _card(runtime, device)
-
-
-def _no_such(message: str) -> InputError:
-    return input_error(
+        seen = ", ".join(card.uuid or f"card {number}" for number, card in enumerate(cards))
+    raise input_error(
         "EATSS-E022",
-        message,
+        f"there is no card {device}: CUDA sees {seen}",
         hint="see CUDA_VISIBLE_DEVICES, which hides cards and renumbers them, and nvidia-smi -L",
-    )
-
-
-def _card(runtime: Any, number: int) -> CudaCard:
-    properties: Mapping[str, Any] = runtime.getDeviceProperties(number)
-    return CudaCard(
-        number=number,
-        name=as_text(properties["name"]),
-        capability=10 * int(properties["major"]) + int(properties["minor"]),
-        uuid=cuda_uuid(properties),
     )
 
 

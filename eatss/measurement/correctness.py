@@ -59,6 +59,7 @@ from eatss.base.codec import decode, encode
 from eatss.base.diagnostics import InputError, InternalError
 from eatss.base.text import equations
 from eatss.measurement.arguments import CHUNK, Array, chunks, entry_launches, temporaries_of
+from eatss.measurement.assemble import count_work
 from eatss.measurement.card import (
     CompileError,
     Difference,
@@ -68,14 +69,14 @@ from eatss.measurement.card import (
     import_cupy,
 )
 from eatss.measurement.compile import CompileTarget, Kernels
-from eatss.program import Entry, OperationCount, Program, evaluate
+from eatss.program import Entry, Program
 from eatss.program.expression import SizePairs, Sizes
 from eatss.verify.build import CompileError as VerifyCompileError
 from eatss.verify.data import Buffer
 from eatss.verify.device import Launched
 from eatss.verify.result import Verification
 from eatss.verify.run import verify
-from eatss.verify.sizes import broken_assumption, choose_sizes, estimated_work
+from eatss.verify.sizes import choose_sizes, estimated_work, expected_code
 
 _SLACK = 8.0
 """See above: 1.5 for the law, √3 · √3 for longer sums and chains of them, the rest is margin."""
@@ -106,7 +107,7 @@ def rounding_growth(
     epsilon = float(np.finfo(dtype).eps)
     random = length * epsilon < _RANDOM_UNTIL
     in_order = dtype == np.float16  # whoever adds up in halves does so in the order of the source
-    growth = sqrt(length) if (random or in_order) and not _divides(program) else length
+    growth = sqrt(length) if (random or in_order) and not _divides(program, sizes) else length
     return growth + _rounded_growth(program, dtype, length, epsilon) / _SLACK
 
 
@@ -132,25 +133,17 @@ def accumulation_length(program: Program, sizes: Sizes, shape: Sequence[int]) ->
     a plan that does not count them the sum of all sizes stands in.
     """
     extents = [float(max(0, value)) for value in (*sizes.values(), *shape)]
-    additions = 0
-    for operations in _statement_operations(program):
-        if operations is None:
-            return max(2.0, sum(max(0, value) for value in sizes.values()), *extents)
-        additions += sum(evaluate(one.count, sizes) for one in operations if one.kind == "add")
+    operations = count_work(program, sizes).operations
+    if operations is None:
+        return max(2.0, sum(max(0, value) for value in sizes.values()), *extents)
+    additions = sum(one.count for one in operations if one.kind == "add")
     return max(2.0, additions / max(1, prod(shape)), *extents)
 
 
-def _statement_operations(program: Program) -> list[tuple[OperationCount, ...] | None]:
-    """Return the operations of each entry, ``None`` where they are not counted."""
-    return [None if one.work is None else one.work.operations for one in program.entries]
-
-
-def _divides(program: Program) -> bool:
+def _divides(program: Program, sizes: Sizes) -> bool:
     """Return whether results are divided or roots taken, or whether that is not known."""
-    return any(
-        operations is None or any(one.kind in _CONDITIONED for one in operations)
-        for operations in _statement_operations(program)
-    )
+    operations = count_work(program, sizes).operations
+    return operations is None or any(one.kind in _CONDITIONED for one in operations)
 
 
 def difference(xp: Any, name: str, mine: Array, theirs: Array, growth: float) -> Difference:
@@ -299,7 +292,7 @@ def reduced_sizes(program: Program) -> tuple[Sizes, ...]:
     places = {len(every) - 1, 3 * len(every) // 4, len(every) // 2}
     chosen = [every[place] for place in sorted(places, reverse=True)]
     above = {p.name: max(chosen[0][p.name], p.tile + _ABOVE) for p in program.parameters}
-    allowed = all(broken_assumption(entry, above) is None for entry in program.entries)
+    allowed = not any(expected_code(entry, above) for entry in program.entries)
     if above != chosen[0] and allowed and _operations(program, above) <= _MOST_OPERATIONS:
         chosen.insert(0, above)
     return tuple(chosen)
@@ -307,12 +300,10 @@ def reduced_sizes(program: Program) -> tuple[Sizes, ...]:
 
 def _operations(program: Program, sizes: Sizes) -> float:
     """Return the operations of a run, an estimate where the plan does not count them."""
-    total = 0
-    for entry in program.entries:
-        if entry.work is None or entry.work.operations is None:
-            return estimated_work(program, sizes)
-        total += sum(evaluate(kind.count, sizes) for kind in entry.work.operations)
-    return total
+    operations = count_work(program, sizes).operations
+    if operations is None:
+        return estimated_work(program, sizes)
+    return sum(one.count for one in operations)
 
 
 def verdict(found: Verification) -> str:
@@ -359,9 +350,8 @@ class CupyMachine:
     def launch(self, entry: Entry, buffers: Sequence[Buffer], *, backward: bool) -> Launched:
         """Run an entry on copies in device memory, guard zones included."""
         assert not backward
-        broken = broken_assumption(entry, self.sizes)
-        if broken is not None:
-            return Launched(-broken - 1, "ok", "")
+        if refused := expected_code(entry, self.sizes):
+            return Launched(refused, "ok", "")
         try:
             self._launch(entry, buffers)
         except LaunchError as error:

@@ -29,7 +29,8 @@ class CupyCard:
     """A card of this machine; what stands in for it has the same public methods.
 
     Everything runs on one stream of its own. A process opens one card. ``compile_target`` compiles
-    for it, ``memory`` has CuPy, the stream, and what workloads share.
+    for it, ``memory`` has CuPy, the stream, and what workloads share, ``gpu`` is what CUDA tells of
+    it.
     """
 
     def __init__(
@@ -56,13 +57,13 @@ class CupyCard:
             LaunchError: the card does not answer.
         """
         self._cupy = import_cupy()
-        self._card = cuda_card(self._cupy, device)
+        self._number, self.gpu = cuda_card(self._cupy, device)
         self.compile_target = compile_target(
-            self._card.capability, compiler, nvcc, device=self._card.number, cache=cache
+            self._capability, compiler, nvcc, device=self._number, cache=cache
         )
-        self._nvml = _nvml(self._card.uuid)
+        self._nvml = _nvml(self.gpu.uuid)
         self._meter_reasons: tuple[Missing, ...] = ()
-        with translated("opening the card"), self._cupy.cuda.Device(self._card.number):
+        with translated("opening the card"), self._cupy.cuda.Device(self._number):
             self._stream = self._cupy.cuda.Stream(non_blocking=True)
         self.memory = CardMemory(
             cupy=self._cupy,
@@ -99,7 +100,7 @@ class CupyCard:
         Raises:
             MeterError: the one asked for by name does not work here.
         """
-        card = self._card.uuid or self._card.number
+        card = self.gpu.uuid or self._number
         chosen = choose_meters(choice, card, nvml=self._nvml)
         self._meter_reasons = () if choice == "none" else chosen.missing
         return chosen.meters
@@ -147,8 +148,13 @@ class CupyCard:
 
     @contextmanager
     def _current(self) -> Iterator[None]:
-        with self._cupy.cuda.Device(self._card.number), self._stream:
+        with self._cupy.cuda.Device(self._number), self._stream:
             yield
+
+    @property
+    def _capability(self) -> int:
+        major, minor = self.gpu.compute_capability or (0, 0)
+        return 10 * major + minor
 
     @cached_property
     def info(self) -> DeviceInfo:
@@ -157,9 +163,9 @@ class CupyCard:
         if self._nvml is not None:
             return device_info(self._nvml, toolkit=toolkit)
         return DeviceInfo(
-            name=self._card.name,
-            uuid=self._card.uuid,
-            compute_capability=self._card.capability,
+            name=self.gpu.name,
+            uuid=self.gpu.uuid or None,
+            compute_capability=self._capability,
             driver=None,
             toolkit=toolkit,
         )
@@ -180,11 +186,9 @@ def other_processes(listed: Sequence[GpuProcess], own: int) -> Texts:
     return (f"all but one, which is this measurement, of {', '.join(words)}",)
 
 
-def _nvml(card: str | None) -> NvmlDevice | None:
+def _nvml(card: str) -> NvmlDevice | None:
     """Return the card as NVML knows it, ``None`` where that does not work; meters say why."""
-    if card is None:
-        return None
     try:
-        return NvmlDevice(card)
+        return NvmlDevice(card) if card else None
     except MeterError:
         return None

@@ -25,7 +25,7 @@ from eatss.base.frozen import frozen
 from eatss.base.shown import Shown
 from eatss.base.text import Texts, class_and_line, one_line
 from eatss.measurement.card import Gpus, NamedCard, checked_gpus, named_cards
-from eatss.measurement.measurement import CardState, DeviceInfo, Missing
+from eatss.measurement.measurement import DeviceInfo, Missing
 from eatss.measurement.meters.choose import METERS, choose_meters
 from eatss.measurement.meters.meter import (
     IntervalEnergy,
@@ -36,7 +36,7 @@ from eatss.measurement.meters.meter import (
     interval_energy,
     power_samples,
 )
-from eatss.measurement.meters.nvml import NvmlDevice, card_state, device_info
+from eatss.measurement.meters.nvml import NvmlDevice, device_info
 
 ENERGY_SCHEMA = 2
 """Version of the JSON form; it grows when a reader of the old form would fail."""
@@ -57,8 +57,6 @@ class CardEnergy:
         updates: How many values it gave during the block.
         checks: What other sensors of the card said.
         device: Which card it is.
-        before: Its clocks and temperature before the block.
-        after: The same after it.
         missing: What is not known, and why.
         trace: Power over time, from before the block to its end.
     """
@@ -75,8 +73,6 @@ class CardEnergy:
     updates: int = 0
     checks: tuple[IntervalEnergy, ...] = ()
     device: DeviceInfo | None = None
-    before: CardState | None = None
-    after: CardState | None = None
     missing: tuple[Missing, ...] = ()
     trace: tuple[PowerSample, ...] = ()
 
@@ -238,14 +234,10 @@ class _Source:
     card: NvmlDevice | None = None
     info: DeviceInfo | None = None
     missing: list[Missing] = field(default_factory=list)
-    before: CardState | None = None
-    after: CardState | None = None
     recording: list[Meter] = field(default_factory=list)
     traces: list[Trace] = field(default_factory=list)
 
     def start(self) -> None:
-        if self.card is not None:
-            self.before = card_state(self.card)
         for meter in self.meters:
             with _guarded(f"energy by {meter.name}", self.missing):
                 meter.start()
@@ -257,7 +249,6 @@ class _Source:
             with _guarded(f"energy by {meter.name}", self.missing):
                 self.traces.append(meter.stop())
         if self.card is not None:
-            self.after = card_state(self.card)
             with _guarded("device", self.missing):
                 self.card.close()
 
@@ -280,8 +271,6 @@ class _Source:
             idle_power_w=sum(idle) / len(idle) if idle else None,
             checks=tuple(told[1:]),
             device=self.info,
-            before=self.before,
-            after=self.after,
             missing=tuple(self.missing),
             trace=powers,
         )

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from eatss.base.frozen import frozen
-from eatss.base.supervisor import Refused
+from eatss.base.supervisor import Refused, Worker
 from eatss.base.text import Texts
 from eatss.measurement.measurement import (
     CompilerName,
@@ -79,13 +79,33 @@ class Task:
 
 
 @frozen
-class Job:
-    """Variants measured by turns. ``card`` is the import path of what makes the card,
-    ``package.module:name``. ``elapsed_s`` is how long ago the measurement began, in an earlier
-    worker. ``looks_around`` says whether idle power and other processes on the card are looked for.
-    """  # noqa: D205
+class Bench:
+    """A card to hold, by the import path of what makes it, ``package.module:name``.
+
+    ``options`` say how it measures where nothing else is said.
+    """
 
     card: str
+    options: MeasureOptions = MeasureOptions()
+
+    def worker(self) -> Worker:
+        """Return the process that holds it, and takes a :class:`Job` after the other."""
+        return Worker(
+            module="eatss.measurement.worker",
+            job=self,
+            events=get_args(Event),
+            start_limit_s=START.limit_s,
+        )
+
+
+@frozen
+class Job:
+    """Variants measured by turns, on a card that is held.
+
+    ``elapsed_s`` is how long ago the measurement began, in an earlier worker. ``looks_around`` says
+    whether idle power and other processes on the card are looked for: without variants, idle power.
+    """
+
     options: MeasureOptions
     tasks: tuple[Task, ...]
     elapsed_s: float = 0.0
@@ -155,14 +175,10 @@ class Result:
 
 @frozen
 class IdleRead:
-    """Power of the idle card, or the reason why it is not known.
-
-    Before anything ran, unless ``warm``: after all windows.
-    """
+    """Power of the idle card before anything ran, or the reason why it is not known."""
 
     power_w: float | None
     reason: str
-    warm: bool
 
 
 @frozen
@@ -172,12 +188,7 @@ class CardLost:
     reason: str
 
 
-@frozen
-class Done:
-    """All variants ended or failed."""
-
-
-Event: TypeAlias = CardOpened | Entered | Result | IdleRead | Refused | CardLost | Done
+Event: TypeAlias = CardOpened | Entered | Result | IdleRead | Refused | CardLost
 
 Emit: TypeAlias = Callable[[Event], None]
 
@@ -186,6 +197,9 @@ FOR_AN_INTERVAL = 2
 
 START = Entered(task=None, stage="start", limit_s=180.0)
 """Until the first stage: importing libraries and opening the card."""
+
+JOB_LIMIT_S = 120.0
+"""Until the first stage of a job: reading a program."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -210,14 +224,7 @@ class Records:
     options: MeasureOptions
     variants: list[Record]
     opened: CardOpened | None = None
-    idle: IdleRead = field(
-        default=IdleRead(power_w=None, reason="the card was not seen idle", warm=False)
-    )
-    warm_idle: IdleRead = field(
-        default=IdleRead(
-            power_w=None, reason="the card was not seen idle after the windows", warm=True
-        )
-    )
+    idle: IdleRead = field(default=IdleRead(power_w=None, reason="the card was not seen idle"))
     stage: Entered = START
 
     def take(self, event: Event) -> float | None:
@@ -228,8 +235,6 @@ class Records:
             case Entered():
                 self.stage = event
                 return event.limit_s
-            case IdleRead(warm=True):
-                self.warm_idle = event
             case IdleRead():
                 self.idle = event
             case Result():

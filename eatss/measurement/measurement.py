@@ -135,8 +135,8 @@ class Window:
 
     ``time_s`` is the time of one run by the card's own clock, ``readings`` the meters' values,
     the one that ``energy_j`` (of one run, gross) rests on first. ``begin_s`` counts from the start
-    of the measurement and orders the windows of all variants. ``before`` and ``after`` are of the
-    card at rest on either side, ``during`` of the card under the load.
+    of the measurement and orders the windows of all variants. ``during`` is of the card under the
+    load.
     """
 
     begin_s: float
@@ -146,8 +146,6 @@ class Window:
     energy_j: float | None
     power_w: float | None
     readings: tuple[Reading, ...]
-    before: CardState
-    after: CardState
     during: LoadState | None = None
 
 
@@ -273,7 +271,7 @@ class Measurement(Tabular):
         energy_j: Joules of one run, gross, the mean over windows.
         net_energy_j: Joules less what the idle card draws in the same time.
         power_w: Watts: energy over time.
-        idle_power_w: Watts of the idle card before anything ran, or after all where that failed.
+        idle_power_w: Watts of the idle card before anything ran.
         time_estimate: Mean and interval of ``time_s``.
         energy_estimate: Mean and interval of ``energy_j``.
         operations: Floating-point operations of one run by kind, counted from the loops.
@@ -287,7 +285,6 @@ class Measurement(Tabular):
         provenance: Where the numbers come from: versions, hashes, host, time.
         counters: Hardware counters of each kernel, if asked for.
         resources: Registers, shared memory and occupancy of each kernel.
-        idle_power_after_w: Watts of the idle, warm card after everything.
         missing: What has no value, and why.
         notes: Sentences that a reader has to know.
         schema_version: Of the JSON form.
@@ -321,7 +318,6 @@ class Measurement(Tabular):
     provenance: Provenance
     counters: tuple[KernelCounters, ...] | None = None
     resources: tuple[KernelResources, ...] | None = None
-    idle_power_after_w: float | None = None
     missing: tuple[Missing, ...] = ()
     notes: Texts = ()
     schema_version: int = field(default=SCHEMA_VERSION)
@@ -388,8 +384,6 @@ class Comparison(Tabular):
         program: Name of the program.
         baseline: The variant that others are set beside, the label of one of the rows.
         rows: A row a variant, with its measurement and its ratios to the baseline.
-        notes: Where variants were not measured alike: on another card, by another meter, with
-            another kind of data.
         schema_version: Of the JSON form.
     """
 
@@ -399,7 +393,6 @@ class Comparison(Tabular):
     program: str
     baseline: str
     rows: tuple[ComparisonRow, ...]
-    notes: Texts = ()
     schema_version: int = SCHEMA_VERSION
 
     def __repr__(self) -> str:

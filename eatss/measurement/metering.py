@@ -258,7 +258,6 @@ def take_window(
         LaunchError: the card refused or a kernel failed.
     """
     card = metering.card
-    before = card.state()
     load.reset()
     card.wait()
     with metering.recording() as traces:
@@ -269,7 +268,6 @@ def take_window(
             begin_s = card.now()
             time_s = load.timed(pace.runs, restoring=restoring) / pace.runs
             end_s = card.now()
-        after = card.state()
     readings, why = metering.readings(traces, load_begin_s, begin_s, end_s)
     power_w = None if why else readings[0].power_w
     watts = (
@@ -286,8 +284,6 @@ def take_window(
         energy_j=None if power_w is None else power_w * time_s,
         power_w=power_w,
         readings=readings,
-        before=before,
-        after=after,
         during=load_state(seen),
     )
     return Taken(window=window, no_energy=why, most_power_w=max(watts, default=None))

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from eatss.base.compilers import nvcc_option
-from eatss.base.diagnostics import EatssError, input_error
+from eatss.base.diagnostics import EatssError, InputError, input_error
 from eatss.base.files import is_c_text
 from eatss.base.frozen import Names, Numbers, frozen, frozen_part
-from eatss.base.options import Words, option, parse_numbers, shows_types
+from eatss.base.options import Words, option, parse_numbers, parse_tiles, shows_types
 from eatss.base.shipped import located
 from eatss.base.targets import CardNumber
 from eatss.program import load_program, program_folder
@@ -323,8 +323,7 @@ def folder_variants(folders: Sequence[Path]) -> tuple[Variant, ...]:
     """Return folders with generated programs as variants named after them.
 
     Raises:
-        InputError: ``EATSS-E043`` two have one name, ``EATSS-E045`` one is no folder,
-            ``EATSS-V0xx`` one holds no program.
+        InputError: ``EATSS-E045`` one is no folder, ``EATSS-V0xx`` one holds no program.
     """
     for folder in folders:
         if not is_program(folder):
@@ -333,8 +332,6 @@ def folder_variants(folders: Sequence[Path]) -> tuple[Variant, ...]:
                 f"'{folder}' is no folder with a generated program",
                 hint="compare one C file under several --tiles, or folders of eatss codegen",
             )
-    labels = [folder_label(folder) for folder in folders]
-    check_labels(labels)
     return tuple(program_variant(folder) for folder in folders)
 
 
@@ -404,10 +401,6 @@ def baseline_label(baseline: str | None, labels: Sequence[str]) -> str:
     )
 
 
-_NUMBER = re.compile(r"\d{1,18}")
-_NAMED = re.compile(r"(?:(k\w*)\s*:\s*)?([A-Za-z_]\w*)\s*=\s*(\d{1,18})")
-
-
 Tiles: TypeAlias = dict[str, int | Mapping[str, int]]
 """Sizes by loop, or by kernel and loop."""
 
@@ -458,27 +451,17 @@ def parse_tile_choice(text: str) -> TileChoice:
     label = "".join(text.split())
     if label == SELECTED:
         return TileChoice(label=label)
-    parts = label.split(",")
-    if all(_NUMBER.fullmatch(part) for part in parts):
-        return TileChoice(label=label, positions=tuple(map(int, parts)))
-    names: Tiles = {}
-    kernel: str | None = None
-    for part in parts:
-        match = _NAMED.fullmatch(part)
-        if match is None:
-            raise input_error(
-                "EATSS-E040",
-                f"--tiles is '{text}'",
-                hint="write selected, sizes in the order of the loops (32,64,16; 32 alone for all)"
-                ", or sizes by loop (i=32,j=64; k0:i=32,k1:i=64)",
-            )
-        kernel = match[1] or kernel
-        loop, size = match[2], int(match[3])
-        if kernel is None:
-            names[loop] = size
-            continue
-        own = names.get(kernel)
-        names[kernel] = {**(own if isinstance(own, Mapping) else {}), loop: size}
+    if re.fullmatch(r"\d{1,18}(,\d{1,18})*", label):
+        return TileChoice(label=label, positions=tuple(map(int, label.split(","))))
+    try:
+        names = parse_tiles(re.split(r",(?=k\w*:)", label))
+    except InputError:
+        raise input_error(
+            "EATSS-E040",
+            f"--tiles is '{text}'",
+            hint="write selected, sizes in the order of the loops (32,64,16; 32 alone for all)"
+            ", or sizes by loop (i=32,j=64; k0:i=32,k1:i=64)",
+        ) from None
     return TileChoice(label=label, names=names)
 
 

@@ -10,13 +10,13 @@ all variants of its program have, so that a ratio rests on rounds that both took
 alone only where it failed or its budget is spent, whose seconds are those of its warm-up and
 windows. A budget that is too small still buys the two windows that an interval needs.
 
-The card's idle power is read before anything else, while it is cold, and once more after all.
+The card's idle power is read before anything else, while it is cold.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
@@ -33,7 +33,6 @@ from eatss.measurement.card import NotComparedError, VariantError, WrongResultEr
 from eatss.measurement.job import (
     FOR_AN_INTERVAL,
     CardLost,
-    Done,
     Emit,
     Entered,
     IdleRead,
@@ -62,9 +61,6 @@ if TYPE_CHECKING:
     from eatss.measurement.workload import CupyWorkload
 
 IDLE_LIMIT_S = 60.0
-IDLE_PAUSE_S = 2.0
-"""After windows, until the card has come to rest."""
-
 IDLE_S = 2.5
 
 ATTEMPTS = 3
@@ -129,36 +125,26 @@ def open_card(path: str, options: BenchKeywords) -> CupyCard:
     return card
 
 
-def run_trials(card: CupyCard, job: Job, emit: Emit) -> None:
-    """Measure the variants of a job and tell what happens, in order."""
+def run_trials(card: CupyCard, meter: str, jobs: Iterable[Job], emit: Emit) -> None:
+    """Measure the variants of jobs as they come and tell what happens, until the card is lost.
+
+    What the first that is right of a program computes, those of later jobs are compared with.
+    """
     try:
-        metering = Metering(card, job.options.meter)
+        metering = Metering(card, meter)
     except MeterError as error:
         emit(Refused(code="EATSS-E074", message=str(error), hint=error.remedy or None))
         return
     emit(metering.opened())
-    if run_on(card, metering, job, emit, Known()):
-        emit(Done())
-
-
-def run_on(card: CupyCard, metering: Metering, job: Job, emit: Emit, known: Known) -> bool:
-    """Measure the variants of a job on a card that is open; false if the card is lost.
-
-    Args:
-        card: which measures.
-        metering: its meters.
-        job: the variants.
-        emit: is told what happens.
-        known: what earlier jobs on this card left, and what this one leaves.
-    """
-    try:
-        _Trials(card, metering, job, emit, known).run()
-    except VariantError as error:
-        if not error.lost:
-            raise
-        emit(CardLost(reason=str(error)))
-        return False
-    return True
+    known = Known()
+    for job in jobs:
+        try:
+            _Trials(card, metering, job, emit, known).run()
+        except VariantError as error:
+            if not error.lost:
+                raise
+            emit(CardLost(reason=str(error)))
+            return
 
 
 @dataclass(slots=True, kw_only=True)
@@ -201,7 +187,8 @@ class _Trials:
         """Prepare all variants, then measure those that are right."""
         looks_around = self._job.looks_around
         if looks_around:
-            self._idle(pause_s=0.0)
+            self._enter(None, "idle power", IDLE_LIMIT_S)
+            self._emit(self._idle())
         every = [_Trial(task=task, result=Result(task=task.index)) for task in self._job.tasks]
         loaded = [trial for trial in every if self._attempt(trial, self._load)]
         trials = [trial for trial in loaded if self._attempt(trial, self._examine)]
@@ -217,7 +204,6 @@ class _Trials:
                 self._round(active)
         if looks_around:
             self._note_other_processes(every)
-            self._idle(pause_s=IDLE_PAUSE_S)
 
     def _attempt(self, trial: _Trial, do: Callable[[_Trial], _Found]) -> _Found | None:
         """Return what is done for a variant; tell of its failure, and be done with it then.
@@ -274,9 +260,11 @@ class _Trials:
 
     # around all variants
 
-    def _idle(self, *, pause_s: float) -> None:
-        self._enter(None, "idle power", IDLE_LIMIT_S)
-        self._emit(idle_read(self._metering, pause_s=pause_s))
+    def _idle(self) -> IdleRead:
+        found = self._metering.idle_power_w(pause_s=0.0, seconds=IDLE_S)
+        if isinstance(found, str):
+            return IdleRead(power_w=None, reason=found)
+        return IdleRead(power_w=found, reason="")
 
     def _note_other_processes(self, trials: list[_Trial]) -> None:
         found = self._card.other_processes()
@@ -561,13 +549,6 @@ class _Trials:
 def pace_s(options: MeasureOptions) -> float:
     """Return how long runs are timed together, at least, to learn how many fill a window."""
     return min(PACE_S, max(SHORTEST_PACE_S, PACE_SHARE * options.least_window_s))
-
-
-def idle_read(metering: Metering, *, pause_s: float = 0.0) -> IdleRead:
-    """Read the power of a card doing nothing, after a pause where it was warm."""
-    found = metering.idle_power_w(pause_s=pause_s, seconds=IDLE_S)
-    power_w, reason = (None, found) if isinstance(found, str) else (found, "")
-    return IdleRead(power_w=power_w, reason=reason, warm=pause_s > 0)
 
 
 def _no_difference(trial: _Trial, gap: float) -> str:

@@ -93,13 +93,16 @@ class ClassPhase:
     """What a step does in one go: a statement, by its kernel, over loops.
 
     Threads have the points of the ``own`` loop; one alone has that of a phase without. Of accesses,
-    by number, some are ``passed`` by other lanes.
+    by number, some are ``passed`` by other lanes. Quotients by ``divisors`` are a few fused steps
+    where a block has all of its steps, and all of a block is done again with divisions where some
+    of them are not exact.
     """
 
     kernel: str
     loops: Extents
     own: int | None
     passed: Numbers
+    divisors: Numbers = ()
 
     @property
     def others(self) -> Numbers:
@@ -115,6 +118,16 @@ class ClassPart:
     wide: str | None
     tiles: tuple[ClassTile, ...]
     phases: tuple[ClassPhase, ...]
+
+    @property
+    def divides(self) -> bool:
+        """Whether some phase has quotients."""
+        return any(one.divisors for one in self.phases)
+
+    @property
+    def has_all_lanes(self) -> bool:
+        """Whether each lane of a warp has as many places of a tile as the others."""
+        return not any(one.places % CUDA.lanes for one in self.tiles)
 
     @property
     def points(self) -> int:

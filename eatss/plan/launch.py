@@ -30,7 +30,7 @@ from eatss.analysis.variant import (
     RegisterTileFacts,
 )
 from eatss.base.frozen import Names
-from eatss.base.tape import whole
+from eatss.base.tape import Column, whole
 from eatss.base.targets import CUDA
 from eatss.plan.contract import (
     MOST_POINTS,
@@ -246,7 +246,8 @@ class LaunchPlan(Tiled):
     run on the card, ``launches`` how often the host launches it. ``steps`` along a loop at whose
     tiles blocks take turns are those of one block. ``sum_lanes`` threads and ``chunks`` blocks
     share a sum, 1 where none is spread here; ``turns_of`` blocks take turns at another loop of it.
-    With ``columns`` axes are the other way round: the lanes of a sum are not along ``x``.
+    With ``columns`` axes are the other way round: the lanes of a sum are not along ``x``. What a
+    thread uses of arrays that are ``filled`` it has loaded before, all of it at once.
     """
 
     facts: KernelFacts
@@ -259,10 +260,17 @@ class LaunchPlan(Tiled):
     chunks: Number
     turns_of: Number
     columns: bool = False
+    filled: Names = ()
 
-    def __len__(self) -> int:
-        """Return the number of layouts."""
-        return len(self.layout)
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape that columns of layouts have together: of a product that of all of it."""
+        return np.broadcast_shapes(
+            *(
+                (len(one),) if isinstance(one, Interval | Column) else np.shape(one)
+                for one in self.layout.columns
+            )
+        )
 
     @property
     def variant(self) -> KernelVariant:
@@ -766,10 +774,11 @@ class LaunchPlan(Tiled):
         """Return what a function of whole numbers gives for each layout, once for equal ones."""
 
         def each(*numbers: Any) -> Any:
-            table = np.stack(np.broadcast_arrays(np.zeros(1), *numbers)[1:], axis=1)
+            first, *others = np.broadcast_arrays(np.zeros(1), *numbers)[1:]
+            table = np.stack([one.reshape(-1) for one in (first, *others)], axis=1)
             unique, back = np.unique(table.astype(np.int64), axis=0, return_inverse=True)
             found = [of(*row) for row in unique.tolist()]
-            return np.array(found, dtype=np.float64)[back.reshape(-1)]
+            return np.array(found, dtype=np.float64)[back.reshape(first.shape)]
 
         return whole(each, *columns)
 

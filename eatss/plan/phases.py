@@ -174,7 +174,8 @@ def phase_plans(
         variant = KernelVariant(launches=(cut,), in_order=in_order)
         layout = _phase_layouts(own, phase, block, variant)
         plan = launch_plan(own, cut, layout, card)
-        plans.append(replace(plan, columns=bool(block.columns)))
+        filled = tuple(one.array for one in kept)
+        plans.append(replace(plan, columns=bool(block.columns), filled=filled))
     return plans
 
 

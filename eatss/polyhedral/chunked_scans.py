@@ -63,7 +63,6 @@ from eatss.polyhedral.isl_names import (
     parameter_names,
     with_names,
 )
-from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.kernels import update_of
 from eatss.polyhedral.recomputed_producers import flow_to_reads
 from eatss.polyhedral.scop import Access, AccessKind, Scop, Statement
@@ -109,7 +108,7 @@ def recurrences(scop: Scop) -> Iterator[Recurrence]:
     flow = None
     for statement in scop.statements:
         found = _recurrence(scop, statement)
-        if found is None or not _is_alone(scop, found):
+        if found is None or not is_alone(scop, found.statement, found.at):
             continue
         flow = flow_to_reads(scop) if flow is None else flow
         before = (flow[statement.name, at] for at in found.before)
@@ -317,11 +316,11 @@ def _product(sign: str, one: Expression, other: Expression) -> Expression:
     return Binary(operator=sign, left=one, right=other)
 
 
-def _is_alone(scop: Scop, found: Recurrence) -> bool:
-    """Tell whether nothing else runs in the loop along rows."""
-    place = _body(found.statement, found.at)
-    others = (one for one in scop.statements if one is not found.statement)
-    return place is not None and all(_body(one, found.at) != place for one in others)
+def is_alone(scop: Scop, statement: Statement, at: int) -> bool:
+    """Tell whether nothing else runs in a loop of a statement, by number."""
+    place = _body(statement, at)
+    others = (one for one in scop.statements if one is not statement)
+    return place is not None and all(_body(one, at) != place for one in others)
 
 
 def _body(statement: Statement, at: int) -> tuple[int, ...] | None:
@@ -786,14 +785,4 @@ def _place_of(relation: isl.Map, part: isl.Map, source: Statement) -> int | None
             if at and relation.is_equal(part.apply_range(one.relation))
         ),
         None,
-    )
-
-
-def frees_chunks(before: ScheduledScop, after: ScheduledScop) -> bool:
-    """Tell whether a recurrence has more parallel loops in chunks."""
-    loops = {name: len(one.parallel_loops) for one in before.kernels for name in one.statements}
-    return any(
-        after.scop.statement(name).chunk and len(one.parallel_loops) > loops.get(name, 0)
-        for one in after.kernels
-        for name in one.statements
     )

@@ -11,7 +11,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, distinct, frozen
 from eatss.base.quotients import FORMATS, is_rounded_quotient
 from eatss.base.trees import Parts
 
@@ -286,6 +286,12 @@ def fused_quotient(node: Expression) -> ElementType | None:
     known = FORMATS.get(kind.value)
     exact = known is not None and is_rounded_quotient(_value_of(literal, kind), known.bits)
     return kind if exact else None
+
+
+def divisors(node: Expression) -> tuple[int, ...]:
+    """Return the accesses, by number, by which something is divided as they are."""
+    quotients = (one for one in preorder(node) if isinstance(one, Binary) and one.operator == "/")
+    return distinct(one.right.access for one in quotients if isinstance(one.right, Read))
 
 
 def read_always(node: Expression) -> Iterator[int]:

@@ -23,7 +23,7 @@ from itertools import combinations, pairwise, permutations, product
 
 import islpy as isl
 
-from eatss.base.diagnostics import InternalError
+from eatss.base.diagnostics import IllegalScheduleError
 from eatss.base.frozen import fixed
 from eatss.base.targets import Fusion
 from eatss.polyhedral.dependences import tried
@@ -73,7 +73,7 @@ def with_fused_nests(scheduled: ScheduledScop, fusion: Fusion) -> ScheduledScop:
 def _changed(scheduled: ScheduledScop, fusion: Fusion) -> ScheduledScop:
     if fusion == "ahead":
         for schedule in look_ahead(scheduled):
-            with suppress(InternalError):
+            with suppress(IllegalScheduleError):
                 return cut_again(scheduled, schedule)
         return scheduled
     root = scheduled.schedule.get_root()
@@ -99,7 +99,7 @@ def _parted(node: isl.ScheduleNode) -> isl.ScheduleNode:
 
 def _with_fused_nests(scheduled: ScheduledScop, fusion: Fusion) -> ScheduledScop:
     for root, assumes in _fused(scheduled, scheduled.schedule.get_root(), fusion):
-        with suppress(InternalError):
+        with suppress(IllegalScheduleError):
             return _with_fused_nests(cut_again(scheduled, root.get_schedule(), assumes), fusion)
     return scheduled
 

@@ -10,7 +10,7 @@ from itertools import count
 import islpy as isl
 
 from eatss.base.classes import Classes
-from eatss.base.diagnostics import InputError, InternalError, input_error
+from eatss.base.diagnostics import IllegalScheduleError, InputError, input_error
 from eatss.base.frozen import frozen, their_names
 from eatss.polyhedral.dependences import (
     bounded_work,
@@ -474,7 +474,7 @@ def _checked_schedule(
         schedule = compute_schedule(scop, dependences, seconds=TRY_S if patient else _IMPATIENT_S)
         if schedule is not None:
             return schedule, _checked(scop, dependences, schedule) is not None, False
-    except InternalError:
+    except IllegalScheduleError:
         pass
     except isl.Error:
         if ran_out(scop):
@@ -502,7 +502,7 @@ def _checked(scop: Scop, dependences: Dependences, schedule: isl.Schedule) -> is
     """
     try:
         check_legality(scop, dependences, schedule)
-    except InternalError:
+    except IllegalScheduleError:
         if scop.context.plain_is_universe():
             raise
         check_legality(scop, dependences.within(scop.context), schedule)

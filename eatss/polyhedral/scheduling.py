@@ -9,7 +9,7 @@ from itertools import product
 
 import islpy as isl
 
-from eatss.base.diagnostics import internal_error
+from eatss.base.diagnostics import Diagnostic, IllegalScheduleError, internal_error
 from eatss.base.forked import ForkEndedError, Limits, run_forked
 from eatss.polyhedral.dependences import at_most, dependent_accesses, tagging, tried
 from eatss.polyhedral.isl_names import (
@@ -324,34 +324,35 @@ def check_legality(scop: Scop, dependences: Dependences, schedule: isl.Schedule)
     """Check that ``schedule`` computes what the original order computes.
 
     Raises:
-        InternalError: ``EATSS-P901``: an instance is lost or repeated, a dependence is violated,
-            live ranges overlap, or a parallel loop carries a dependence.
+        IllegalScheduleError: ``EATSS-P901``: a dependence is violated, live ranges overlap, a
+            parallel loop carries a dependence, or instances of a statement have one time.
+        InternalError: ``EATSS-P901``: an instance is lost.
     """
     _require(
         schedule.get_domain().is_equal(scop.domain),
         scop,
         "the new schedule does not run every statement instance exactly once",
     )
+    wrong = _wrong_order(scop, dependences, schedule)
+    if wrong is not None:
+        message = f"internal error: the new schedule {wrong}"
+        raise IllegalScheduleError(Diagnostic(code="EATSS-P901", message=message, span=scop.span))
+
+
+def _wrong_order(scop: Scop, dependences: Dependences, schedule: isl.Schedule) -> str | None:
+    """Return what is wrong with the order of a schedule, ``None`` where isl proves it right."""
     relation = schedule.get_map().intersect_domain(scop.domain)
-    _require(
-        all(part.is_injective() for part in maps_of(relation)),
-        scop,
-        "the new schedule runs several statement instances at once",
-    )
+    if not all(part.is_injective() for part in maps_of(relation)):
+        return "runs several statement instances at once"
     time = isl.MultiUnionPwAff.from_union_map(relation)
-    _require(
-        dependences.validity.lex_ge_at_multi_union_pw_aff(time).is_empty(),
-        scop,
-        "the new schedule violates a dependence",
-    )
-    _require(
-        not live_ranges_overlap(dependences.order, dependences.tagged_flow, time),
-        scop,
-        "the new schedule overwrites a value that is still needed",
-    )
+    if not dependences.validity.lex_ge_at_multi_union_pw_aff(time).is_empty():
+        return "violates a dependence"
+    if live_ranges_overlap(dependences.order, dependences.tagged_flow, time):
+        return "overwrites a value that is still needed"
     coincidence = coincidence_dependences(scop, dependences)
-    for node in bands(schedule.get_root()):
-        _check_parallel(scop, coincidence, node)
+    if any(_carries(coincidence, node) for node in bands(schedule.get_root())):
+        return "marks a loop parallel that carries a dependence"
+    return None
 
 
 def tagger_of(relation: isl.UnionMap) -> isl.UnionPwMultiAff:
@@ -384,17 +385,13 @@ def live_ranges_overlap(order: isl.UnionMap, flow: isl.UnionMap, time: isl.Multi
     return not pairs.lex_lt_at_multi_union_pw_aff(tagged_time).is_empty()
 
 
-def _check_parallel(scop: Scop, coincidence: isl.UnionMap, node: isl.ScheduleNode) -> None:
+def _carries(coincidence: isl.UnionMap, node: isl.ScheduleNode) -> bool:
+    """Tell whether a loop of a band that is marked parallel carries a dependence."""
     marked = [at for at, mark in enumerate(coincident(node)) if mark]
     if not marked:
-        return
+        return False
     local = local_dependences(coincidence, node)
-    for member in marked:
-        _require(
-            carries_nothing(local, node, member),
-            scop,
-            "a loop marked parallel carries a dependence",
-        )
+    return not all(carries_nothing(local, node, member) for member in marked)
 
 
 def check_coverage(

@@ -46,6 +46,9 @@ class Parameter:
         return self.defined_as or self.name
 
 
+Grid: TypeAlias = tuple[IntExpr, IntExpr, IntExpr]
+"""Blocks, or tiles, along x, y and z."""
+
 Role: TypeAlias = Literal["array", "scalar", "cell", "parameter"]
 Place: TypeAlias = Literal["parameter", "global", "local"]
 """What an argument is in the original C."""
@@ -169,7 +172,7 @@ class Launch:
     json_layout = JsonForm(tag=("kind", "launch"))
 
     kernel: str
-    grid: tuple[IntExpr, IntExpr, IntExpr]
+    grid: Grid
 
 
 @frozen

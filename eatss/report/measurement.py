@@ -286,7 +286,6 @@ def comparison_parts(comparison: Comparison) -> Parts:
         [_figures(measurements)],
         [_ratios(comparison)],
         [_shared_notes(measurements)],
-        [Text(f"not alike: {note}", style="yellow") for note in comparison.notes],
         [_counters(measurements)] if counters else [],
     )
 

@@ -13,7 +13,6 @@ from eatss.base.codec import json_text
 from eatss.base.shown import energy_text, time_text
 from eatss.base.targets import Order
 from eatss.base.text import counted, equations
-from eatss.report.measurement import measurement_parts
 from eatss.report.render import (
     NONE,
     Columns,
@@ -25,7 +24,6 @@ from eatss.report.render import (
     headed,
     listed,
     listing_of,
-    off_by,
     render,
     seconds,
 )
@@ -63,17 +61,6 @@ def sweep_parts(sweep: Sweep) -> Parts:
     rows = ranked(sweep.latest, "energy")
     more = [f"  and {len(rows) - _BEST} more"] if len(rows) > _BEST else []
     return [_head(sweep.identity), _table(rows[:_BEST]), *more]
-
-
-def render_variant(sweep: Sweep, rows: Sequence[Row], output: str) -> str:
-    """Return everything of the rows of one variant, as ``table`` or ``json``."""
-    if output == "json":
-        return json_text(replace(sweep, rows=tuple(rows)))
-    parts: list[Parts] = []
-    for row in rows:
-        measured = [] if row.measurement is None else measurement_parts(row.measurement)
-        parts += [[_everything(row)], measured]
-    return render(*apart(*parts))
 
 
 def _table(rows: Sequence[Row]) -> RichTable:
@@ -138,32 +125,6 @@ def _best(best: Row | None, *, several: bool) -> str:
     where = f" as measured on {best.card}" if several and best.card else ""
     amounts = f"{time_text(best.time_s)}, {energy_text(best.energy_j)}"
     return f"{best.variant[:_KEY]}: {amounts}{where}; {what}"
-
-
-def _everything(row: Row) -> RichTable:
-    def known(value: float | None, text: str) -> str:
-        return "" if value is None else text
-
-    rates = f"{figure(row.gflops)} GFLOP/s, {figure(row.gflops_per_joule)} GFLOP/J"
-    said = (
-        ("variant", row.variant),
-        ("values", _values(row.values)),
-        ("status", row.status + (f": {row.reason}" if row.reason else "")),
-        ("decided", row.decided),
-        ("role", row.role),
-        ("stage", row.stage),
-        ("card", row.card or ""),
-        ("sizes", equations(row.sizes, " ")),
-        ("time", known(row.time_s, f"{time_text(row.time_s)} {off_by(row.time_error)}")),
-        ("energy", known(row.energy_j, f"{energy_text(row.energy_j)} {off_by(row.energy_error)}")),
-        ("power", known(row.power_w, f"{figure(row.power_w)} W")),
-        ("rates", known(row.gflops, rates)),
-        ("metrics", ", ".join(f"{name} {value:.6g}" for name, value in row.metrics)),
-        ("spent", f"{seconds(row.card_s)} of the card, {seconds(row.made_s)} of a processor"),
-        ("proposed by", row.strategy),
-        ("measured", row.created and f"{_moment(row.created)} UTC"),
-    )
-    return facts((name, Text(text)) for name, text in said)
 
 
 def _marks(row: Row) -> Text:

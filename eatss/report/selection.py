@@ -173,7 +173,7 @@ _BOUND_BY = "--gap 2% or --within 2s looks through all sizes between those offer
 def _bound(kernel: KernelSelection) -> str:
     """Return what is known of all other sizes."""
     if not kernel.bound:
-        ways = "as one with others it has layouts of its own" if kernel.joined else _BOUND_BY
+        ways = "one block runs the loop of several" if kernel.loop_block else _BOUND_BY
         return f"not bounded: {ways}"
     unit = kernel.objective_formula.rpartition(", in ")[2]
     texts = {"nJ": (energy_text, 1e-9), "ps": (time_text, 1e-12)}

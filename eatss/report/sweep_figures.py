@@ -136,9 +136,8 @@ def _figures(one: Evaluated) -> Iterator[SweepFigure]:
         if of_target(related, target):
             yield SweepFigure(
                 f"correlation-with-{target}",
-                "Pearson's coefficients with 95 % intervals; dots are Spearman's. Metrics that "
-                "correlate otherwise with efficiency than with performance are bold.",
-                partial(correlation_bars, related, target=target, movers=evaluation.movers),
+                "Pearson's coefficients with 95 % intervals; dots are Spearman's.",
+                partial(correlation_bars, related, target=target),
             )
     for name in most_telling(related, TELLING):
         yield SweepFigure(
@@ -266,15 +265,10 @@ def hull_figure(found: Population) -> Axes:
     return finished(axes, title, *labels, legend=3)
 
 
-def correlation_bars(
-    found: Sequence[Correlation],
-    *,
-    target: Target = "performance",
-    movers: Sequence[str] = (),
-) -> Axes:
+def correlation_bars(found: Sequence[Correlation], *, target: Target = "performance") -> Axes:
     """Draw Pearson's coefficients with a target and their 95 % intervals, from -1 to +1.
 
-    A dot is Spearman's. Names of movers are bold [BEAST, Figs. 6 to 8].
+    A dot is Spearman's [BEAST, Figs. 6 to 8].
     """
     strongest = sorted(of_target(tuple(found), target), key=lambda one: -abs(one.pearson))
     shown = [one for one in of_target(tuple(found), target) if one in strongest[:MOST_BARS]]
@@ -288,8 +282,6 @@ def correlation_bars(
     )  # fmt: skip
     axes.plot([one.spearman for one in shown], y, "o", color=BLACK, markersize=3, label="Spearman")
     axes.set_yticks(y, names, fontsize=8)
-    for label, one in zip(axes.get_yticklabels(), shown, strict=True):
-        label.set_fontweight("bold" if one.metric in movers else "normal")
     axes.axvline(0, color=BLACK, linewidth=0.8)
     axes.set_xlim(-1.02, 1.02)
     samples = [one.samples for one in shown] or [0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
@@ -24,7 +24,7 @@ from eatss.base.diagnostics import (
 )
 from eatss.base.forked import REGION_S, allow
 from eatss.base.frozen import frozen
-from eatss.base.targets import Cut, Fusion
+from eatss.base.targets import Cut
 from eatss.frontend.options import FrontendResult
 from eatss.frontend.symbolic import SymbolicResult
 from eatss.polyhedral.any_size import SymbolicRegion, region_for_any_size, same_kernels
@@ -37,7 +37,6 @@ from eatss.polyhedral.copied_operands import (
 )
 from eatss.polyhedral.dependences import at_most, source_lines, with_source_line
 from eatss.polyhedral.expression import ElementType
-from eatss.polyhedral.fused_nests import with_fused_nests
 from eatss.polyhedral.kernel import Kernel, ScheduledScop
 from eatss.polyhedral.scalars import expanded_arrays, with_private_scalars
 from eatss.polyhedral.schedule import launching_all, schedule_scop
@@ -181,7 +180,10 @@ def for_any_size(parsed: SymbolicResult, program: AnalysedProgram) -> SymbolicPr
 
 
 def with_fusion(
-    program: SymbolicProgram, parsed: FrontendResult, options: AnalysisOptions, fusion: Fusion
+    program: SymbolicProgram,
+    parsed: FrontendResult,
+    options: AnalysisOptions,
+    fuse: Callable[[ScheduledScop], ScheduledScop],
 ) -> SymbolicProgram | None:
     """Return a file whose nests share bands, ``None`` where others would for any size.
 
@@ -189,13 +191,13 @@ def with_fusion(
         program: the file, analysed with each nest as a kernel of its own.
         parsed: its regions.
         options: how they are analysed.
-        fusion: which nests become one.
+        fuse: makes nests of a region one.
 
     Raises:
         InputError: a region is too hard.
     """
     before = [analysed.scheduled for analysed in program.program.scops]
-    fused = {one.scop.index: with_fused_nests(one, fusion) for one in before}
+    fused = {one.scop.index: fuse(one) for one in before}
     if all(fused[one.scop.index] is one for one in before):
         return program
     found = analyse_regions(program.file, parsed, options, fused)
@@ -205,7 +207,7 @@ def with_fusion(
         if region.scheduled is old:
             scheduled = own
         elif fused[old.scop.index] is not old:
-            scheduled = launching_all(with_fused_nests(scheduled, fusion))
+            scheduled = launching_all(fuse(scheduled))
             if not same_kernels(scheduled, own):
                 return None
         regions.append(replace(region, scheduled=scheduled))

@@ -8,19 +8,15 @@ kept. Isl, the solver and libclang are not loaded for what is found.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from eatss.base.cache import Cache, key_of, versions
-from eatss.base.codec import decode, encode
-from eatss.base.diagnostics import Diagnostics, InputError
+from eatss.base.diagnostics import InputError
 from eatss.base.files import StrPath, folder_named, read_regular
 from eatss.base.frozen import Names, frozen
 from eatss.base.options import changed
-from eatss.base.streams import shown_on
 from eatss.cards import GpuProfile
 from eatss.choose.options import SelectOptions
 from eatss.frontend.options import Reading
@@ -34,14 +30,6 @@ if TYPE_CHECKING:
     from eatss.session.found import Found
 
 Noun = TypeVar("Noun")
-
-
-@frozen
-class Printed:
-    """What is printed of a result: its text, and what is said of it."""
-
-    text: str
-    warnings: Diagnostics = ()
 
 
 @frozen
@@ -72,30 +60,6 @@ class Kept:
             if found.lasting and self.again() == self.key:
                 self.cache.put(self.kind, self.key, found_bytes(found))
         return found
-
-    def printed_or(self, render: Callable[[], Printed], *how: object) -> Printed:
-        """Return what was printed of a result that is kept, or what ``render`` makes of it.
-
-        Args:
-            render: makes the text, and finds the result if need be.
-            how: what decides the text besides the result.
-        """
-        key = self._printed_key(how)
-        data = self.cache.get("printed", key) if self.cache and key else None
-        if data is not None:
-            with suppress(ValueError, TypeError, RecursionError):
-                known: Printed = decode(Printed, json.loads(data))
-                return known
-        made = render()
-        key = self._printed_key(how)
-        if self.cache and key:
-            self.cache.put("printed", key, json.dumps(encode(made)).encode())
-        return made
-
-    def _printed_key(self, how: tuple[object, ...]) -> str:
-        """Return the key of a text; another result under the same key has another text."""
-        data = None if self.cache is None else self.cache.get(self.kind, self.key)
-        return "" if data is None else key_of(data, how, shown_on())
 
 
 def kept(

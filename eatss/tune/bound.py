@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 import numpy as np
 
@@ -37,9 +36,6 @@ from eatss.tune.points import (
     Value,
     is_decision,
 )
-
-Progress: TypeAlias = Callable[[int, int], None]
-"""Told how many filters are counted, and of how many."""
 
 
 def bind(space: Space, constants: Mapping[str, Value]) -> BoundSpace:
@@ -112,7 +108,7 @@ class BoundSpace:
         """The iterators, in order."""
         return tuple(dimension.name for dimension in self.walk.dimensions)
 
-    def count(self, progress: Progress | None = None) -> SpaceCount:
+    def count(self) -> SpaceCount:
         """Return how many points there are and what each filter removes; exact, counted once.
 
         A filter removes what meets those that are tried before it and does not meet it: the
@@ -124,11 +120,7 @@ class BoundSpace:
         if self._count is None:
             began = time.perf_counter()
             tests = self.walk.tests
-            left = []
-            for tried in range(len(tests) + 1):
-                left.append(self.walk.count(tests[:tried]))
-                if progress is not None:
-                    progress(tried, len(tests))
+            left = [self.walk.count(tests[:tried]) for tried in range(len(tests) + 1)]
             removed = {test.name: left[at] - left[at + 1] for at, test in enumerate(tests)}
             self._count = SpaceCount(
                 name=self.space.name,

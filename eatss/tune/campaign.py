@@ -12,7 +12,6 @@ from statistics import fmean
 
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
-from eatss.base.targets import measure_of
 from eatss.tune.generation import contenders, cost_of, row_of, spread_over
 from eatss.tune.jobs import (
     CAREFUL,
@@ -367,10 +366,8 @@ class Campaign:
                 wanted=budget.variants,
                 spent_s=self._seconds,
                 budget_s=budget.seconds,
-                spent_j=self._joules,
                 best=None if best == inf else best,
                 default=None if default == inf else default,
-                unit=measure_of(options.objective).unit.replace(" ", ""),
             )
         )
 

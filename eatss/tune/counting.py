@@ -171,7 +171,7 @@ class Walk:
 
     def _independent(self, steps: Steps, tests: Tests) -> list[tuple[Steps, Tests, list[str]]]:
         """Return iterators in parts that nothing ties together, with what each needs to know."""
-        key = (steps, tuple(map(id, tests)))
+        key = (steps, tuple(test.name for test in tests))
         if key not in self._parts:
             tied = Classes(steps)
             ties = [(step, *self._used(self.dimensions[step].names)) for step in steps]
@@ -222,34 +222,24 @@ class Walk:
         Step by step it is counted how many points are left below each value of one more iterator,
         and only those prefixes are followed that a rank falls on.
         """
-        order = sorted(range(len(ranks)), key=ranks.__getitem__)
-        left = [ranks[at] for at in order]
-        block, rows = ROOT, [0] * len(left)
+        block = ROOT
+        rows, left = np.zeros(len(ranks), dtype=np.int64), np.array(ranks, dtype=object)
         for step in self.steps:
-            name = self.dimensions[step].name
             grown = list(self.grown(step, self.of_step(step), block))
             parents = np.concatenate([own for own, _ in grown])
-            children = Block(
-                columns={
-                    own: np.concatenate([one.columns[own] for _, one in grown])
-                    for own in (*block.columns, name)
-                },
-                rows=len(parents),
-            )
+            names = (*block.columns, self.dimensions[step].name)
+            every = {n: np.concatenate([one.columns[n] for _, one in grown]) for n in names}
+            children = Block(columns=every, rows=len(parents))
             later = tuple(test for test in self.tests if test.step > step)
-            counts = self.below(self.steps[step + 1 :], later, children).astype(object)
-            ends = np.concatenate([np.zeros(1, dtype=object), np.cumsum(counts)])
-            starts = np.searchsorted(parents, np.arange(block.rows + 1))
-            targets = [ends[starts[row]] + rank for row, rank in zip(rows, left, strict=True)]
-            hits = [int(np.searchsorted(ends, target, side="right")) - 1 for target in targets]
-            left = [int(target - ends[at]) for target, at in zip(targets, hits, strict=True)]
-            wanted, which = np.unique(np.array(hits, dtype=np.int64), return_inverse=True)
-            block, rows = children.some(wanted), which.reshape(-1).tolist()
-        columns = [block.columns[one.name].tolist() for one in self.dimensions]
-        found = {
-            at: tuple(own[row] for own in columns) for at, row in zip(order, rows, strict=True)
-        }
-        return [found[at] for at in range(len(ranks))]
+            counts = self.below(self.steps[step + 1 :], later, children)
+            ends = np.concatenate([[0], np.cumsum(counts.astype(object))])
+            left += ends[np.searchsorted(parents, rows)]
+            hits = np.searchsorted(ends, left, side="right") - 1
+            left -= ends[hits]
+            wanted, rows = np.unique(hits, return_inverse=True)
+            block = children.some(wanted)
+        columns = [block.columns[one.name][rows].tolist() for one in self.dimensions]
+        return list(zip(*columns, strict=True))
 
 
 def drawn_ranks(kept: int, count: int, seed: int) -> list[int]:

@@ -34,7 +34,7 @@ from eatss.choose.cuda_candidates import (
     reach,
 )
 from eatss.choose.options import SelectOptions
-from eatss.choose.selection import KernelSelection, Selection
+from eatss.choose.selection import KernelSelection
 from eatss.plan.launch import trips_of
 from eatss.tune.points import CUTS, Configuration, Filter, Iterator, Space, Value
 
@@ -146,22 +146,11 @@ def kernel_spaces(
 
 
 def point_of(
-    selection: Selection,
-    facts: Sequence[KernelFacts],
-    variants: KernelVariants,
-    profile: GpuProfile,
+    kernels: Iterable[KernelSelection], spaces: Mapping[str, KernelSpace]
 ) -> Configuration:
-    """Return the point of a selection for generated code in the space of :func:`derived_space`.
-
-    Args:
-        selection: selected for ``cuda``, or with kernels whose sizes are replaced.
-        facts: the kernels.
-        variants: how each can be cut.
-        profile: the card.
-    """
-    spaces = kernel_spaces(facts, variants, profile)
+    """Return the point of what is selected for generated code in the space of kernels."""
     point: Configuration = {}
-    for kernel in selection.kernels:
+    for kernel in kernels:
         point |= spaces[kernel.name].point(kernel)
     return point
 

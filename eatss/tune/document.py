@@ -10,15 +10,15 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from collections.abc import Iterator as Iterating
-from dataclasses import field
+from dataclasses import field, replace
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, TypeAlias
 
-from eatss.base.codec import MisfitError, decode, encode, unknown
-from eatss.base.diagnostics import InputError, did_you_mean, input_error
+from eatss.base.codec import MisfitError
+from eatss.base.diagnostics import InputError, input_error
 from eatss.base.files import StrPath, read_regular
 from eatss.base.frozen import frozen
-from eatss.cards.document import Origin, finding, parsed_toml
+from eatss.cards.document import Origin, finding, misfit, parsed_toml, shaped
 from eatss.tune.counting import GENERATORS, Dimension
 from eatss.tune.expressions import LARGEST, Expression, Place, name_fault, parse_expression
 from eatss.tune.points import RANGE, Filter, Iterator, Space, Value
@@ -220,18 +220,13 @@ def space_from_document(document: Mapping[str, Any], source: str = "", *, text: 
         InputError: ``EATSS-S004`` to ``S011``, all findings.
     """
     try:
-        found = decode(_Document, document)
-        for name in unknown(document, encode(found)):
-            raise MisfitError(f"there is no such key; {did_you_mean(name, encode(found))}", name)
+        found = shaped(_Document, document)
         iterators = tuple(_iterator(*one) for one in found.iterators.items())
     except MisfitError as error:
-        where = error.where.strip(".")
-        path = tuple(filter(None, re.split(r"[.\[\]]+", where)))
-        why, _, hint = error.why.partition("; ")
-        hint = hint or _HINTS.get(path[0] if path else "name", _EXPRESSIONS)
-        told = f"{where}: {why}" if where else why
-        origin = Origin(label=source or "space", text=text or None)
-        raise InputError(finding("EATSS-S004", told, path, origin, hint)) from None
+        told = misfit("EATSS-S004", error, Origin(label=source or "space", text=text or None))
+        table = re.split(r"[.\[]", error.where.strip("."))[0] or "name"
+        hint = told.hint or _HINTS.get(table, _EXPRESSIONS)
+        raise InputError(replace(told, hint=hint)) from None
     space = Space(
         name=found.name,
         constants=tuple((name, _text(one)) for name, one in found.constants.items()),

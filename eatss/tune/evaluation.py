@@ -205,21 +205,6 @@ def of_target(found: Correlations, target: Target) -> Correlations:
     return tuple(one for one in found if one.target == target)
 
 
-def movers(found: Correlations) -> Names:
-    """Return metrics by how much their coefficient changes from performance to efficiency.
-
-    Only those are movers that change by more than half the width of the wider of both intervals.
-    """
-    thrift = {one.metric: one for one in of_target(found, "efficiency")}
-    changes = {}
-    for a in of_target(found, "performance"):
-        b = thrift.get(a.metric, a)
-        change = abs(a.pearson - b.pearson)
-        if change > max(a.high - a.low, b.high - b.low) / 2:
-            changes[a.metric] = change
-    return tuple(sorted(changes, key=lambda metric: (-changes[metric], metric)))
-
-
 def most_telling(found: Correlations, count: int) -> Names:
     """Return the metrics that go most with performance or efficiency, either way."""
     strength: dict[str, float] = {}
@@ -250,7 +235,6 @@ class SweepEvaluation(Shown):
         trade_off: ``None`` where no energy was measured.
         correlations: Metrics and values with performance, efficiency, product and power, each from
             -1 to +1.
-        movers: Metrics that go otherwise with efficiency than with performance.
         split_study: Splits of shared memory and warp fractions against the default.
         size_study: Choices over problem sizes.
         predictions: The model against the measurement, in each objective.
@@ -274,7 +258,6 @@ class SweepEvaluation(Shown):
     choices: tuple[Choice, ...]
     trade_off: TradeOff | None
     correlations: Correlations
-    movers: Names
     split_study: tuple[SplitBar, ...]
     size_study: tuple[SizePoint, ...]
     predictions: tuple[PredictionCheck, ...]
@@ -332,7 +315,6 @@ def evaluate(sweep: Sweep) -> Evaluated:
     sizes = next(iter(groups), ())
     own = groups.get(sizes, ())
     found = population(own)
-    related = correlations(found)
     joules = [row.card_j for row in sweep.rows if row.card_j is not None]
     checks = (check_prediction(found, name) for name in get_args(ObjectiveName))
     evaluation = SweepEvaluation(
@@ -348,8 +330,7 @@ def evaluate(sweep: Sweep) -> Evaluated:
         efficiency_unit=found.efficiency_unit,
         choices=choices(found, own),
         trade_off=trade_off(found),
-        correlations=related,
-        movers=movers(related),
+        correlations=correlations(found),
         split_study=split_study(found),
         size_study=size_study(rows),
         predictions=tuple(one for one in checks if one is not None),

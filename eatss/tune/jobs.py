@@ -89,15 +89,6 @@ class Made:
 
 
 @frozen
-class BenchJob:
-    """A card to hold: the import path of what makes it, and how it measures by default."""
-
-    card: str
-    measuring: MeasureOptions = MeasureOptions()
-    reads_idle: bool = True
-
-
-@frozen
 class Care(Windows):
     """How carefully a variant is measured.
 
@@ -109,25 +100,10 @@ class Care(Windows):
     checks: bool = False
     counters: bool = False
 
-    def options(self, bench: BenchJob, sizes: SizePairs) -> MeasureOptions:
+    def options(self, usual: MeasureOptions, sizes: SizePairs) -> MeasureOptions:
         """Return how a card measures with this care."""
         windows = {one.name: getattr(self, one.name) for one in fields(Windows)}
-        return replace(bench.measuring, sizes=dict(sizes), **windows)
-
-
-@frozen
-class Order:
-    """A program to measure on a card that is held.
-
-    ``reference`` is the program whose results others are compared with; a fresh process runs it
-    first.
-    """
-
-    label: str
-    folder: str
-    sizes: Sizes
-    care: Care
-    reference: str | None = None
+        return replace(usual, sizes=dict(sizes), **windows)
 
 
 @frozen
@@ -144,8 +120,8 @@ class Tried:
 class Progress:
     """How far a sweep is.
 
-    ``spent_s`` and ``spent_j`` are those of all its sessions. ``best`` is the least cost of the
-    objective so far and ``default`` that of the target's own choice, ``None`` before there is one.
+    ``spent_s`` is that of all its sessions. ``best`` is the least cost of the objective so far and
+    ``default`` that of the target's own choice, ``None`` before there is one.
     """
 
     stage: Literal["setting up", "first pass", "second pass", "counters"]
@@ -154,10 +130,8 @@ class Progress:
     wanted: int | None
     spent_s: float
     budget_s: float | None
-    spent_j: float
     best: float | None = None
     default: float | None = None
-    unit: str = ""
 
 
 OnProgress: TypeAlias = Callable[[Progress], None] | None

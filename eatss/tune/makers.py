@@ -11,9 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eatss.analysis.variant import Rewrites
 from eatss.base.diagnostics import Diagnostic, EatssError, InputError, input_error
-from eatss.base.files import StrPath
 from eatss.base.frozen import Numbers, frozen
 from eatss.base.text import Texts
 from eatss.building import ppcg
@@ -21,7 +19,6 @@ from eatss.cards import GpuProfile
 from eatss.choose.cuda import expected_of, ranked_cuda
 from eatss.choose.options import SelectOptions
 from eatss.choose.selection import KernelSelection, Selection
-from eatss.frontend.options import Reading
 from eatss.lower.recipe import CodeRequest
 from eatss.lower.requests import checked_options
 from eatss.lower.variants import kernel_variants_for, with_own_sizes
@@ -135,9 +132,11 @@ class CudaMaker:
         options = SelectOptions(target="cuda", **choosing)  # type: ignore[arg-type]
         place = (sizes, options)
         if place not in self._bases:
-            sized = self.program(sizes).session
-            self._bases[place] = selected_under(
-                sized.c_source, sized.reading, self._profile, options, sized.rewrites
+            own, volume = self.program(sizes).session, options.volume_name()
+            rewrites = own.rewrites
+            sized = Session(own.c_source, own.reading, volume=volume, code=True, rewrites=rewrites)
+            self._bases[place] = sized.select(
+                self._profile, options, fuse_rows=False, tile_time=False
             )
         return self._bases[place]
 
@@ -163,26 +162,6 @@ class CudaMaker:
         facts = program.session.analysed.facts
         variants = program.variants
         return selection_at(base, facts, variants, self._profile, options_at, decisions)
-
-
-def selected_under(
-    source: StrPath,
-    reading: Reading,
-    profile: GpuProfile,
-    options: SelectOptions,
-    rewrites: Rewrites,
-) -> Selection:
-    """Return the sizes that are selected for generated code under options of the user's.
-
-    Those of the program with its regions changed by ``rewrites``.
-
-    Raises:
-        InputError: the options do not go together.
-        NoSolutionError: no sizes satisfy the limits of the card.
-    """
-    volume = options.volume_name()
-    session = Session(source, reading, volume=volume, code=True, rewrites=rewrites)
-    return session.select(profile, options, fuse_rows=False, tile_time=False)
 
 
 def default_sizes(

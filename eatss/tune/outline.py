@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from math import inf
 from typing import TypeAlias
 
@@ -13,20 +12,20 @@ from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import mapped_loops
 from eatss.base.diagnostics import Diagnostics, EatssError, did_you_mean, input_error
 from eatss.base.forked import allow_more, in_bounds
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.base.targets import MEASURES, TARGETS
 from eatss.cards import GpuProfile
 from eatss.choose.cuda import ranked_cuda
-from eatss.choose.options import SelectOptions
-from eatss.choose.selection import KernelSelection, Selection
+from eatss.choose.options import ModelOptions, SelectOptions
 from eatss.program.expression import SizePairs
 from eatss.session.session import Session
 from eatss.tune.bound import BoundSpace, bind
-from eatss.tune.derived import KernelVariants, derived_space, kernel_spaces, point_of
+from eatss.tune.derived import KernelSpace, derived_space, kernel_spaces, point_of
 from eatss.tune.document import parsed_space
+from eatss.tune.generation import predicted_metrics
 from eatss.tune.jobs import MakerJob, RolePoint, Wanted
 from eatss.tune.layouts import selection_at, short_name
-from eatss.tune.makers import CudaMaker, PpcgMaker
+from eatss.tune.makers import CudaMaker, PpcgMaker, Program
 from eatss.tune.points import (
     CUTS,
     OF_PPCG,
@@ -34,12 +33,11 @@ from eatss.tune.points import (
     Configuration,
     Point,
     Space,
-    Value,
     card_constants,
     is_decision,
     variant_key,
 )
-from eatss.tune.rows import Role, Sizes
+from eatss.tune.rows import Role, Sizes, predicted_cost
 
 _PLACED = re.compile(r"(tile|threads)_\d+")
 
@@ -71,14 +69,9 @@ def check_decisions(bound: BoundSpace, known: Iterable[str], *, ppcg: bool = Fal
             raise input_error("EATSS-W010", f"'{name}' in the space: {why}", hint=hint)
 
 
-def cuda_names(
-    facts: Sequence[KernelFacts],
-    variants: KernelVariants,
-    profile: GpuProfile,
-) -> set[str]:
+def cuda_names(facts: Sequence[KernelFacts], spaces: Mapping[str, KernelSpace]) -> set[str]:
     """Return what variants of generated code can decide."""
     found = {*SELECTING}
-    spaces = kernel_spaces(facts, variants, profile)
     for kernel in facts:
         own = set(CUTS)
         own |= {f"tile_{loop.name}" for loop in kernel.loops}
@@ -112,9 +105,9 @@ class Outline:
     """What a sweep is of.
 
     Attributes:
-        space: The space, given or derived.
-        constants: What it may name: figures of the card, parameters of the program.
-        parameters: Parameters of the program with their values in the source.
+        space: The space, given or derived; it may name figures of the card and parameters of the
+            program.
+        varied: Parameters of the program that it varies.
         ranked: Points in the model's order, the best first; ``None`` where it has none.
         roles: Points of the choices that variants are set beside; a choice that is no point of the
             space has none.
@@ -123,9 +116,8 @@ class Outline:
         warnings: What is to be said of the source.
     """
 
-    space: Space
-    constants: tuple[tuple[str, Value], ...]
-    parameters: SizePairs
+    space: BoundSpace
+    varied: Names
     ranked: Points | None
     roles: tuple[RolePoint, ...]
     sizes: tuple[Sizes, ...] = ()
@@ -154,35 +146,34 @@ def outlined(job: MakerJob, space: Space | None, *, rank: int) -> Outline:
 def _cuda(job: MakerJob, space: Space | None, rank: int) -> Outline:
     maker, profile = CudaMaker(job), job.profile
     program = maker.program(())
-    session, base, variants = program.session, program.base, program.variants
-    facts = session.analysed.facts
-    choosing = SelectOptions(target="cuda", objective=job.objective)
+    facts, variants = program.session.analysed.facts, program.variants
+    spaces = kernel_spaces(facts, variants, profile)
+    options = SelectOptions(target="cuda", objective=job.objective).for_card(profile)
 
     def roles(bound: BoundSpace) -> tuple[RolePoint, ...]:
         found: list[RolePoint] = []
         for role in ROLES:
             with suppress(EatssError):  # sizes of the paper's model may not fit the card
                 wanted = Wanted(variant="", values=(), decisions=(), role=role)
-                point = dict(point_of(maker.chosen(wanted), facts, variants, profile))
+                point = point_of(maker.chosen(wanted).kernels, spaces)
                 known = set(point) == set(bound.names) and point not in [one for _, one in found]
                 found.append((role, point if known else None))
         return tuple(found)
 
     def ranked(bound: BoundSpace) -> Points:
         if space is None:
-            layouts = _ranked_layouts(session, base, variants, profile, choosing, rank)
+            layouts = _ranked_layouts(program, profile, spaces, options, rank)
             return tuple(point for point in layouts if bound.allows(point) is None)
-        options = choosing.for_card(profile)
 
         def predicted(decisions: Point) -> float:
-            at = selection_at(base, facts, variants, profile, options, decisions)
-            return _cost(at.kernels, job.objective)
+            at = selection_at(program.base, facts, variants, profile, options, decisions)
+            return predicted_cost(predicted_metrics(at.kernels), job.objective)
 
         return _in_order(bound, predicted, rank)
 
     whole = space or derived_space(facts, variants, profile, "cuda")
-    names = cuda_names(facts, variants, profile)
-    return _outline(session, profile, whole, names, ranked, roles)
+    names = cuda_names(facts, spaces)
+    return _outline(program.session, profile, whole, names, ranked, roles)
 
 
 def _ppcg(job: MakerJob, space: Space | None) -> Outline:
@@ -216,66 +207,49 @@ def _outline(
 ) -> Outline:
     found = session.interface.parameters
     parameters = tuple((one.name, one.default) for one in found if one.default is not None)
-    constants = {**card_constants(profile), **dict(parameters)}
-    bound = bind(space, constants)
+    bound = bind(space, {**card_constants(profile), **dict(parameters)})
     bound.require_points()
     check_decisions(bound, names | {*dict(parameters)}, ppcg=ppcg)
+    own = tuple(one for one in parameters if one[0] in (*bound.names, *bound.variant))
     return Outline(
-        space=bound.space,
-        constants=tuple(constants.items()),
-        parameters=parameters,
+        space=bound,
+        varied=tuple(name for name, _ in own),
         ranked=ranked(bound),
         roles=roles(bound),
-        sizes=_sizes_of(bound, parameters),
+        sizes=_sizes_of(bound, own),
         warnings=session.warnings,
     )
 
 
-def _sizes_of(bound: BoundSpace, parameters: SizePairs) -> tuple[Sizes, ...]:
+def _sizes_of(bound: BoundSpace, own: SizePairs) -> tuple[Sizes, ...]:
     """Return the sizes that a space goes through, but for the program's own; none of many."""
-    varied = [name for name, _ in parameters if name in bound.names or name in bound.variant]
-    if not varied or bound.count().kept > MOST_POINTS:
+    if not own or bound.count().kept > MOST_POINTS:
         return ()
     found: dict[Sizes, None] = {}
     for point in bound.points():
         decisions = bound.decisions(point)
-        found[tuple((name, int(decisions[name])) for name in varied)] = None
-    own = tuple(one for one in parameters if one[0] in varied)
+        found[tuple((name, int(decisions[name])) for name, _ in own)] = None
     return tuple(at for at in found if at != own) if len(found) <= MOST_SIZES else ()
 
 
 def _ranked_layouts(
-    session: Session,
-    base: Selection,
-    variants: KernelVariants,
+    program: Program,
     profile: GpuProfile,
-    choosing: SelectOptions,
+    spaces: Mapping[str, KernelSpace],
+    options: ModelOptions,
     rank: int,
 ) -> Points:
     """Return points of the model's best layouts: the best of each kernel, the second, and so on."""
-    facts = session.analysed.facts
-    options = choosing.for_card(profile)
-    own: list[list[tuple[float, KernelSelection]]] = []
-    for kernel, fact in zip(base.kernels, facts, strict=True):
-        ranked = ranked_cuda(fact, variants.get(fact.name, ()), profile, options, rank)
-        costs = [(_cost((one,), options.objective), one) for one in ranked]
-        own.append(sorted(costs, key=lambda one: one[0]) or [(0.0, kernel)])
+    pairs = zip(program.base.kernels, program.session.analysed.facts, strict=True)
+    own = [
+        ranked_cuda(fact, program.variants.get(fact.name, ()), profile, options, rank) or (kernel,)
+        for kernel, fact in pairs
+    ]
     points: dict[str, Configuration] = {}
     for at in range(max(map(len, own))):
-        chosen = tuple(one[min(at, len(one) - 1)][1] for one in own)
-        point = dict(point_of(replace(base, kernels=chosen), facts, variants, profile))
+        point = point_of((one[min(at, len(one) - 1)] for one in own), spaces)
         points.setdefault(variant_key(point), point)
     return tuple(points.values())
-
-
-def _cost(kernels: Sequence[KernelSelection], objective: str) -> float:
-    """Return what kernels are predicted to cost; infinite where one has no prediction."""
-    sized = [kernel for kernel in kernels if kernel.tile_sizes]
-    if any(kernel.predicted is None for kernel in sized):
-        return inf
-    times = sum(kernel.predicted.time_s for kernel in sized if kernel.predicted)
-    energies = sum(kernel.predicted.energy_j for kernel in sized if kernel.predicted)
-    return MEASURES[objective].of(times, energies)
 
 
 def _in_order(bound: BoundSpace, predicted: Callable[[Point], float], rank: int) -> Points:

@@ -12,7 +12,6 @@ import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import get_args
 
 from eatss.base.diagnostics import Diagnostic, InputError, input_error
 from eatss.base.frozen import frozen
@@ -22,24 +21,26 @@ from eatss.measurement.arguments import complete_sizes
 from eatss.measurement.assemble import assemble
 from eatss.measurement.counters import find_ncu, with_counters, without
 from eatss.measurement.job import (
-    START,
+    JOB_LIMIT_S,
+    Bench,
     CardLost,
     CardOpened,
     Entered,
     Event,
     IdleRead,
+    Job,
     Record,
     Records,
     Result,
+    Task,
 )
 from eatss.measurement.measurement import DeviceInfo, Measurement
-from eatss.measurement.options import MeasureOptions, Variant
+from eatss.measurement.options import Variant
 from eatss.program import load_program
-from eatss.tune.jobs import REFERENCE, BenchJob, Care, Made, MakerJob, Order, Tried, Wanted
+from eatss.tune.jobs import REFERENCE, Care, Made, MakerJob, Tried, Wanted
 from eatss.tune.rows import CardSeen
 
-ORDER_LIMIT_S = 120.0
-"""Until the first stage of an order: reading a program."""
+ONLY_THE_REFERENCE = "only the reference of the sweep was compared with the original"
 
 FRUITLESS_WORKERS = 2
 """So many processes in a row that get nowhere, and the card is taken to be gone."""
@@ -58,7 +59,14 @@ class HeldProcess:
     def start(self, worker: Worker, take: Take) -> Outcome | None:
         """Start a worker and wait until it is ready; return how it ended if it ended instead."""
         self._worker = LiveWorker(worker)  # so that it can be stopped while it starts
-        outcome = self._worker.start(take)
+        return self._kept(self._worker.start(take))
+
+    def ask(self, order: object, take: Take, limit_s: float) -> Outcome | None:
+        """Give it an order and wait until it is done; return how it ended if it ended instead."""
+        assert self._worker is not None
+        return self._kept(self._worker.ask(order, take, limit_s=limit_s))
+
+    def _kept(self, outcome: Outcome | None) -> Outcome | None:
         if outcome is not None:
             self._worker = None
         return outcome
@@ -78,11 +86,12 @@ class HeldProcess:
 class CardProcess(HeldProcess):
     """Holds a card. A program that crashes or hangs costs itself alone."""
 
-    def __init__(self, job: BenchJob) -> None:
+    def __init__(self, bench: Bench) -> None:
         super().__init__()
-        self._job = job
+        self._bench = bench
         self._opened: CardOpened | None = None
         self._idle: IdleRead | None = None
+        self._referred: set[tuple[object, ...]] = set()
         self._fruitless = 0
 
     def open(self) -> DeviceInfo:
@@ -102,7 +111,7 @@ class CardProcess(HeldProcess):
         device = self.open()
         idle = self._idle
         return CardSeen(
-            uuid=device.uuid or f"{socket.gethostname()}:{self._job.measuring.device}",
+            uuid=device.uuid or f"{socket.gethostname()}:{self._bench.options.device}",
             name=device.name,
             host=socket.gethostname(),
             compute_capability=device.compute_capability,
@@ -111,8 +120,14 @@ class CardProcess(HeldProcess):
             idle_power_w=None if idle is None else idle.power_w,
         )
 
-    def measure(self, order: Order) -> Tried:
+    def measure(self, made: Made, care: Care, label: str, reference: Made | None) -> Tried:
         """Measure a program; its failure is a status.
+
+        Args:
+            made: the program.
+            care: how carefully.
+            label: what it is called.
+            reference: whose results others are compared with; a fresh process runs it first.
 
         Raises:
             InputError: the card cannot be used from here.
@@ -120,51 +135,45 @@ class CardProcess(HeldProcess):
         """
         card = self.seen()
         begin_s = time.monotonic()
-        records = self._records(order)
+        records = self._records(made, care, label)
         (record,) = records.variants
-        assert self._worker is not None
-        take = partial(_taken, records, record)
-        outcome = self._worker.ask(order, take, limit_s=ORDER_LIMIT_S)
+        (task,) = records.left()
+        task = replace(task, unchecked="" if care.checks else ONLY_THE_REFERENCE)
+        outcome = self._refer(reference, made, records)
+        if outcome is None:
+            job = Job(options=records.options, tasks=(task,), looks_around=False)
+            outcome = self.ask(job, partial(_taken, records), JOB_LIMIT_S)
         if outcome is not None:
-            self._worker = None
             record.fail(*what_ended(records.stage, outcome))
         record.fail("launch error", "the measuring process ended it without a word")
         self._fruitless = 0 if outcome is None else self._fruitless
         measurement = assemble(records, record)
-        if order.care.counters:
-            measurement = _counted(measurement, order, records.options)
+        if care.counters:
+            measurement = _counted(measurement, records)
         return Tried(
             measurement=measurement,
             card=card,
             card_s=time.monotonic() - begin_s,
-            card_j=_joules(record, order),
+            card_j=_joules(record, care.settle_s),
         )
 
     def _open(self) -> None:
-        job = self._job
-        if self._opened is not None:  # by a process that died
-            job = replace(job, reads_idle=False)
         told = []
 
         def take(event: Event) -> float | None:
             told.append(event)
             return event.limit_s if isinstance(event, Entered) else None
 
-        outcome = self.start(
-            Worker(
-                module="eatss.tune.card_worker",
-                job=job,
-                events=get_args(Event),
-                start_limit_s=START.limit_s,
-            ),
-            take,
-        )
+        outcome = self.start(self._bench.worker(), take)
+        if outcome is None and self._opened is None:  # else by a process that died
+            outcome = self.ask(Job(options=self._bench.options, tasks=()), take, JOB_LIMIT_S)
         refused = next((one for one in told if isinstance(one, Refused)), None)
         if refused is not None:
             raise refused.error()
         if outcome is None:
             self._opened = next(one for one in told if isinstance(one, CardOpened))
             self._idle = next((one for one in told if isinstance(one, IdleRead)), self._idle)
+            self._referred.clear()
             return
         self._fruitless += 1
         if self._fruitless >= FRUITLESS_WORKERS:
@@ -179,47 +188,82 @@ class CardProcess(HeldProcess):
                 )
             )
 
-    def _records(self, order: Order) -> Records:
+    def _refer(self, reference: Made | None, made: Made, records: Records) -> Outcome | None:
+        """Let a fresh process run the reference, so that its results are there.
+
+        What it takes is not told; return how the process ended, if it did.
+        """
+        place = (reference and reference.folder, *made.sizes)
+        if reference is None or reference.folder is None or place in self._referred:
+            return None
+        self._referred.add(place)
+        if reference.folder == made.folder:
+            return None
+        options = replace(
+            self._bench.options,
+            sizes=dict(made.sizes),
+            check=True,
+            least_windows=1,
+            least_window_s=1e-3,
+            least_updates=1,
+            target=1e9,
+            budget_s=1e-3,
+            warm_up_s=0.0,
+            settle_s=1e-3,
+        )
+        task = Task(
+            index=0,
+            label="the reference",
+            directory=reference.folder,
+            unchecked=ONLY_THE_REFERENCE,
+        )
+
+        def take(event: Event) -> float | None:
+            return None if isinstance(event, Result) else _taken(records, event)
+
+        job = Job(options=options, tasks=(task,), looks_around=False)
+        return self.ask(job, take, JOB_LIMIT_S)
+
+    def _records(self, made: Made, care: Care, label: str) -> Records:
         assert self._opened is not None
-        folder = Path(order.folder)
+        assert made.folder is not None
+        folder = Path(made.folder)
         program = load_program(folder)
         record = Record(
-            variant=Variant(label=order.label, directory=folder),
+            variant=Variant(label=label, directory=folder),
             program=program,
-            sizes=complete_sizes(program, dict(order.sizes)),
+            sizes=complete_sizes(program, dict(made.sizes)),
             result=Result(task=0),
         )
-        options = order.care.options(self._job, order.sizes)
+        options = care.options(self._bench.options, made.sizes)
         records = Records(options=options, variants=[record])
         records.take(self._opened)
         if self._idle is not None:
             records.take(self._idle)
-        records.warm_idle = replace(
-            records.warm_idle, reason="it is not read between the variants of a sweep"
-        )
         return records
 
 
-def _taken(records: Records, record: Record, event: Event) -> float | None:
+def _taken(records: Records, event: Event) -> float | None:
     """Note an event; return the seconds that the stage may take which it begins."""
     if isinstance(event, CardLost):
-        record.fail("launch error", event.reason)
+        records.variants[0].fail("launch error", event.reason)
     return records.take(event)
 
 
-def _counted(measurement: Measurement, order: Order, options: MeasureOptions) -> Measurement:
+def _counted(measurement: Measurement, records: Records) -> Measurement:
     """Return a measurement with hardware counters, or with the reason why there are none."""
     try:
         ncu = find_ncu()
     except InputError as error:
         return without(measurement, error.diagnostics[0].message)
-    return with_counters(measurement, Path(order.folder), options, ncu=ncu)
+    folder = records.variants[0].variant.directory
+    return with_counters(measurement, folder, records.options, ncu=ncu)
 
 
-def _joules(record: Record, order: Order) -> float | None:
+def _joules(record: Record, settle_s: float) -> float | None:
     """Return what the card drew in the windows of a variant and the load before each."""
     known = [
-        window.readings[0].power_w * (window.duration_s + order.care.settle_s)
+        window.readings[0].power_w * (window.duration_s + settle_s)
         for window in record.result.windows
         if window.readings
     ]
@@ -272,11 +316,8 @@ class MakerProcess(HeldProcess):
         """
         if self._worker is None:
             self.warm()
-        assert self._worker is not None
         found: list[Made] = []
-        outcome = self._worker.ask(wanted, found.append, limit_s=MAKE_LIMIT_S)
-        if outcome is not None:
-            self._worker = None
+        outcome = self.ask(wanted, found.append, MAKE_LIMIT_S)
         return found[0] if found else self._failed(wanted, outcome)
 
     def _failed(self, wanted: Wanted, outcome: Outcome | None) -> Made:
@@ -332,7 +373,7 @@ class Lab:
         bench: the card.
     """
 
-    def __init__(self, maker: MakerJob, count: int, bench: BenchJob) -> None:
+    def __init__(self, maker: MakerJob, count: int, bench: Bench) -> None:
         self._limit = AHEAD * count + 2
         self._on_the_way = 0
         self._to_make: queue.Queue[Work | None] = queue.Queue()
@@ -399,9 +440,9 @@ class Lab:
         finally:
             process.close()
 
-    def _measure(self, job: BenchJob) -> None:
+    def _measure(self, bench: Bench) -> None:
         """Measure variants as they are made, and the reference before one where it is due."""
-        process = CardProcess(job)
+        process = CardProcess(bench)
         self._busy.append(process)
         since = REFERENCE_EVERY
         try:
@@ -410,27 +451,13 @@ class Lab:
                 reference = work.reference
                 if reference is not None and since >= REFERENCE_EVERY:
                     since = 0
-                    tried = _tried(process, work, reference, REFERENCE, "reference")
+                    tried = process.measure(reference, REFERENCE, "reference", reference)
                     self._done.put(Done(work=work, made=reference, tried=tried, care=REFERENCE))
                 since += 1
                 label = work.wanted.role or work.wanted.variant
-                tried = _tried(process, work, made, work.care, label)
+                tried = process.measure(made, work.care, label, reference)
                 self._done.put(Done(work=work, made=made, tried=tried, care=work.care))
         except BaseException as error:
             self._done.put(error)
         finally:
             process.close()
-
-
-def _tried(process: CardProcess, work: Work, made: Made, care: Care, label: str) -> Tried:
-    assert made.folder is not None
-    reference = work.reference
-    return process.measure(
-        Order(
-            label=label,
-            folder=made.folder,
-            sizes=made.sizes,
-            care=care,
-            reference=None if reference is None else reference.folder,
-        )
-    )

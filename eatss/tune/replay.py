@@ -16,7 +16,7 @@ from eatss.base.targets import MEASURES, ObjectiveName, SweepTarget
 from eatss.tune.evaluation import rows_of_one_card
 from eatss.tune.points import Value, variant_key
 from eatss.tune.population import by_sizes
-from eatss.tune.rows import BESIDE, Role, Row, Sizes, Sweep, cost, measured_cost
+from eatss.tune.rows import BESIDE, Role, Row, Sizes, Sweep, cost, predicted_cost
 from eatss.tune.strategies import Budget, ListedSpace, StrategyJob, Wait, make
 
 SHARES = (0.1, 0.25, 0.5, 1.0)
@@ -183,8 +183,8 @@ def recorded(sweep: Sweep, objective: ObjectiveName) -> Recorded:
             f"{MEASURES[objective].what}",
             hint="replay a store that `eatss sweep` has filled, or choose another objective",
         )
-    predicted = [row for row in offered if isfinite(predicted_of(row, objective))]
-    predicted.sort(key=lambda row: predicted_of(row, objective))
+    predicted = [row for row in offered if isfinite(predicted_cost(row.metrics, objective))]
+    predicted.sort(key=lambda row: predicted_cost(row.metrics, objective))
     return Recorded(
         sizes=sizes,
         space=ListedSpace(dict(offered[0].values), (dict(row.values) for row in offered)),
@@ -192,14 +192,6 @@ def recorded(sweep: Sweep, objective: ObjectiveName) -> Recorded:
         first=first,
         costs=costs,
         ranked=tuple(dict(row.values) for row in predicted) or None,
-    )
-
-
-def predicted_of(row: Row, objective: ObjectiveName) -> float:
-    """Return what the model predicted that a variant costs; infinity where it did not."""
-    metrics = dict(row.metrics)
-    return measured_cost(
-        metrics.get("predicted_time_s"), metrics.get("predicted_energy_j"), objective
     )
 
 

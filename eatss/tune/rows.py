@@ -9,10 +9,9 @@ from dataclasses import replace
 from typing import Annotated, Literal, TypeAlias
 
 from eatss.base.codec import BY_NAME
-from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
 from eatss.base.shown import Shown, Tabular, figure
-from eatss.base.targets import MEASURES, ObjectiveName, Order, SweepTarget
+from eatss.base.targets import MEASURES, Order, SweepTarget
 from eatss.base.text import Texts, equations
 from eatss.measurement.measurement import Measurement, Status
 from eatss.program.expression import SizePairs
@@ -236,23 +235,6 @@ class Sweep(Tabular):
         return latest_of(self.rows)
 
 
-def rows_of_variant(sweep: Sweep, beginning: str) -> Rows:
-    """Return the rows of the variant whose key begins so.
-
-    Raises:
-        InputError: ``EATSS-D013``, no key does, or several.
-    """
-    found = sorted({row.variant for row in sweep.rows if row.variant.startswith(beginning)})
-    if len(found) == 1:
-        return tuple(row for row in sweep.rows if row.variant == found[0])
-    several = f"{len(found)} variants begin" if found else "no variant begins"
-    raise input_error(
-        "EATSS-D013",
-        f"{several} with '{beginning}'",
-        hint=f"write more of it: {', '.join(found[:4])}" if found else "'show' alone lists them",
-    )
-
-
 def cost(row: Row, by: Order) -> float:
     """Return what is to be small: s, J, J·s, or J/GFLOP; infinite if it is not known.
 
@@ -266,10 +248,16 @@ def cost(row: Row, by: Order) -> float:
     return 1 / per_joule if per_joule else math.inf
 
 
-def measured_cost(time_s: float | None, energy_j: float | None, by: ObjectiveName) -> float:
+def measured_cost(time_s: float | None, energy_j: float | None, by: str) -> float:
     """Return s, J or J·s of what was read; infinite where it was not."""
     time_s, energy_j = (one if one is not None and one > 0 else None for one in (time_s, energy_j))
     return MEASURES[by].of(time_s, energy_j)
+
+
+def predicted_cost(metrics: Metrics, by: str) -> float:
+    """Return what metrics say that the model predicted; infinite where it did not."""
+    found = dict(metrics)
+    return measured_cost(found.get("predicted_time_s"), found.get("predicted_energy_j"), by)
 
 
 def ranked(rows: Iterable[Row], by: Order) -> Rows:

@@ -9,16 +9,15 @@ from functools import partial
 from os import fspath
 from pathlib import Path
 
-from eatss.base.diagnostics import Diagnostics, Warned, input_error, warn_caller
+from eatss.base.diagnostics import Warned, input_error, warn_caller
 from eatss.base.files import StrPath
-from eatss.base.frozen import frozen
 from eatss.base.shipped import store_of_ones_own
 from eatss.cards.this_machine import load_profile
 from eatss.frontend.python import SourceLike
 from eatss.measurement.api import CUPY_CARD
 from eatss.measurement.counters import find_ncu
+from eatss.measurement.job import Bench
 from eatss.measurement.meters.choose import METERS
-from eatss.tune.bound import bind
 from eatss.tune.campaign import Campaign, Plan
 from eatss.tune.document import read_space, space_text
 from eatss.tune.generation import (
@@ -29,7 +28,7 @@ from eatss.tune.generation import (
     ppcg_program,
     source_text,
 )
-from eatss.tune.jobs import BenchJob, MakerJob, OnProgress, SweepOptions
+from eatss.tune.jobs import MakerJob, OnProgress, SweepOptions
 from eatss.tune.outline import outlined
 from eatss.tune.points import Space
 from eatss.tune.processes import Lab
@@ -38,72 +37,6 @@ from eatss.tune.store import Store, store_place
 from eatss.tune.strategies import STRATEGIES, make
 
 MOST_MAKERS = 14
-
-
-@frozen
-class Setting(Plan):
-    """A plan, what makes its variants, and what is to be said of the source."""
-
-    maker: MakerJob
-    warnings: Diagnostics = ()
-
-
-def of_source(
-    source: SourceLike,
-    path: Path,
-    options: SweepOptions,
-    generation: Generation,
-    stack: ExitStack,
-    card: str | None,
-) -> Setting:
-    """Return the plan of a sweep of a source, and what makes its variants."""
-    profile = load_profile(generation.gpu, options.device)
-    folder = generation.keep
-    if folder is None:
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="eatss-sweep-"))
-    made_folder(folder)
-    space = generation.space
-    if space is not None and not isinstance(space, Space):
-        space = read_space(space)
-    job = MakerJob(
-        source=source_text(source),
-        reading=generation.reading,
-        target=generation.target,
-        profile=profile,
-        objective="energy" if options.objective == "pareto" else options.objective,
-        capability=profile.sm if card is None else 0,
-        folder=str(Path(fspath(folder)).absolute()),
-        compiler=options.compiler,
-        nvcc=options.nvcc,
-        ppcg=ppcg_program(generation),
-        ppcg_arguments=generation.ppcg_arguments,
-    )
-    budget = options.limited.variants or 1000
-    outline = outlined(job, space, rank=min(2 * budget, 4000))
-    bound = bind(outline.space, dict(outline.constants))
-    known = dict(outline.parameters)
-    varied = tuple(name for name in known if name in bound.names or name in bound.variant)
-    return Setting(
-        space=bound,
-        decide=bound.decisions,
-        ranked=outline.ranked,
-        roles=outline.roles,
-        options=options,
-        identity=partial(
-            identity_of,
-            reading=job.reading,
-            target=job.target,
-            generator=generator_of(generation),
-            varied=varied,
-            options=options,
-        ),
-        path=path,
-        space_text=space_text(outline.space),
-        keeps=generation.keep is not None,
-        sized_roles=tuple((role, at) for at in outline.sizes for role, _ in outline.roles),
-        maker=job,
-        warnings=outline.warnings,
-    )
 
 
 def sweep(
@@ -146,14 +79,73 @@ def sweep(
     if chosen.counters:
         find_ncu()
     with ExitStack() as stack:
-        setting = of_source(source, path, chosen, made_by, stack, card)
-        warned(setting.warnings)
-        make(chosen.strategy, setting.job).close()  # before anything is measured
+        job = _job(source, chosen, made_by, stack, compiles=card is None)
+        plan = _plan(job, path, chosen, made_by, warned)
+        make(chosen.strategy, plan.job).close()  # before anything is measured
         makers = chosen.makers or max(1, min(MOST_MAKERS, (os.cpu_count() or 2) - 1))
-        bench = BenchJob(card=card or CUPY_CARD, measuring=chosen.measuring)
-        lab = stack.enter_context(closing(Lab(setting.maker, makers, bench)))
-        Campaign(setting, lab, progress).run()
+        bench = Bench(card=card or CUPY_CARD, options=chosen.measuring)
+        lab = stack.enter_context(closing(Lab(job, makers, bench)))
+        Campaign(plan, lab, progress).run()
     return Store.read(path)
+
+
+def _job(
+    source: SourceLike,
+    options: SweepOptions,
+    generation: Generation,
+    stack: ExitStack,
+    *,
+    compiles: bool,
+) -> MakerJob:
+    """Return what makes variants of a source, and compiles them if wanted."""
+    profile = load_profile(generation.gpu, options.device)
+    folder = generation.keep
+    if folder is None:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="eatss-sweep-"))
+    made_folder(folder)
+    return MakerJob(
+        source=source_text(source),
+        reading=generation.reading,
+        target=generation.target,
+        profile=profile,
+        objective="energy" if options.objective == "pareto" else options.objective,
+        capability=profile.sm if compiles else 0,
+        folder=str(Path(fspath(folder)).absolute()),
+        compiler=options.compiler,
+        nvcc=options.nvcc,
+        ppcg=ppcg_program(generation),
+        ppcg_arguments=generation.ppcg_arguments,
+    )
+
+
+def _plan(
+    job: MakerJob, path: Path, options: SweepOptions, generation: Generation, warned: Warned
+) -> Plan:
+    space = generation.space
+    if space is not None and not isinstance(space, Space):
+        space = read_space(space)
+    budget = options.limited.variants or 1000
+    outline = outlined(job, space, rank=min(2 * budget, 4000))
+    warned(outline.warnings)
+    return Plan(
+        space=outline.space,
+        decide=outline.space.decisions,
+        ranked=outline.ranked,
+        roles=outline.roles,
+        options=options,
+        identity=partial(
+            identity_of,
+            reading=job.reading,
+            target=job.target,
+            generator=generator_of(generation),
+            varied=outline.varied,
+            options=options,
+        ),
+        path=path,
+        space_text=space_text(outline.space.space),
+        keeps=generation.keep is not None,
+        sized_roles=tuple((role, at) for at in outline.sizes for role, _ in outline.roles),
+    )
 
 
 def _check_place(path: Path) -> None:

@@ -10,7 +10,6 @@ import subprocess
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -24,8 +23,6 @@ from eatss.verify.compare import Pointers
 from eatss.verify.instrumentation import instrumented_text
 from eatss.verify.result import DEFAULT_COMPILERS, Compilers, Device
 from eatss.verify.sources import (
-    CalledOriginal,
-    CallShape,
     TextByName,
     gpu_text,
     has_parts,
@@ -40,7 +37,6 @@ from eatss.verify.sources import (
 
 SHIM = Path(__file__).parent / "shim"
 _COMPILE_LIMIT_S = 300.0
-_MOST_EXTRA = 16
 # -fivopts: GCC 12 takes some functions that write for pure, and loses their stores
 _EXACT = (
     "-O1",
@@ -70,8 +66,6 @@ _HALVES = ("-fexcess-precision=16",)
 """Operations on halves round each to a half, which compilers do not do by themselves."""
 
 _EXPORTED = "{ global: eatss_*; local: *; };"
-_ERROR = re.compile(r":(\d+):\d+: error: (.*)")
-_BAD_ARGUMENT = re.compile(r"(?:incompatible type for argument|passing argument) (\d+) of")
 _MACRO = re.compile(r"#define (\w+)(\([^)]*\))? ?(.*)")
 _UNDEFINED = re.compile(r"undefined reference to [`'](\w+)'")
 
@@ -89,11 +83,7 @@ def if_it_can(what: str) -> Texts:
 
 
 class CompileError(Exception):
-    """A compiler refused: what it said, shortened and in full."""
-
-    def __init__(self, message: str, full: str = "") -> None:
-        super().__init__(message)
-        self.full = full or message
+    """A compiler refused: what it said, shortened."""
 
 
 class Builder:
@@ -118,7 +108,6 @@ class Builder:
         self._device = device
         self._macros = tuple(one.name for one in program.macros)
         self._built: dict[tuple[str, Texts], Path | CompileError] = {}
-        self._shapes: dict[int, CallShape] = {}
         self._vanished: Names | None = None
         self.compile_time_s = 0.0
 
@@ -236,23 +225,13 @@ class Builder:
         if _HALF in program.text:  # the function that converts one takes ten times as long
             command += [*_HALVES, *if_it_can("f16c")]
         source = target.with_suffix(".c")
-        for _ in range(2 * _MOST_EXTRA):
-            made = self._text(included, texts, "c")
-            source.write_text(made.text, encoding="utf-8")
-            try:
-                return self._compile([*command, *self._options(), str(source), "-lm"], target)
-            except CompileError as error:
-                if not self._reshape(error.full, made):
-                    raise
-        raise CompileError("the original's function has parameters of unknown types")
+        source.write_text(self._text(included, texts, "c"), encoding="utf-8")
+        return self._compile([*command, *self._options(), str(source), "-lm"], target)
 
-    def _text(
-        self, included: str, texts: TextByName, language: Literal["c", "c++"]
-    ) -> CalledOriginal:
+    def _text(self, included: str, texts: TextByName, language: Literal["c", "c++"]) -> str:
         return original_text(
             self._program,
             included,
-            self._shapes,
             language=language,
             sizes=texts,
             variables=size_variables(self._vary(texts), language=language),
@@ -263,9 +242,9 @@ class Builder:
         program = self._program
         included = included_text(program, self._directory)
         included = self._switched(included, target, _definitions(texts), "c++")
-        made = self._text(included, texts, "c++")
         source = target.with_suffix(".cpp")
-        source.write_text(made.text, encoding="utf-8", errors="surrogateescape")
+        text = self._text(included, texts, "c++")
+        source.write_text(text, encoding="utf-8", errors="surrogateescape")
         command = [self._compilers.cxx, *NUMBERS, *self._only_called()]
         command += ["-include", str(SHIM / "eatss_number.hpp"), "-x", "c++", str(source), "-lm"]
         return self._compile(command, target)
@@ -332,26 +311,6 @@ class Builder:
             return ()
         return tuple(option for name, option in usual.items() if name not in kept)
 
-    def _reshape(self, said: str, made: CalledOriginal) -> bool:
-        """Learn from a compiler's message how a function takes its arguments."""
-        changed = False
-        for match in _ERROR.finditer(said):
-            place, what = int(match[1]), match[2]
-            entry = made.entry_at(place)
-            if entry is None:
-                continue
-            shape = self._shapes.get(entry, CallShape())
-            argument = _BAD_ARGUMENT.search(what)
-            if "too few arguments" in what and shape.extra < _MOST_EXTRA:
-                self._shapes[entry] = replace(shape, extra=shape.extra + 1)
-                changed = True
-            elif argument is not None:
-                position = int(argument[1]) - 1
-                if position not in shape.toggled:
-                    self._shapes[entry] = replace(shape, toggled=shape.toggled | {position})
-                    changed = True
-        return changed
-
     def _compile(self, command: Sequence[str], target: Path) -> Path:
         if shutil.which(command[0]) is None:
             raise input_error(
@@ -371,7 +330,7 @@ class Builder:
             message = f"{command[0]} did not finish within {_COMPILE_LIMIT_S:.0f} s"
             raise CompileError(message) from None
         if code:
-            raise CompileError(_shortened(said), said)
+            raise CompileError(_shortened(said))
         return target
 
 

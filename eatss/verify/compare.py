@@ -57,7 +57,7 @@ def compare(
     for before, after, bound in zip(expected, actual, bounds, strict=True):
         if before.argument.role in ("scalar", "parameter"):
             continue
-        left, right = np.atleast_1d(before.array), np.atleast_1d(after.array)
+        left, right = before.elements, after.elements
         compared += left.size
         not_finite += count_not_finite(left)
         wrong = _bits_differ(left, right)
@@ -92,10 +92,7 @@ def compare(
 def bits_equal(expected: Buffers, actual: Buffers) -> bool:
     """Return whether all elements of all arrays are the same, one NaN like another."""
     pairs = zip(expected, actual, strict=True)
-    return not any(
-        _bits_differ(np.atleast_1d(before.array), np.atleast_1d(after.array)).any()
-        for before, after in pairs
-    )
+    return not any(_bits_differ(one.elements, other.elements).any() for one, other in pairs)
 
 
 def _bits_differ(left: Array, right: Array) -> Truths:

@@ -102,6 +102,11 @@ class Buffer:
         return inner.view(dtype_of(self.argument)).reshape(self.shape)
 
     @property
+    def elements(self) -> npt.NDArray[Any]:
+        """The elements in at least one dimension."""
+        return np.atleast_1d(self.array)
+
+    @property
     def address(self) -> int:
         """Address of the first element."""
         return self.raw.ctypes.data + self.guard

@@ -272,11 +272,14 @@ def _condition(body: Sequence[Token], place: int) -> _Condition:
     after = _statement_end(body, close + 1)
     holds = range(close + 1, after)
     if body[place].text == "if":
-        has_else = after < len(body) and body[after].text == "else"
-        fails = range(after, _statement_end(body, after + 1) if has_else else after)
+        fails = range(after, _statement_end(body, after + 1) if _is_else(body, after) else after)
         return _Condition("if", place, head, holds, fails)
     ends = [k for k, token in enumerate(head) if token.text == ";"]
     return _Condition("for", place, head[ends[0] + 1 : ends[1]] if len(ends) == 2 else (), holds)
+
+
+def _is_else(body: Sequence[Token], place: int) -> bool:
+    return place < len(body) and body[place].text == "else"
 
 
 def _statement_end(body: Sequence[Token], place: int) -> int:
@@ -289,9 +292,7 @@ def _statement_end(body: Sequence[Token], place: int) -> int:
         return closing(body, place) + 1
     if body[place].text in ("if", "for", "while"):
         after = _statement_end(body, closing(body, place + 1) + 1)
-        if after < len(body) and body[after].text == "else":
-            return _statement_end(body, after + 1)
-        return after
+        return _statement_end(body, after + 1) if _is_else(body, after) else after
     while place < len(body) and body[place].text != ";":
         place = closing(body, place) + 1 if body[place].text in ("(", "{") else place + 1
     return place + 1

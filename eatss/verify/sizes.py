@@ -251,7 +251,7 @@ def varied_sizes(
 
 
 def _accepted(program: Program, sizes: Sizes) -> bool:
-    return all(broken_assumption(entry, sizes) is None for entry in program.entries)
+    return not any(expected_code(entry, sizes) for entry in program.entries)
 
 
 def moved_by_vectors(program: Program, entry: Entry) -> list[int]:
@@ -449,20 +449,12 @@ def _probe(entry: Entry, sizes: Sizes) -> Probe:
 
 def expected_code(entry: Entry, sizes: Sizes) -> int:
     """Return the code with which an entry has to refuse sizes; 0 if it has to run."""
-    broken = broken_assumption(entry, sizes)
-    return 0 if broken is None else -broken - 1
+    holding = (evaluate(one.condition, sizes) for one in entry.assumptions)
+    return next((-number for number, holds in enumerate(holding, 1) if not holds), 0)
 
 
 def _magnitude(sizes: Sizes) -> int:
     return sum(abs(value) for value in sizes.values())
-
-
-def broken_assumption(entry: Entry, sizes: Sizes) -> int | None:
-    """Return the number of the first assumption that does not hold."""
-    for number, assumption in enumerate(entry.assumptions):
-        if not evaluate(assumption.condition, sizes):
-            return number
-    return None
 
 
 def estimated_work(program: Program, sizes: Sizes) -> float:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from eatss.base.frozen import frozen
-from eatss.base.text import Edit, Texts, edited
+from eatss.base.text import Edit, edited
 from eatss.program import Argument, Entry, IntExpr, Name, Program
 from eatss.program.expression import c_text, substitute
 from eatss.program.tokens import Token, closing, tokens
@@ -104,37 +102,6 @@ _LINE_MARKER = re.compile(r'# (\d+) "((?:[^"\\]|\\.)*)"([ \d]*)')
 """Of a preprocessor: the number of a line, its file, and flags."""
 
 
-@frozen
-class CallShape:
-    """How the original's function takes its arguments; what a plan does not say is found by trial.
-
-    ``toggled`` are positions at which a value is passed where a pointer would be expected, or the
-    other way round; ``extra`` counts parameters after the last one the region uses.
-    """
-
-    toggled: frozenset[int] = frozenset()
-    extra: int = 0
-
-
-@frozen
-class CalledOriginal:
-    """Text that includes the original, and a function for each entry that calls it."""
-
-    head: str
-    calls: Texts
-
-    @property
-    def text(self) -> str:
-        """All of it."""
-        return self.head + "".join(self.calls)
-
-    def entry_at(self, line: int) -> int | None:
-        """Return the number of the entry whose call stands at a line, counted from 1."""
-        ends = accumulate(text.count("\n") for text in (self.head, *self.calls))
-        before = sum(end < line for end in ends)
-        return before - 1 if 1 <= before <= len(self.calls) else None
-
-
 def size_variables(names: Iterable[str], *, language: str) -> str:
     """Return definitions of the variables that stand for macro sizes where they may vary."""
     declarations = "".join(f"int {size_variable(name)};\n" for name in names)
@@ -163,12 +130,11 @@ def included_text(program: Program, directory: Path) -> str:
 def original_text(
     program: Program,
     included: str,
-    shapes: Mapping[int, CallShape],
     *,
     language: Literal["c", "c++"],
     sizes: TextByName,
     variables: str = "",
-) -> CalledOriginal:
+) -> str:
     """Return the original with ``int eatss_call_N(void **arguments)`` for every entry.
 
     This calls the function of entry ``N`` with values taken from, and arrays at, the pointers, in
@@ -180,7 +146,6 @@ def original_text(
         program: the program.
         included: what :func:`included_text` returned; or, where the program has parts of
             functions, what the preprocessor and :func:`with_switches` made of it.
-        shapes: how functions take their arguments, by the number of the entry.
         language: of the text.
         sizes: texts for the values of macro sizes.
         variables: definitions that come first.
@@ -192,34 +157,25 @@ def original_text(
     else:
         head += included
     head += '#pragma GCC diagnostic error "-Wint-conversion"\n' if language == "c" else ""
-    return CalledOriginal(
-        head=variables + head,
-        calls=tuple(
-            _call_text(number, entry, shapes.get(number, CallShape()), language, sizes)
-            for number, entry in enumerate(program.entries)
-        ),
-    )
+    calls = (_call_text(n, entry, language, sizes) for n, entry in enumerate(program.entries))
+    return "".join((variables, head, *calls))
 
 
-def _call_text(
-    number: int, entry: Entry, shape: CallShape, language: str, sizes: TextByName
-) -> str:
+def _call_text(number: int, entry: Entry, language: str, sizes: TextByName) -> str:
     """Return the function that calls that of an entry."""
-    call = f"{entry.function}({_passed(entry, shape)})"
-    structures = _structures(entry)
+    call = f"{entry.function}({', '.join(_passed(entry))})"
     text = 'extern "C" ' if language == "c++" else ""
     text += f"int eatss_call_{number}(void **eatss_p)\n{{\n"
-    text += "".join(_structure_text(position, type_) for position, type_ in structures.items())
+    text += "".join(_structure_text(one) for one in entry.arguments if one.structure)
     globals_ = [(k, a) for k, a in enumerate(entry.arguments) if a.source == "global"]
+    put = "".join(_copied("PUT", k, argument) for k, argument in globals_)
     if _is_part(entry):
         text += _kept(entry, sizes)
-        text += "".join(_copied("PUT", k, argument) for k, argument in globals_)
-        text += f"    eatss_awaited = {number};\n"
+        text += put + f"    eatss_awaited = {number};\n"
         text += f"    if (__builtin_setjmp(eatss_back) == 0) {call};\n"
         text += "    return eatss_forget();\n"
     else:
-        text += "".join(_copied("PUT", k, argument) for k, argument in globals_)
-        text += f"    {call};\n"
+        text += put + f"    {call};\n"
         text += "".join(_copied("GET", k, one) for k, one in globals_ if one.writes)
         text += "    return 1;\n"
     return text + "}\n"
@@ -291,20 +247,15 @@ def _kept(entry: Entry, sizes: TextByName) -> str:
     return text
 
 
-def _structures(entry: Entry) -> dict[int, str]:
-    """Return the types of the parameters that are structures or point to them, by position."""
-    return {
-        argument.position: argument.structure
-        for argument in entry.arguments
-        if argument.structure and argument.position is not None
-    }
-
-
-def _structure_text(position: int, type_: str) -> str:
+def _structure_text(argument: Argument) -> str:
     """Return the declaration of a structure to be passed, all zeros."""
-    plain = re.sub(r"\b(const|volatile|restrict)\b|\*", "", type_).strip()
-    name = f"eatss_structure_{position}"
+    plain = re.sub(r"\b(const|volatile|restrict)\b", "", argument.structure).strip()
+    name = _structure(argument)
     return f"    static {plain} {name};\n    __builtin_memset((void *)&{name}, 0, sizeof {name});\n"
+
+
+def _structure(argument: Argument) -> str:
+    return f"eatss_structure_{argument.position}"
 
 
 def _copied(what: str, k: int, argument: Argument) -> str:
@@ -312,28 +263,18 @@ def _copied(what: str, k: int, argument: Argument) -> str:
     return f" EATSS_{what}({k}, {argument.source_name}, {_holds_pointer(argument)});"
 
 
-def _passed(entry: Entry, shape: CallShape) -> str:
-    """Return the arguments of the call; parameters the region does not use are 0."""
-    at = {
-        argument.position: (k, argument)
-        for k, argument in enumerate(entry.arguments)
-        if argument.source == "parameter" and argument.position is not None
-    }
-    texts = []
-    structures = _structures(entry)
-    for position in range(max((*at, *structures), default=-1) + 1 + shape.extra):
-        if position in structures:
-            texts.append("&" * ("*" in structures[position]) + f"eatss_structure_{position}")
-            continue
-        if position not in at:
-            texts.append("0")
-            continue
-        k, argument = at[position]
-        by_pointer = (argument.role in ("array", "cell")) != (position in shape.toggled)
-        texts.append(
-            f"EATSS_ANY({k})" if by_pointer else f"*({argument.element_type} *)eatss_p[{k}]"
-        )
-    return ", ".join(texts)
+def _passed(entry: Entry) -> Iterator[str]:
+    """Yield the arguments of the call; parameters that the region sets by itself are 0."""
+    own = ((k, one) for k, one in enumerate(entry.arguments) if one.position is not None)
+    for k, argument in sorted(own, key=lambda one: one[1].position or 0):
+        if argument.structure:
+            yield _structure(argument)
+        elif argument.source != "parameter":
+            yield "0"
+        elif argument.role in ("array", "cell"):
+            yield f"EATSS_ANY({k})"
+        else:
+            yield f"*({argument.element_type} *)eatss_p[{k}]"
 
 
 def with_numbers(text: str) -> str:

@@ -423,7 +423,7 @@ def _check_meaning(run: Run, ended: int, buffers: Buffers) -> None:
 
 def _changed(before: Buffer, after: Buffer) -> int:
     """Return how many elements the original has changed."""
-    left, right = np.atleast_1d(before.array), np.atleast_1d(after.array)
+    left, right = before.elements, after.elements
     bits = f"u{left.itemsize}"
     return int(np.count_nonzero(left.view(bits) != right.view(bits)))
 

@@ -1,4 +1,4 @@
-"""Quotients by literals: the steps of the generated text against a division, bit for bit.
+"""Quotients as fused steps: those of the generated text against a division, bit for bit.
 
 Of floats every significand is divided, of doubles those whose quotients are nearest to midpoints.
 """
@@ -29,15 +29,24 @@ _TEXT = """
 #define EATSS_CPU
 #include "eatss_cpu.hpp"
 {preamble}
+template <typename Number>
+static Number by_reciprocal(Number x, Number c)
+{{
+    bool exact = true;
+    const Number reciprocal = eatss_reciprocal<Number>(c, exact);
+    const Number quotient = eatss_quotient<Number>(x, c, reciprocal, exact);
+    return exact ? quotient : x / c;
+}}
 template <typename Number, typename Bits>
-static long wrong(const Number *x, long count, Number c, Bits *first)
+static long wrong(const Number *x, long count, Number c, Bits *first, bool is_literal = true)
 {{
     long found = 0;
     for (long at = 0; at < count; at++) {{
         bool exact = true;
         const Number here = eatss_quotient<Number>(x[at], c, exact);
+        const Number other = by_reciprocal(x[at], c);
         const Number all[] = {{exact ? here : x[at] / c, eatss_quotient<Number>(x[at], c)}};
-        for (Number one : all) {{
+        for (Number one : {{is_literal ? all[0] : other, is_literal ? all[1] : other, other}}) {{
             const Number division = x[at] / c;
             Bits bits, wanted;
             memcpy(&bits, &one, sizeof bits);
@@ -56,6 +65,14 @@ extern "C" long wrong_double(const double *x, long count, double c, uint64_t *fi
 {{
     return wrong(x, count, c, first);
 }}
+extern "C" long wrong_any_float(const float *x, long count, float c, uint32_t *first)
+{{
+    return wrong(x, count, c, first, false);
+}}
+extern "C" long wrong_any_double(const double *x, long count, double c, uint64_t *first)
+{{
+    return wrong(x, count, c, first, false);
+}}
 """
 
 Wrong = Callable[[str, npt.NDArray[Any], float], int]
@@ -63,7 +80,9 @@ Wrong = Callable[[str, npt.NDArray[Any], float], int]
 
 def compiled(folder: Path, change: Callable[[str], str] = str) -> Wrong:
     """Return how many of some numbers the text of quotients divides otherwise than C does."""
-    text = change(_TEXT.format(preamble=preamble("eatss_quotient<float>(x, c)")))
+    text = change(
+        _TEXT.format(preamble=preamble("eatss_quotient<float>(x, eatss_reciprocal<float>(c))"))
+    )
     source, library = folder / "quotients.cpp", folder / "quotients.so"
     source.write_text(text)
     command = ["g++", "-std=c++17", "-O2", "-ffp-contract=off", "-march=native", f"-I{SHIM}"]
@@ -71,7 +90,7 @@ def compiled(folder: Path, change: Callable[[str], str] = str) -> Wrong:
     loaded = ctypes.CDLL(str(library))
 
     def wrong(kind: str, numbers: npt.NDArray[Any], divisor: float) -> int:
-        real = ctypes.c_float if kind == "float" else ctypes.c_double
+        real = ctypes.c_float if kind.endswith("float") else ctypes.c_double
         function, first = loaded[f"wrong_{kind}"], ctypes.c_uint64()
         function.restype = ctypes.c_long
         pointer = numbers.ctypes.data_as(ctypes.POINTER(real))
@@ -199,6 +218,35 @@ def test_doubles_are_divided_by_any_number_that_passes(
         assert wrong("double", own, divisor) == 0
 
 
+ENDS = (0.0, 1.0, 2.0**-41, 2.0**-40, 2.0**40, 2.0**41, 1e-37, 1e-44, 3e38, np.inf, np.nan)
+
+
+@pytest.mark.parametrize("kind", ["float", "double"])
+def test_divisors_of_all_kinds_are_tested_where_they_are_known_at_run_time(
+    kind: str, wrong: Wrong
+) -> None:
+    bits = FORMATS[kind].bits
+    ones = [float(2**bits - number) for number in range(1, 5)]
+    ends = [*ENDS, 2.0**-100, 2.0**-101, 2.0**100, 2.0**101, *ones]
+    near = np.array([*ones, *(2.0 * one + 2.0 for one in ones)], dtype=ARRAYS[kind])
+    numbers = np.concatenate([everywhere(kind)[:: 1 if kind == "double" else 20], near])
+    for divisor in (*DIVISORS, *ends):
+        for own in (divisor, -divisor):
+            with np.errstate(over="ignore", under="ignore"):
+                own_kind = float(ARRAYS[kind](own))
+            assert wrong(f"any_{kind}", numbers, own_kind) == 0
+
+
+@given(significand=st.integers(2**23, 2**24 - 1), power=st.integers(-64, 17))
+def test_floats_are_divided_by_what_is_known_at_run_time(
+    significand: int, power: int, wrong: Wrong
+) -> None:
+    divisor = float(np.ldexp(float(significand), power))
+    own = np.array([float(one) for one in hard(divisor, 24)], dtype=np.float32)
+    assert wrong("any_float", own, -divisor) == 0
+    assert wrong("any_float", everywhere("float")[::50], divisor) == 0
+
+
 MUTANTS = {
     "no test": ("exact &= fabs(quotient) >= least || x == 0;", ""),
     "a test that lets NaN pass": ("fabs(quotient) >= least", "!(fabs(quotient) < least)"),
@@ -206,6 +254,12 @@ MUTANTS = {
     "another reciprocal": ("1 / c, q", "(1 / c) * (Number)1.001, q"),
     "no second step": ("fma(fma(q, c, -x), -reciprocal, q)", "q"),
     "a remainder that is rounded twice": ("fma(q, c, -x)", "(q * c - x)"),
+}
+MUTANTS_BY_RECIPROCALS = {
+    "another reciprocal": ("inverse = eatss_inverse(c)", "inverse = eatss_inverse(c + c * apart)"),
+    "zeros of the other sign": ("(x == 0 && c > 0)", "x == 0"),
+    "divisors that are too small": ("exact &= fabs(c) >= least;", ""),
+    "divisors that are too large": ("exact &= fabs(c) <= 1 / least;", ""),
 }
 
 
@@ -221,3 +275,13 @@ def test_broken_steps_are_found(what: str, tmp_path: Path) -> None:
     numbers = [significands(), everywhere("float")]
     found = sum(broken("float", one, 118.0) for one in numbers)
     assert found > 0
+
+
+@pytest.mark.parametrize("what", MUTANTS_BY_RECIPROCALS)
+def test_broken_steps_with_reciprocals_are_found(what: str, tmp_path: Path) -> None:
+    old, new = MUTANTS_BY_RECIPROCALS[what]
+    untested = ("fabs(fma(-c, inverse, (Number)1)) <= apart", "true")
+    broken = compiled(tmp_path, lambda text: text.replace(old, new).replace(*untested))
+    numbers = np.concatenate([significands(), everywhere("float")])
+    divisors = (2.0 - 2.0**-23, -3.0, 1.7 * 2.0**-130, 1.7 * 2.0**127)
+    assert sum(broken("any_float", numbers, one) for one in divisors) > 0

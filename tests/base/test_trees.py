@@ -8,15 +8,13 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 from eatss.base.trees import _fields
-from eatss.lower import thread_ast
 from eatss.lower.kernel import nodes
 from eatss.program.expression import Constant
 
 CLASSES = [
     one
-    for module in (nodes, thread_ast)
-    for one in vars(module).values()
-    if isinstance(one, type) and is_dataclass(one) and one.__module__ == module.__name__
+    for one in vars(nodes).values()
+    if isinstance(one, type) and is_dataclass(one) and one.__module__ == nodes.__name__
 ]
 
 

@@ -172,22 +172,20 @@ def test_cards_are_in_the_order_of_cuda(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize(
-    ("raw", "listed", "uuid"),
+    ("raw", "order", "uuid"),
     [
-        (UUID_BYTES, "GPU-none", UUID),
-        (UUID_BYTES[:3], UUID, UUID),
-        (UUID_BYTES[1:3], UUID, None),
+        (UUID_BYTES, (), UUID),
+        (UUID_BYTES[:3], ("GPU-ff", UUID), UUID),
+        (UUID_BYTES[:3], (UUID, UUID[:-1] + "e"), None),
+        (UUID_BYTES[1:3], (UUID,), None),
         (UUID_BYTES[:3], None, None),
     ],
 )
-def test_of_a_uuid_with_a_zero_cupy_tells_the_beginning_and_nvml_the_rest(
-    raw: bytes, listed: str | None, uuid: str | None
+def test_of_a_uuid_with_a_zero_cupy_tells_the_beginning_and_cuda_the_rest(
+    raw: bytes, order: Sequence[str] | None, uuid: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    slot = {"pciDomainID": 0, "pciBusID": 0x3B, "pciDeviceID": 0}
-    nvml = FakeNvml([{"uuid": listed}] if listed else [])
-    nvml.nvmlDeviceGetHandleByPciBusId = {"00000000:3b:00.0": nvml.cards[0]}.get if listed else None  # type: ignore[attr-defined]
-    assert cuda_uuid({"uuid": raw} | slot, nvml) == uuid
-    assert nvml.open == 0
+    monkeypatch.setattr("eatss.cards.detect.cuda_order", lambda: order)
+    assert cuda_uuid({"uuid": raw}) == uuid
 
 
 def test_what_nvml_does_not_support_is_unknown_and_not_an_error() -> None:

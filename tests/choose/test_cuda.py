@@ -19,6 +19,7 @@ from eatss.base.diagnostics import NoSolutionError
 from eatss.base.shipped import data_directory
 from eatss.base.targets import CUDA
 from eatss.cards import GpuProfile, load_profile
+from eatss.choose import cuda
 from eatss.choose.cuda import FULL_SPEED, CudaChoice, expected_of
 from eatss.choose.cuda_candidates import LEAST_IDLE, every_candidate
 from eatss.choose.objectives import costs
@@ -91,6 +92,32 @@ def all_costs(kernel: str, card: GpuProfile, objective: Any, at: int) -> list[in
     value, time_s = np.concatenate(values), np.concatenate(times)
     taken: list[int] = value[time_s <= FULL_SPEED * time_s.min()].tolist()
     return taken
+
+
+@pytest.mark.parametrize("name", ["fdtd-2d", "gemm", "doitgen", "trmm", "covariance"])
+def test_layouts_that_are_a_product_cost_what_each_does(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    card, program = load_profile("a100"), analysed(name).program
+    products = 0
+    for facts in program.facts:
+        own = variants(name, "a100")[facts.name]
+        choice = CudaChoice(facts, own, card, ENERGY, 1 << 14)
+        products += any(
+            one.threads.keys() and next(iter(one.threads.values())).ndim == 2
+            for layouts in choice.every
+            for one in cuda._at_once(layouts)
+        )
+        with monkeypatch.context() as patch:
+            patch.setattr(cuda, "AT_ONCE", 1000)
+            some = CudaChoice(facts, own, card, ENERGY, 1 << 14).costs
+        flat = CudaChoice(facts, own, card, ENERGY, 1 << 14)
+        with monkeypatch.context() as patch:
+            patch.setattr(cuda, "_at_once", lambda layouts: [layouts])
+            assert np.array_equal(flat.costs, choice.costs)
+        assert np.array_equal(some, choice.costs)
+        assert flat.can_launch == choice.can_launch
+    assert products
 
 
 @pytest.mark.parametrize(("name", "objective"), [("gemm", "energy"), ("gemver", "time")])

@@ -12,6 +12,7 @@ import pytest
 
 import eatss
 from eatss.analysis.analyse import AnalysedProgram
+from eatss.base.shipped import data_directory
 from eatss.cards import GpuProfile, load_profile
 from eatss.choose.cuda import CudaChoice
 from eatss.choose.cuda_space import CudaSpace
@@ -49,7 +50,8 @@ def spaces(
         kernel_variants_for(program, card),
     )
     choices = (CudaChoice(one, own.get(one.name, ()), card, options) for one in program.facts)
-    each = (one.searches(SEARCH) for one in choices if len(one.costs) and one.costs.min() < NEVER)
+    least = ((one, float(one.costs.min(initial=NEVER))) for one in choices)
+    each = (one.searches(SEARCH, cost) for one, cost in least if cost < NEVER)
     return [
         CudaSpace(own.model, [own.offered], card, options, slowest_s)
         for several in each
@@ -142,7 +144,8 @@ def test_layouts_that_are_offered_cost_what_they_do_in_the_space() -> None:
     card, program = load_profile("h200"), analysed("mvt").program
     (facts, *_), own = program.facts, kernel_variants_for(program, card)
     choice = CudaChoice(facts, own[facts.name], card, ModelOptions(target="cuda"))
-    every = [one.space for one in choice.searches(SEARCH) if isinstance(one.space, CudaSpace)]
+    searches = choice.searches(SEARCH, float(choice.costs.min()))
+    every = [one.space for one in searches if isinstance(one.space, CudaSpace)]
     costs = np.concatenate([space.costs(space.points) for space in every])
     offered = np.sort(choice.costs[choice.costs < NEVER])
     np.testing.assert_allclose(np.sort(costs[costs < inf]), offered, rtol=1e-8)
@@ -161,15 +164,38 @@ def test_a_gap_that_is_asked_for_is_proven_and_the_layout_is_no_worse() -> None:
     assert found.optimal == "proven"
 
 
+def test_however_little_time_there_is_each_kernel_has_a_bound() -> None:
+    program, card = analysed("atax").program, load_profile("h200")
+    found = select_for(program, card, ModelOptions(target="cuda", timeout_s=1e-6)).kernels
+    assert all(0 < one.bound <= one.objective for one in found)
+    boxes = [one.boxes for one in found]
+    longer = select_for(program, card, ModelOptions(target="cuda", gap=0.04)).kernels
+    assert sum(one.boxes for one in longer) > sum(boxes)
+    assert all(one.bound >= 0.96 * one.objective for one in longer)
+
+
+def test_kernels_that_are_one_launch_are_compared_with_all_layouts_of_each_apart() -> None:
+    card, own = load_profile("h200"), SelectOptions(target="cuda")
+    plain = Session(data_directory("kernels") / "jacobi-2d.c").select(card, own)
+    found = Session(data_directory("kernels") / "jacobi-2d.c").select(card, replace(own, gap=0.05))
+    first, second = found.kernels
+    assert first.time_tile == plain.kernels[0].time_tile
+    assert first.time_tile is not None
+    assert first.predicted is not None
+    assert first.objective == pytest.approx(1e9 * first.predicted.energy_j, abs=1)
+    assert 0.95 * first.objective <= first.bound <= first.objective
+    assert (first.optimal, second.bound) == ("proven", 0)
+
+
 def test_only_what_is_taken_of_a_program_is_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bounded: list[str] = []
     searches = CudaChoice.searches
 
-    def counted(own: CudaChoice, effort: Effort) -> Any:
+    def counted(own: CudaChoice, *how: Any) -> Any:
         bounded.append(own.facts.name)
-        return searches(own, effort)
+        return searches(own, *how)
 
     monkeypatch.setattr(CudaChoice, "searches", counted)
     source = tmp_path / "blur.c"

@@ -14,6 +14,7 @@ from eatss.base.diagnostics import InputError
 from eatss.base.shipped import data_directory
 from eatss.base.targets import TargetName
 from eatss.choose import OBJECTIVES, Objective
+from eatss.choose.objectives import NEVER, cheapest, first_least
 from eatss.choose.selection import Selection
 from eatss.cost.demand import Column
 from eatss.cost.terms import Predicted
@@ -45,6 +46,17 @@ def register() -> Iterator[Register]:
 
     yield put
     OBJECTIVES.remove("mine")
+
+
+def test_of_equal_costs_what_is_offered_first_is_taken() -> None:
+    rounded = [2_000_000_003, 2_000_000_001, 2_000_000_000, 5]  # the first is no equal of the third
+    assert first_least(rounded) == 3
+    assert first_least(rounded[:3]) == 1
+    assert first_least([7, 7, 6]) == 0
+    assert first_least([NEVER, 9, NEVER]) == 1
+    assert first_least([NEVER, NEVER]) == 0
+    assert cheapest([], int) is None
+    assert cheapest(["b", "a"], lambda _: 4) == "b"
 
 
 def test_a_package_adds_an_objective_to_the_command_line(

@@ -306,6 +306,7 @@ def test_rows_begin_anywhere_and_warps_cut_them(
         torn += sum(count * width < SECTOR_BYTES for count in counts)
     axes = [("x", ONES * along_x), ("y", ONES * along_y)]
     plan: Any = SimpleNamespace(
+        shape=(),
         active=ONES,
         axes=axes,
         block_threads=ONES * threads,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -75,6 +76,8 @@ def program(of: Session, threads: int = 64, width: int = 8, **how: Any) -> Progr
         ("cholesky", "double", {"strict_fp": True}),
         ("trisolv", "double", {}),
         ("trsm", "half", {}),
+        ("ul", "double", {}),
+        ("ul", "double", {"index_bits": 64}),
         ("trsm", "double", {}),
     ],
 )
@@ -323,16 +326,25 @@ void divided(double A[N][N])
 """
 
 
-def test_quotients_of_a_thread_are_one_behind_another(tmp_path: Path) -> None:
+def test_quotients_by_an_element_have_one_reciprocal(tmp_path: Path) -> None:
     (source := tmp_path / "divided.c").write_text(DIVIDED, encoding="utf-8")
     of = Session(source, code=True, rewrites=Rewrites(classes=(ClassSize(region=0, size=32),)))
-    known = [one.predicted for one in apart(of).kernels if one.class_block is not None]
+    found = apart(of)
+    known = [one.predicted for one in found.kernels if one.class_block is not None]
     assert len(known) == 2
-    # An H200 took 3.4 ms for ldlt, 0.5 ms of them for other kernels.
-    assert 2.5e-3 < sum(one.time_s for one in known if one is not None) < 3.5e-3
+    text = of.generate(recipe_of(found, CodegenOptions()), load_profile("h200")).text
+    _, diagonal, panel, _ = re.split(r"\ndivided_k[012]\(", text)
+    for own in (diagonal, panel):
+        assert own.count("eatss_reciprocal<") == 1
+        in_front, behind = own.split("eatss_reciprocal<")
+        assert "for (int j = k" in behind.split("eatss_quotient<")[0]
+        assert "for (int j = k" not in in_front
 
 
-def test_fewer_steps_are_compared_where_many_quotients_follow_each_other(tmp_path: Path) -> None:
-    (tmp_path / "divided.c").write_text(DIVIDED, encoding="utf-8")
-    found = Session(tmp_path / "divided.c", code=True).select("h200", SelectOptions(target="cuda"))
-    assert [one.size for one in found.classes] == [16]
+def test_quotients_that_are_not_exact_are_divisions(tmp_path: Path) -> None:
+    of = session("lu")
+    made = program(of)
+    for text in (made.text, re.sub(r"exact &= .*;", ";", made.text)):
+        of.write(replace(made, text=text), tmp_path)
+        found = verify(tmp_path, device="cpu")
+        assert (found.status == "ok") == (text == made.text)

@@ -137,3 +137,11 @@ def test_a_condition_that_is_turned_wrongly_is_found_before_it_is_printed(
     monkeypatch.setattr(thread_builder, "strict", sharper)
     with pytest.raises(InternalError, match="every instance once"):
         codegen(data_directory("kernels") / "gemm.c", gpu="a100")
+
+
+def test_a_size_that_only_a_test_of_rows_asks_for_is_passed(tmp_path: Path) -> None:
+    loops = "*out = 0; for (int i = 0; i < m; i++) *out += A[0][i];"
+    source = written(tmp_path, loops, "int n, int m, double A[n][n], double *out")
+    program = codegen(source, gpu="h200")
+    assert "const bool wide_A = eatss_is_aligned(A) && n % 2 == 0;" in program.text
+    assert {"n", "m"} <= {*program.kernels[-1].arguments}

@@ -277,7 +277,7 @@ def test_a_step_whose_begin_needs_a_row_of_the_step_before_is_one_launch(tmp_pat
     program = eatss.codegen(STEPS, gpu="h200", output=folder)
     (kernel,) = program.kernels
     assert "for (int k = -1; k < N - 1; ++k)" in program.text
-    assert kernel.block[:2] == (4, 256)
+    assert kernel.block[:2] == (4, 128)  # gramschmidt: 5.9 ms on an H200, with 4 x 256 6.8
     sizes = [{"M": m, "N": n} for m, n in ((0, 3), (1, 1), (70, 9), (129, 5), (1100, 6))]
     right(checked(folder, *sizes))
     for one, other in (

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from random import Random
 
 import pytest
@@ -16,10 +17,9 @@ import pytest
 from eatss.analysis.layout import reordering_loops
 from eatss.base.diagnostics import InputError
 from eatss.cards import load_profile
-from eatss.lower.kernel.instruction import places
 from eatss.lower.mapping import MappedLoop
 from eatss.lower.recipe import CodegenOptions
-from eatss.program import KernelCode, Program
+from eatss.program import KernelCode, Program, evaluate
 from tests.choose.cuda_kernels import (
     analysed,
     generated,
@@ -108,9 +108,9 @@ def test_layouts_are_generated_as_they_are_described_and_predicted(name: str) ->
             assert code.reassociates == (spread is not None or reorders)
             assert host_loop(code) == layouts.variant.host_loop
             instruction = layouts.variant.instruction
-            for product in launch.products:
+            for one in launch.products:
                 assert instruction is not None
-                assert instruction_of(code, product.statement) == instruction.name
+                assert instruction_of(code, one.statement) == instruction.name
             assert code.shared_bytes == int(demand.shared_bytes[row])
             x, y, z = code.block
             assert x * y * z == int(demand.threads[row])
@@ -130,10 +130,10 @@ def mapped(tile: int, threads: int, *, cyclic: bool) -> MappedLoop:
 @pytest.mark.parametrize(("tile", "threads"), [(32, 8), (7, 7), (12, 1), (1, 1), (64, 32)])
 def test_each_point_of_a_tile_is_one_thread_s(tile: int, threads: int, *, cyclic: bool) -> None:
     loop = mapped(tile, threads, cyclic=cyclic)
-    points = [
-        loop.distribution.at({"i0": 5, **one}) for one in places(loop.distribution.coordinates)
-    ]
-    assert sorted(points) == [(5 + point,) for point in range(tile)]
+    slots = product(range(threads), range(loop.points))
+    place = loop.place.expression()
+    points = [evaluate(place, {"i0": 5, "ti": thread, "ri": slot}) for thread, slot in slots]
+    assert sorted(points) == [5 + point for point in range(tile)]
     assert loop.step == (threads if cyclic and tile > threads else 1)
 
 

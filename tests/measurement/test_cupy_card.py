@@ -76,7 +76,7 @@ def test_a_machine_without_a_card_is_a_sentence_and_what_to_do() -> None:
 
 
 def test_a_card_may_be_named_by_its_uuid() -> None:
-    assert cuda_card(cupy_with_two_cards(), f"GPU-{UUIDS[1]}").number == 1
+    assert cuda_card(cupy_with_two_cards(), f"GPU-{UUIDS[1]}")[0] == 1
     with refusing("EATSS-E022", "there is no card GPU-x: CUDA sees GPU-0000"):
         cuda_card(cupy_with_two_cards(), "GPU-x")
 

@@ -97,7 +97,7 @@ def launches(source: Path, dice: np.random.Generator) -> Iterator[tuple[LaunchPl
             made = Made()
             values = dict(symbolic.values)
             RegionBuilder(own, recipe, CARD, 32, made).build(single=True, macros=values)
-            (code,) = made.code
+            ((_, code),) = made.kernels
             yield of, row, code
 
 
@@ -184,7 +184,7 @@ def test_the_plan_is_what_the_kernel_does(seed: int, kind: str, tmp_path: Path) 
     for of, row, code in launches(source, np.random.default_rng(seed)):
 
         def at(number: Number, of: LaunchPlan = of, row: int = row) -> Number:
-            return np.broadcast_to(number, len(of))[row]
+            return np.broadcast_to(number, of.shape)[row]
 
         assert code.threads == at(of.block_threads)
         assert code.shared_bytes == at(of.shared_bytes)

@@ -21,7 +21,6 @@ from eatss.plan.shares import scan_chunks
 from eatss.polyhedral.chunked_scans import (
     _Chunks,
     check_chunks,
-    frees_chunks,
     recurrences,
     with_chunked_scans,
 )
@@ -39,6 +38,7 @@ from eatss.polyhedral.expression import (
 from eatss.polyhedral.isl_names import IN, points_of
 from eatss.polyhedral.schedule import schedule_scop
 from eatss.polyhedral.scop import Scop
+from eatss.polyhedral.split_sets import frees_parts
 from tests.examples import examples
 from tests.polyhedral.executing import Element, instances
 
@@ -176,8 +176,8 @@ def test_chunks_are_parallel() -> None:
     scop = recurrence(0, 14, VALUES[0])
     before, after = schedule_scop(scop), schedule_scop(cut(scop, 4))
     assert not any(kernel.parallel_loops for kernel in before.kernels)
-    assert frees_chunks(before, after)
-    assert not frees_chunks(after, after)
+    assert frees_parts(before, after)
+    assert not frees_parts(after, after)
 
 
 @pytest.mark.parametrize(

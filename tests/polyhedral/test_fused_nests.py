@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eatss.base.diagnostics import InternalError
+from eatss.base.diagnostics import IllegalScheduleError, InternalError, internal_error
 from eatss.base.targets import FUSIONS, Fusion
 from eatss.frontend.parse import parse_source
 from eatss.polyhedral import fused_nests
@@ -155,15 +155,26 @@ def test_an_epilogue_in_front_of_the_last_iteration_is_found(
     early = lambda *where, last: at_end(*where, last=False)  # noqa: E731
     scheduled = schedule_scop(region(PRODUCT % SUM + USE % "C[i][j] = C[i][j] > 0 ? C[i][j] : 0;"))
     monkeypatch.setattr(fused_nests, "_at_end", early)
-    refused: list[InternalError] = []
+    refused: list[IllegalScheduleError] = []
 
     def noted(*args: object) -> ScheduledScop:
         try:
             return cut_again(*args)  # type: ignore[arg-type]
-        except InternalError as error:
+        except IllegalScheduleError as error:
             refused.append(error)
             raise
 
     monkeypatch.setattr(fused_nests, "cut_again", noted)
     assert with_fused_nests(scheduled, "users") is scheduled
     assert refused
+
+
+def test_a_fault_of_the_check_is_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    scheduled = schedule_scop(region(PRODUCT % SUM + USE % "C[i][j] = C[i][j] > 0 ? C[i][j] : 0;"))
+
+    def losing(*_: object) -> ScheduledScop:
+        raise internal_error("EATSS-P901", "a statement instance is lost", span=None)
+
+    monkeypatch.setattr(fused_nests, "cut_again", losing)
+    with pytest.raises(InternalError):
+        with_fused_nests(scheduled, "users")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from eatss.measurement.measurement import (
-    CardState,
     Comparison,
     ComparisonRow,
     DeviceInfo,
@@ -20,7 +19,6 @@ from eatss.measurement.measurement import (
     Window,
 )
 
-_COOL = CardState(sm_clock_mhz=1980, memory_clock_mhz=3201, temperature_c=41, throttle=())
 LOAD = LoadState(
     samples=9,
     sm_clock_lowest_mhz=1545,
@@ -52,8 +50,6 @@ def window(time_s: float = 7.0e-3, energy_j: float = 4.8, begin_s: float = 0.0) 
             )
             for name, factor in meters
         ),
-        before=_COOL,
-        after=_COOL,
         during=LOAD,
     )
 

@@ -80,15 +80,12 @@ def test_the_hull_is_closed_and_the_front_is_on_it() -> None:
     assert any("thriftiest" in one for one in labels(axes))
 
 
-def test_bars_of_correlations_are_sorted_and_movers_are_bold() -> None:
-    axes = correlation_bars(ONE.evaluation.correlations, movers=ONE.evaluation.movers)
+def test_bars_of_correlations_are_sorted() -> None:
+    axes = correlation_bars(ONE.evaluation.correlations)
     widths = [one.get_width() for one in axes.patches]  # type: ignore[attr-defined]
     assert widths == sorted(widths)
     expected = of_target(ONE.evaluation.correlations, "performance")
     assert [one.get_text() for one in axes.get_yticklabels()] == [c.metric for c in expected]
-    bold = {t.get_text() for t in axes.get_yticklabels() if t.get_fontweight() == "bold"}
-    assert bold == set(ONE.evaluation.movers)
-    assert bold
 
 
 def test_over_a_metric_each_panel_shows_every_variant_and_its_trend() -> None:

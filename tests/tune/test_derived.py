@@ -42,13 +42,15 @@ def test_the_selection_is_a_point() -> None:
     assert space_from_text(space_text(space), "again") == space
     bound = bind(space, card_constants(profile))
     selection = session.select(profile, SelectOptions(target="cuda"))
-    assert bound.allows(point_of(selection, facts, variants, profile)) is None
+    assert (
+        bound.allows(point_of(selection.kernels, kernel_spaces(facts, variants, profile))) is None
+    )
     ranked = [
         (own, ranked_cuda(own, variants[own.name], profile, ModelOptions(target="cuda"), 30))
         for own in facts
     ]
     spaces = kernel_spaces(facts, variants, profile)
-    point = point_of(selection, facts, variants, profile)
+    point = point_of(selection.kernels, kernel_spaces(facts, variants, profile))
     for own, kernels in ranked:
         for kernel in kernels:
             changed = point | spaces[own.name].point(kernel)
@@ -102,7 +104,7 @@ def test_sums_that_are_spread_have_one_tile() -> None:
     selection = session_of("atax").select(profile, SelectOptions(target="cuda"))
     (first, _) = selection.kernels
     assert first.spread is not None
-    point = point_of(selection, facts, variants, profile)
+    point = point_of(selection.kernels, kernel_spaces(facts, variants, profile))
     assert (point["k0.tile_j"], bound.allows(point)) == (PLAIN_TILE, None)
     for other in (PLAIN_TILE // 2, 2 * PLAIN_TILE):
         reason = bound.allows(point | {"k0.tile_j": other})

@@ -16,12 +16,12 @@ from eatss.choose.options import SelectOptions
 from eatss.choose.selection import KernelSelection
 from eatss.frontend.options import Reading
 from eatss.lower.variants import kernel_variants_for
+from eatss.measurement.job import Bench
 from eatss.program import load_program
 from eatss.session.session import Session
-from eatss.tune.bound import bind
-from eatss.tune.derived import point_of
+from eatss.tune.derived import kernel_spaces, point_of
 from eatss.tune.document import space_from_text
-from eatss.tune.jobs import BenchJob, MakerJob, Wanted
+from eatss.tune.jobs import MakerJob, Wanted
 from eatss.tune.makers import CudaMaker, default_sizes
 from eatss.tune.outline import Outline, outlined
 from eatss.tune.points import variant_key
@@ -48,7 +48,7 @@ def job(name: str, folder: Path) -> MakerJob:
 def test_a_point_comes_back_from_the_selection_it_decides(tmp_path: Path) -> None:
     made_of = job("gemm", tmp_path)
     outline = outlined(made_of, None, rank=6)
-    bound = bind(outline.space, dict(outline.constants))
+    bound = outline.space
     maker = CudaMaker(made_of)
     maker.warm()
     program = maker.program(())
@@ -66,7 +66,7 @@ def test_a_point_comes_back_from_the_selection_it_decides(tmp_path: Path) -> Non
         except InputError as error:
             refused.append(error.code)
             continue
-        found = point_of(selection, facts, program.variants, PROFILE)
+        found = point_of(selection.kernels, kernel_spaces(facts, program.variants, PROFILE))
         unlike = {n: (point[n], found[n]) for n in point if point[n] != found[n]}
         spread = {n for n in unlike if n.rpartition(".")[2] == "steps"}
         assert not unlike.keys() - spread, unlike
@@ -189,7 +189,7 @@ def test_ours_is_what_users_get_with_steps_of_time_in_one_launch(tmp_path: Path)
 
 def test_a_lab_that_cannot_make_anything_says_why(tmp_path: Path) -> None:
     broken = replace(job("gemm", tmp_path), target="none")  # type: ignore[arg-type]
-    lab = Lab(broken, 1, BenchJob(card="tests.tune.no_card:NoCard"))
+    lab = Lab(broken, 1, Bench(card="tests.tune.no_card:NoCard"))
     try:
         with pytest.raises(InputError, match=r"the process that generates variants .* started"):
             lab.done(120.0)

@@ -18,7 +18,6 @@ from eatss.tune.rows import (
     best,
     cost,
     ranked,
-    rows_of_variant,
     summary_of,
     with_counters,
 )
@@ -69,14 +68,6 @@ def test_ranked_rows_are_all_in_order_failures_last(rows: tuple[Row, ...], by: O
     assert Counter(found) == Counter(rows)
     assert costs == sorted(costs)
     assert all(math.isinf(cost(one, by)) for one in rows if one.status == "timeout")
-
-
-def test_a_variant_is_found_by_how_its_key_begins() -> None:
-    rows = (row(1, variant="abc1"), row(2, variant="abd2"), row(1, variant="abc1", stage="careful"))
-    assert rows_of_variant(sweep_of(*rows), "abc") == (rows[0], rows[2])
-    for beginning in ("ab", "x", ""):
-        with refusing("EATSS-D013"):
-            rows_of_variant(sweep_of(*rows), beginning)
 
 
 def test_cards_of_a_kind_go_into_one_store(tmp_path: Path) -> None:

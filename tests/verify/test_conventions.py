@@ -286,13 +286,24 @@ def test_arguments_that_the_region_does_not_use_are_passed_over(folder: Folder) 
     text = (
         HEAD
         + (
-            'extern "C" __global__ void f_k0(double *A, double beta, double alpha)\n{\n'
+            'extern "C" __global__ void f_k0(double *A, double *beta, double alpha)\n{\n'
             "    const int i = 64 * blockIdx.x + threadIdx.x;\n"
-            "    if (i < N) A[i] *= alpha + beta;\n}\n"
+            "    if (i < N) A[i] *= alpha + *beta;\n}\n"
         )
-        + launcher("double *A, double beta, double alpha", "A, beta, alpha")
+        + launcher(
+            "double *unused, double *A, double *beta, int more, double alpha, double last",
+            "A, beta, alpha",
+        )
     )
-    arguments = (argument("A", 1), scalar("beta", 2), scalar("alpha", 4))
+    unused = {"reads": False, "writes": False}
+    arguments = (
+        argument("unused", 0, shape=(Constant(1),), **unused),
+        argument("A", 1),
+        argument("beta", 2, shape=(Constant(1),), writes=False),
+        replace(scalar("more", 3, "int"), reads=False),
+        scalar("alpha", 4),
+        replace(scalar("last", 5), reads=False),
+    )
     found = run(folder(program(text, arguments), original))
     assert found.status == "ok", found.message
 

@@ -99,6 +99,9 @@ __device__ __forceinline__ Value eatss_shuffle_down(Value value, unsigned int de
 }
 """
 
+_LANES = (("lane", CUDA.lanes),)
+_SHUFFLED = (Capability(least=(3, 0)),)
+
 
 def _shuffle(
     combiner: Combiner, name: str, other: str, found: str, definitions: str
@@ -110,7 +113,7 @@ def _shuffle(
         what="shuffles between threads",
         operands=(Operand(name="sum", role="inout", held=ONE_A_LANE),),
         immediates=("delta", "width"),
-        instances=(("lane", CUDA.lanes),),
+        instances=_LANES,
         target=own,
         value=other if adds else _value_of(combiner, own, f"({other})"),
         adds=adds,
@@ -120,7 +123,7 @@ def _shuffle(
         cuda=_combined_into(combiner, "{sum}", found),
         helpers=_helpers_of(combiner),
         definitions=definitions,
-        capabilities=(Capability(least=(3, 0)),),
+        capabilities=_SHUFFLED,
     )
 
 
@@ -165,8 +168,8 @@ SCAN_STEPS = {one.name: _scan_step(one) for one in COMBINERS}
 """``sum`` is combined with that of the lane ``delta`` down, within groups of ``width`` lanes."""
 
 
-def _of_another(name: str, immediate: str, value: str, definitions: str) -> Instruction:
-    """Return what gives each lane the ``value`` of another one, of any type."""
+def _from_lane(name: str, immediate: str, value: str, definitions: str) -> Instruction:
+    """Return what gives each ``lane`` the value of another one."""
     return Instruction(
         name=name,
         what="shuffles between threads",
@@ -175,7 +178,7 @@ def _of_another(name: str, immediate: str, value: str, definitions: str) -> Inst
             Operand(name="value", held=ONE_A_LANE),
         ),
         immediates=(immediate,),
-        instances=(("lane", CUDA.lanes),),
+        instances=_LANES,
         target="target[lane]",
         value=value,
         exact=True,
@@ -183,11 +186,11 @@ def _of_another(name: str, immediate: str, value: str, definitions: str) -> Inst
         together=True,
         cuda=f"{{target}} = eatss_{name}({{value}}, {{{immediate}}});",
         definitions=definitions,
-        capabilities=(Capability(least=(3, 0)),),
+        capabilities=_SHUFFLED,
     )
 
 
-OF_LANE = _of_another(
+OF_LANE = _from_lane(
     "of_lane",
     "delta",
     f"value[lane + delta] if 0 <= lane + delta < {CUDA.lanes} else value[lane]",
@@ -204,7 +207,7 @@ __device__ __forceinline__ Value eatss_of_lane(Value value, int delta)
 )
 """``target`` is the ``value`` of the lane ``delta`` up, its own where there is none."""
 
-FROM_LANE = _of_another(
+FROM_LANE = _from_lane(
     "from_lane",
     "source",
     "value[source]",

@@ -34,11 +34,12 @@ from dataclasses import replace
 from itertools import count
 from typing import NamedTuple, TypeAlias
 
-from eatss.base.frozen import Names, distinct, frozen
+from eatss.base.frozen import Names, distinct, frozen, their_names
 from eatss.base.targets import CUDA
 from eatss.lower.kernel.nodes import (
     Agreed,
     AllFinite,
+    Argument,
     Barrier,
     Buffer,
     Commit,
@@ -50,6 +51,7 @@ from eatss.lower.kernel.nodes import (
     For,
     If,
     Intrinsic,
+    Kernel,
     Let,
     LookBack,
     NextTile,
@@ -58,7 +60,18 @@ from eatss.lower.kernel.nodes import (
     Scope,
     Wait,
 )
-from eatss.lower.kernel.uses import accesses, depends_on, every, every_of, mapped_of, read, written
+from eatss.lower.kernel.uses import (
+    accesses,
+    buffers_of,
+    counters_of,
+    depends_on,
+    every,
+    every_of,
+    mapped_of,
+    names_of,
+    read,
+    written,
+)
 from eatss.program import (
     Apply,
     Constant,
@@ -226,10 +239,10 @@ def _faults(body: Sequence[Node], varying: frozenset[str], overlaid: Overlaid) -
     return Follower(varying, overlaid).followed(body, NOTHING)[1]
 
 
-def passed_on(body: Sequence[Node]) -> frozenset[Buffer]:
+def passed_on(body: Sequence[Node]) -> set[Buffer]:
     """Return the arrays that one phase writes and another one writes or reads.
 
-    In a loop the next iteration of a phase is another one.
+    In a loop the next iteration of a phase is another one. Blocks pass on what tiles come to.
     """
     phases = [node for node in every_of(body, Scope) if node.phase]
     again = {one.phase for loop in every_of(body, For) for one in every_of(loop.body, Scope)}
@@ -240,7 +253,31 @@ def passed_on(body: Sequence[Node]) -> frozenset[Buffer]:
             if node.phase in again:
                 users[buffer].add(_before(node.phase))
     made = {buffer for node in phases for buffer in written(node.body)}
-    return frozenset(one for one in made if one.space == "global" and len(users[one]) > 1)
+    tiles = {node.found.buffer for node in every_of(body, LookBack)}
+    return tiles.union(one for one in made if one.space == "global" and len(users[one]) > 1)
+
+
+def arguments_of(
+    body: Sequence[Node], integers: Iterable[str], arrays: Iterable[Buffer]
+) -> tuple[Argument, ...]:
+    """Return what a body uses of sizes and counters, and of arrays: what is passed to a kernel."""
+    names, buffers, made, met = names_of(body), buffers_of(body), written(body), passed_on(body)
+    return (
+        *(Argument(name=name) for name in integers if name in names),
+        *(
+            Argument(name=o.name, buffer=o, read_only=o not in made, passed_on=o in met)
+            for o in arrays
+            if o in buffers
+        ),
+    )
+
+
+def with_integers(kernel: Kernel, integers: Iterable[str]) -> Kernel:
+    """Return a kernel that is passed all of some sizes and counters that it mentions by now."""
+    needed = {*names_of(kernel.body), *their_names(kernel.arguments)}
+    own = (Argument(name=name) for name in integers if name in needed)
+    arrays = (one for one in kernel.arguments if one.buffer is not None)
+    return replace(kernel, arguments=(*own, *arrays))
 
 
 def needed_barriers_only(body: Sequence[Node], overlaid: Overlaid = ()) -> Nodes:
@@ -475,7 +512,7 @@ def _named(body: Sequence[Node]) -> Iterator[tuple[str, IntExprs]]:
         elif isinstance(node, Flag):
             yield node.name, (Name(CUDA.thread),)
         elif isinstance(node, For):
-            for counter in node.counters:
+            for counter in counters_of(node):
                 yield counter, (node.lower, node.step)
 
 

@@ -47,6 +47,7 @@ from eatss.lower.kernel.nodes import (
 from eatss.lower.kernel.uses import (
     NAMED,
     accesses,
+    counters_of,
     every,
     every_of,
     inside,
@@ -173,7 +174,7 @@ _Known: TypeAlias = tuple[frozenset[str], frozenset[Buffer]]
 def _known(known: _Known, node: Node) -> tuple[_Known, _Known]:
     """Return what is there inside a node and behind it."""
     names, registers = known
-    inside = names.union(node.counters) if isinstance(node, For | Steps) else names
+    inside = names.union(counters_of(node))
     behind = names | {node.name} if isinstance(node, NAMED) else names
     if isinstance(node, Steps):
         own = {one.buffer for one in node.loads if isinstance(one, Declare)}
@@ -189,7 +190,7 @@ def _faults_here(
     for node, known in walked(kernel.body, (frozenset(names), frozenset[Buffer]()), _known):
         yield from _unknown(_before(node), known[0])
         (inner, registers), _ = _known(known, node)
-        yield from _unknown(own_expressions(node), inner.union(getattr(node, "counters", ())))
+        yield from _unknown(own_expressions(node), inner)
         if isinstance(node, Intrinsic):
             yield from _missing(node)
         written, read = accesses(node)

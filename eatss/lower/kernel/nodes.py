@@ -130,9 +130,10 @@ class Let:
 
 @frozen
 class Flag:
-    """``name`` is 1 until a :class:`Compute` clears it, and may be different in each thread."""
+    """``name`` is ``first``, until a :class:`Compute` clears it; it may differ between threads."""
 
     name: str
+    first: IntExpr = Constant(1)
 
 
 @frozen
@@ -175,11 +176,6 @@ class For:
     narrow: bool = False
     cycle: Cycle | None = None
 
-    @property
-    def counters(self) -> Names:
-        """All names that differ from iteration to iteration."""
-        return (self.counter,) if self.cycle is None else (self.counter, self.cycle.name)
-
 
 def counted(counter: str, count: IntExpr | int, body: Nodes, unroll: Unroll = "whole") -> For:
     """Return a loop whose narrow counter numbers its iterations from 0."""
@@ -199,6 +195,11 @@ def over_places(buffer: Buffer, counters: Sequence[str], node: Node) -> Node:
     for counter, extent in zip(reversed(counters), reversed(buffer.layout.extents), strict=True):
         node = counted(counter, extent, (node,))
     return node
+
+
+def filled(buffer: Buffer, counters: Sequence[str], value: float) -> Node:
+    """Return what gives all places of registers a number, in such loops."""
+    return over_places(buffer, counters, Init(target=buffer.at(*map(Name, counters)), value=value))
 
 
 @frozen
@@ -268,11 +269,6 @@ class Steps:
     count: int
     loads: Nodes
     products: Nodes
-
-    @property
-    def counters(self) -> Names:
-        """All names that differ from step to step."""
-        return (self.counter,)
 
     def between(self, first: int, end: int, body: Nodes) -> Nodes:
         """Return some steps that do what ``body`` says; one of them is no loop."""
@@ -351,11 +347,6 @@ class AllFinite:
     threads: int
     shares: tuple[Share, ...]
 
-    @property
-    def counters(self) -> Names:
-        """All names that count something inside."""
-        return (self.counter,)
-
 
 @frozen
 class Agreed:
@@ -399,11 +390,6 @@ class Fixup:
     arrived: Element
     sums: tuple[PartialSum, ...]
 
-    @property
-    def counters(self) -> Names:
-        """All names that count something inside."""
-        return (self.part, *(name for one in self.sums for name in one.counters))
-
 
 @frozen
 class NextTile:
@@ -417,11 +403,6 @@ class NextTile:
     run: str
     taken: Element
     tiles: IntExpr
-
-    @property
-    def counters(self) -> Names:
-        """What else it gives a name."""
-        return (self.run,)
 
 
 @frozen
@@ -466,6 +447,14 @@ class Intrinsic:
     immediates: tuple[tuple[str, IntExpr | int], ...] = ()
     computes: str = ""
 
+    @classmethod
+    def of(
+        cls, instruction: Instruction, target: Element, value: Element, **immediates: IntExpr | int
+    ) -> Intrinsic:
+        """Return an instruction that makes a ``target`` of a ``value``, or changes it by one."""
+        operands = (("target", (target,)), ("value", (value,)))
+        return cls(instruction=instruction, operands=operands, immediates=tuple(immediates.items()))
+
     def named(self, names: Sequence[str]) -> tuple[Element, ...]:
         """Return the operands of these names."""
         return tuple(one for name, elements in self.operands if name in names for one in elements)
@@ -478,7 +467,8 @@ class Compute:
     ``reads`` has the element of each access of the statement, the first that of its write.
     ``integers`` are the values of the affine functions in the statement's value, in the order of
     :func:`eatss.lower.kernel.uses.affine_values`. ``types`` are element types of arrays by name.
-    A ``flag``, if it has one, is cleared where a quotient by a literal is not exact.
+    A ``flag``, if it has one, is cleared where a quotient is not exact that is fused steps: by a
+    literal, or by an access, by number, of which there is a reciprocal.
     """
 
     statement: Statement
@@ -487,6 +477,16 @@ class Compute:
     integers: IntExprs
     types: Mapping[str, ElementType]
     flag: str = ""
+    reciprocals: tuple[tuple[int, Element], ...] = ()
+
+
+@frozen
+class Reciprocal:
+    """``target`` is that of ``source``; ``flag`` is cleared where quotients may not be exact."""
+
+    target: Element
+    source: Element
+    flag: str
 
 
 @frozen
@@ -499,6 +499,37 @@ class Load:
     reads: tuple[Element, ...]
     types: Mapping[str, ElementType]
     flag: str = ""
+
+
+@frozen
+class Loop:
+    """What isl makes of a loop: ``for (counter = lower; condition; counter += step) body``.
+
+    ``hint`` is the name of the loop of the schedule that it runs. With ``points`` it is over a
+    thread's points: as many trips at most, none of which depends on another. ``exact`` says that it
+    runs where the quotient ``lower`` has no rest, once. :mod:`eatss.lower.thread_builder` makes it
+    a :class:`For`.
+    """
+
+    counter: str
+    hint: str
+    lower: IntExpr
+    condition: IntExpr
+    step: int
+    body: Nodes
+    points: int | None = None
+    exact: bool = False
+
+
+@frozen
+class Instance:
+    """An instance of a statement, or a transfer of registers, by its name: values of counters.
+
+    :mod:`eatss.lower.thread_builder` makes it what computes or copies.
+    """
+
+    name: str
+    values: IntExprs
 
 
 @frozen
@@ -533,7 +564,10 @@ Node: TypeAlias = (
     | Wait
     | Intrinsic
     | Compute
+    | Reciprocal
     | Load
+    | Loop
+    | Instance
     | Source
 )
 

@@ -20,6 +20,7 @@ from eatss.lower.kernel.nodes import (
     Buffer,
     Compute,
     Copy,
+    Cycle,
     Declare,
     Element,
     Fixup,
@@ -31,6 +32,7 @@ from eatss.lower.kernel.nodes import (
     Let,
     Load,
     LookBack,
+    Loop,
     NextTile,
     Node,
     Nodes,
@@ -73,6 +75,7 @@ _BODIES = {
     Staging: ("ways",),
     Way: ("elements", "vectors"),
     Steps: ("loads", "products"),
+    Loop: ("body",),
 }
 
 _Node = TypeVar("_Node", bound=Node)
@@ -278,8 +281,21 @@ def depends_on(names: Iterable[str], values: Mapping[str, Sequence[IntExpr]]) ->
 
 def own_names(node: Node) -> Names:
     """Return the names that a node gives: of what it counts, and what it is called behind it."""
-    counters = node.counters if isinstance(node, For | Steps | AllFinite | Fixup | NextTile) else ()
-    return (*counters, node.name) if isinstance(node, NAMED) else counters
+    return (*counters_of(node), node.name) if isinstance(node, NAMED) else counters_of(node)
+
+
+def counters_of(node: Node) -> Names:
+    """Return the names that count something in a node."""
+    match node:
+        case For(cycle=Cycle() as cycle):
+            return (node.counter, cycle.name)
+        case For() | Steps() | AllFinite():
+            return (node.counter,)
+        case NextTile():
+            return (node.run,)
+        case Fixup():
+            return (node.part, *(name for one in node.sums for name in one.counters))
+    return ()
 
 
 def taken_names(kernel: Kernel, sizes: Iterable[str] = ()) -> set[str]:

@@ -97,9 +97,9 @@ def transformed(
 
     kernel = _checked(kernel, sizes)
     rows: frozenset[Buffer] = frozenset()
-    for loop in neighbours:
-        kernel = with_interleaved_vectors(kernel, loop)
-        kernel, own = with_rows_in_registers(kernel, loop.point, loop.loads, taken(kernel))
+    for one in neighbours:
+        kernel = with_interleaved_vectors(kernel, one)
+        kernel, own = with_rows_in_registers(kernel, one.loop.point, one.loads, taken(kernel))
         rows |= own
     for name in instructions:
         kernel = _with_instruction(kernel, of_warps(name), taken, apart=stream is not None)

@@ -53,7 +53,6 @@ from eatss.lower.kernel.nodes import (
     Element,
     For,
     If,
-    Init,
     Kernel,
     Let,
     Load,
@@ -61,7 +60,7 @@ from eatss.lower.kernel.nodes import (
     Nodes,
     Scope,
     Source,
-    over_places,
+    filled,
 )
 from eatss.lower.kernel.uses import (
     accesses,
@@ -265,8 +264,7 @@ def _uses(nodes: Sequence[Node], buffer: Buffer, around: _Guards) -> Iterator[tu
 
 def _emptied(buffer: Buffer, taken: set[str]) -> Node:
     counters = tuple(free_name("s", taken) for _ in buffer.layout.extents)
-    zero = Init(target=buffer.at(*map(Name, counters)), value=0)
-    return over_places(buffer, counters, zero)
+    return filled(buffer, counters, 0)
 
 
 def with_loads_before_tests(kernel: Kernel, taken: set[str]) -> Kernel:

@@ -79,7 +79,6 @@ from eatss.lower.kernel.nodes import (
     Copy,
     Declare,
     Element,
-    Extents,
     For,
     If,
     Kernel,
@@ -217,13 +216,10 @@ class RegisterStagedCopies:
                 loads.append(stage)
                 continue
             copy = next(every_of((walk,), Copy))
-            line = Buffer(
-                name=free_name(f"{copy.target.buffer.name}_line", free),
-                space="register",
-                element_type=copy.target.buffer.element_type,
-                layout=Extents((Constant(trips_from_zero(walk) or 0),)),
-            )
-            element = Element(buffer=line, subscripts=(Name(walk.counter),))
+            box = copy.target.buffer
+            name, count = free_name(f"{box.name}_line", free), trips_from_zero(walk) or 0
+            line = Buffer.of("register", name, box.element_type, count)
+            element = line.at(Name(walk.counter))
             declared.append(line)
             loads += _into(stage, element)
             stores.append(replace(walk, body=(Copy(target=copy.target, source=element),)))

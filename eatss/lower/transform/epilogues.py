@@ -63,12 +63,12 @@ from eatss.lower.kernel.nodes import (
     Element,
     For,
     If,
-    Init,
     Kernel,
     Let,
     Node,
     Nodes,
     Staging,
+    filled,
     over_places,
 )
 from eatss.lower.kernel.uses import (
@@ -123,7 +123,10 @@ def with_epilogue_scaling(kernel: Kernel, taken: set[str], *, apart: bool = Fals
         parted="all" if apart else "loaded" if kernel.warps else "none",
         continued=dict(kernel.continued),
     )
-    body = found.nodes(kernel.body)
+    return _regrouped(kernel, found.nodes(kernel.body))
+
+
+def _regrouped(kernel: Kernel, body: Nodes) -> Kernel:
     return replace(kernel, body=body, regroups=kernel.regroups or body != kernel.body)
 
 
@@ -224,12 +227,8 @@ class _Sum:
         counters = tuple(free_name("s", taken) for _ in self.buffer.layout.extents)
         places = tuple(Name(one) for one in counters)
 
-        def everywhere(node: Node) -> Node:
-            return over_places(self.buffer, counters, node)
-
         def zero(buffer: Buffer) -> Nodes:
-            fill = Init(target=buffer.at(*places), value=0)
-            return Declare(buffer=buffer), everywhere(fill)
+            return Declare(buffer=buffer), filled(buffer, counters, 0)
 
         # registers that are loaded where a tile has points only would keep their values till then
         loaded = [
@@ -240,7 +239,7 @@ class _Sum:
         if other is not None:
             own = replace(self.buffer, name=other)
             return (*self.stays, *stores, self._without(own), *loaded)
-        last = everywhere(self._added(sums, places))
+        last = over_places(self.buffer, counters, self._added(sums, places))
         if isinstance(self.loop, If):
             last = If(conditions=self.loop.conditions, body=(last,))
         return (*self.stays, *zero(sums), self._without(sums), *loaded, last, *stores)
@@ -315,7 +314,7 @@ def _factors_of_all(computes: Sequence[Compute]) -> list[tuple[str, Expression]]
 
 def _scalar_factors(node: Compute) -> list[tuple[str, Expression]] | None:
     """Return the factors of what a statement adds that are scalars, with their names."""
-    added = added_to_target(node, node.statement.value)
+    added = added_to_target(node)
     if added is None or any(
         isinstance(one, Read) and node.reads[one.access].buffer == node.target.buffer
         for one in preorder(added)
@@ -348,7 +347,7 @@ def _integers(node: Compute, value: Expression) -> IntExprs:
 
 def _value_without(node: Compute, shared: Sequence[Expression]) -> Expression:
     """Return the value of a statement without the factors that are multiplied later."""
-    added = added_to_target(node, node.statement.value)
+    added = added_to_target(node)
     assert added is not None
     names = {_scalar(node, one) for one in shared}
     left = [one for one in factors(added) if _scalar(node, one) not in names]
@@ -365,8 +364,8 @@ def with_factors_grouped(kernel: Kernel) -> Kernel:
     Factors are what is read, of products that are added to a register in a loop. Of several
     products each is added by itself.
     """
-    body = rewritten(kernel.body, _Known({}, repeats=False), _Known.at, _changed)
-    return replace(kernel, body=body, regroups=kernel.regroups or body != kernel.body)
+    nothing = _Known({}, repeats=False)
+    return _regrouped(kernel, rewritten(kernel.body, nothing, _Known.at, _changed))
 
 
 class _Known(NamedTuple):

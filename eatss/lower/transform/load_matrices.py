@@ -127,7 +127,7 @@ def _words(operands: Sequence[Element]) -> tuple[Element, ...]:
         *outer, slot = one.subscripts
         assert isinstance(slot, Constant)
         word = Constant(slot.value // _of_a_word(one.buffer))
-        found[Element(buffer=_in_words(one.buffer), subscripts=(*outer, word))] = None
+        found[_in_words(one.buffer).at(*outer, word)] = None
     return tuple(found)
 
 
@@ -194,12 +194,11 @@ class _Loader:
                 continue
             counter = Name(loop.counter)
             targets = tuple(
-                Element(buffer=words, subscripts=(turns * counter + turn, Constant(word)))
-                for turn, word in order
+                words.at(turns * counter + turn, Constant(word)) for turn, word in order
             )
             row, quad = map(Name, self._lanes)
             at = tuple(rows.own(one, row, quad, load) for one in range(len(rows.corner)))
-            named = Element(buffer=elements[0].buffer, subscripts=at)
+            named = elements[0].buffer.at(*at)
             perform = Intrinsic(instruction=load, operands=(("d", targets), ("rows", (named,))))
             return replace(loop, condition=counter < trips // turns, body=(perform,))
         return None

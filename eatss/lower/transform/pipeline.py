@@ -363,6 +363,6 @@ def _less_unrolled(copies: Sequence[Node]) -> Nodes:
 def _times(step: IntExpr, count: int) -> IntExpr:
     """Return several steps of a loop."""
     if isinstance(step, Apply) and step.operator is Operator.MUL:  # a block's iteration
-        first, *others = step.operands
-        return Apply(Operator.MUL, (count * first, *others))
+        first, other = step.operands
+        return (count * first) * other
     return count * step

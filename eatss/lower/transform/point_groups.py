@@ -58,6 +58,7 @@ from eatss.lower.kernel.uses import (
     with_buffers,
 )
 from eatss.lower.lanes import of_lanes
+from eatss.lower.mapping import MappedLoop
 from eatss.plan.contract import interleaved_fragments
 from eatss.program import (
     Constant,
@@ -71,17 +72,13 @@ from eatss.program.linear import linear
 
 @frozen
 class InterleavedPoints:
-    """A loop of which each thread of a block has points that follow each other.
+    """A ``loop`` of which each thread of a block has points that follow each other.
 
-    ``thread`` and ``point`` are the names of a thread's place and of what counts its points. It
-    loads ``vector`` of them at a time, of which ``points`` is a multiple. Of arrays in ``loads`` it
-    does so from global memory.
+    It loads ``vector`` of them at a time, of which its points are a multiple. Of arrays in
+    ``loads`` it does so from global memory.
     """
 
-    thread: str
-    threads: int
-    point: str
-    points: int
+    loop: MappedLoop
     vector: int
     loads: Names = ()
 
@@ -93,19 +90,22 @@ def with_interleaved_vectors(kernel: Kernel, of: InterleavedPoints) -> Kernel:
         InternalError: ``EATSS-K901``, loops over points do not run as often as planned, or
             something besides the value of the loop depends on which points a thread has.
     """
+    loop = of.loop
 
     def threads(own: int, apart: int) -> int:
-        return of.threads * ((own, apart) == (of.points, 1))
+        return loop.threads * ((own, apart) == (loop.points, 1))
 
-    if of.points <= of.vector:
+    if loop.points <= of.vector:
         return kernel
-    counted = _trips(kernel, of.point) <= {of.points}
-    lanes = of_lanes(Name(of.thread), of.threads) if of.loads else ()
-    found = _in_groups(kernel, of.thread, of.point, threads, of.vector, lanes) if counted else None
+    counted = _trips(kernel, loop.point) <= {loop.points}
+    lanes = of_lanes(Name(loop.thread), loop.threads) if of.loads else ()
+    found = None
+    if counted:
+        found = _in_groups(kernel, loop.thread, loop.point, threads, of.vector, lanes)
     if found is None and of.loads:  # each thread's own vectors follow each other
         return kernel
     if found is None:
-        raise fault_in(kernel, f"{of.points} points of {of.thread} do not lie in vectors")
+        raise fault_in(kernel, f"{loop.points} points of {loop.thread} do not lie in vectors")
     return found
 
 

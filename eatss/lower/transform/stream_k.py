@@ -90,6 +90,7 @@ from eatss.program import (
     select,
 )
 from eatss.program.expression import IntExprs
+from eatss.program.plan import Grid
 
 _BLOCK, _BLOCKS = Name(f"{CUDA.block}x"), Name(f"{CUDA.blocks}x")
 _PLACES = (CUDA.block, CUDA.blocks)
@@ -111,7 +112,7 @@ class Stream:
 
     blocks: int
     loop: str
-    tiles: tuple[IntExpr, IntExpr, IntExpr]
+    tiles: Grid
     thread: IntExpr
 
 
@@ -363,6 +364,4 @@ def _adds(node: Node, sums: Sequence[Buffer]) -> bool:
     if not isinstance(node, Compute):
         return not written and not read
     own = [one for one in node.reads[1:] if one.buffer in sums]  # the first is what is written
-    return not written or (
-        len(own) == 1 and added_to_target(node, node.statement.value) is not None
-    )
+    return not written or (len(own) == 1 and added_to_target(node) is not None)

@@ -145,14 +145,16 @@ def _is_target(node: Compute, part: Expression) -> bool:
     return isinstance(part, Read) and node.reads[part.access] == node.target
 
 
-def added_to_target(node: Compute, value: Expression) -> Expression | None:
+def added_to_target(node: Compute) -> Expression | None:
     """Return what a statement adds to its target, ``None`` if it does something else."""
-    return added_to(value, lambda one: _is_target(node, one), lambda n: _type_of(node, n))
+    return added_to(
+        node.statement.value, lambda one: _is_target(node, one), lambda n: _type_of(node, n)
+    )
 
 
 def added_terms(node: Compute) -> list[Expression]:
     """Return what a statement adds to its target, term by term; none if it does something else."""
-    added = added_to_target(node, node.statement.value)
+    added = added_to_target(node)
     return [] if added is None else terms(added, lambda n: _type_of(node, n))
 
 
@@ -317,7 +319,7 @@ class _User:
         target, trips = compute.target, constant_trips(nest.around)
         counts = [constant_trips(one) for one in nest.points]
         places = [Name(side.axis.point) for side in self._sides]
-        added = added_to_target(compute, compute.statement.value)
+        added = added_to_target(compute)
         if (
             not [Name(one.counter) for one in nest.points] == [*target.subscripts] == places
             or any(

@@ -98,9 +98,8 @@ class SmClock:
         path = target.compile_text(_TEXT, "sm_clock.cu")
         with translated("the clock of the SMs"), memory.current():
             cupy = memory.cupy
-            properties = cupy.cuda.runtime.getDeviceProperties(target.device)
             self.kernel = cupy.RawModule(path=str(path)).get_function(_KERNEL)
-            self.blocks = _BLOCKS_PER_SM * int(properties["multiProcessorCount"])
+            self.blocks = _BLOCKS_PER_SM * (card.gpu.sm_count or 1)
             self.told = cupy.zeros((2, MOST_SMS, 2), dtype=cupy.int64)
 
     def begin(self) -> None:
@@ -278,8 +277,7 @@ class CupyBenchmark:
             told[:] = memory.cupy.asarray(np.array([0, _NEVER, 0]))
             self._launch(recording=1)
             busy, begun, ended = memory.cupy.asnumpy(told).T
-            properties = cuda.runtime.getDeviceProperties(self.card.compile_target.device)
-        most = int(properties["maxThreadsPerMultiProcessor"]) // WARP
+        most = (self.card.gpu.max_threads_per_sm or WARP) // WARP
         resident = cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(
             self.kernel.kernel.ptr, benchmark.threads, benchmark.shared_bytes
         )

@@ -258,12 +258,10 @@ def characterise_card(
         LaunchError: the card is lost; what was finished is in the record.
     """
     card = CupyCard(device)
-    place = card.compile_target
-    properties = card.memory.cupy.cuda.runtime.getDeviceProperties(place.device)
     chip = Chip(
-        sms=int(properties["multiProcessorCount"]),
-        l2_bytes=int(properties["l2CacheSize"]),
-        capability=place.capability,
+        sms=card.gpu.sm_count or 1,
+        l2_bytes=card.gpu.l2_bytes or 0,
+        capability=card.compile_target.capability,
     )
     benchmarks = chosen(suite(chip), groups)
     return run_bench(

@@ -395,20 +395,3 @@ def _by_power(
         uncertainty_j=float(values.max() - values.min()) * POWER_SETTLE_S,
         updates=inside.updates + 1,
     )
-
-
-TOLERANCE = 0.05
-"""What a sensor may be off as it is built: NVML's power is specified to 5 %."""
-
-
-def power_contradiction(told: Sequence[tuple[str, float]]) -> str:
-    """Return that a sensor tells another mean power, in watts, of steady loads than the first."""
-    for name, power_w in told[1:]:
-        first, first_w = told[0]
-        if abs(power_w - first_w) > 2 * TOLERANCE * max(power_w, first_w):
-            return (
-                f"sensors contradict each other: {first} tells {first_w:.4g} W, {name} "
-                f"{power_w:.4g} W; at least one of them is wrong, or they cover different parts of "
-                "the board"
-            )
-    return ""

@@ -12,13 +12,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from eatss.base.cache import key_of
 from eatss.base.codec import MisfitError, decode, encode
 from eatss.base.diagnostics import EatssError
 from eatss.base.forked import in_bounds
 from eatss.base.targets import MEASURES
-from eatss.choose.selection import Selection
 from eatss.lower.recipe import Recipe
 from eatss.measurement.api import Interrupted, compared, measured
 from eatss.measurement.job import Progress
@@ -169,16 +169,8 @@ def _candidates(maker: Maker, folder: str, count: int) -> dict[str, Recipe]:
     session = Session(maker.source, maker.reading, volume=choosing.volume_name(), code=True)
     sized = Session(maker.source, session.reading_at(maker.sizes), code=True)
 
-    def select(*, fuse_rows: bool, tile_time: bool) -> Selection:
-        return sized.select(
-            profile,
-            choosing,
-            strict_fp=wanted.strict_fp,
-            fuse_rows=fuse_rows,
-            tile_time=tile_time,
-        )
-
-    selection = apart = select(**wanted.joins)
+    how: Any = {"strict_fp": wanted.strict_fp, **wanted.joins}
+    selection = apart = sized.select(profile, choosing, **how)
     sized = sized.of(selection)
     options = choosing.for_card(profile)
     variants = kernel_variants_for(
@@ -187,7 +179,8 @@ def _candidates(maker: Maker, folder: str, count: int) -> dict[str, Recipe]:
     if any(one.joined for one in selection.kernels):
         # another layout of one kernel is for kernels that are not one; classes of tiles stay
         in_class = any(one.class_block for one in selection.kernels)
-        apart = select(fuse_rows=False, tile_time=in_class)
+        how |= {"fuse_rows": False, "tile_time": in_class}
+        apart = sized.select(profile, choosing, **how)
     in_one = {name for one in apart.kernels for name in one.joined}
     others = []
     for number, (facts, best) in enumerate(zip(sized.analysed.facts, apart.kernels, strict=True)):

@@ -10,7 +10,6 @@ import pytest
 
 from eatss.measurement.measurement import CardState
 from eatss.measurement.meters import MeterError, NvmlDevice, NvmlError, card_state, device_info
-from eatss.measurement.meters.meter import power_contradiction
 
 if TYPE_CHECKING:
     from tests.measurement.meters.conftest import FakeNvml
@@ -97,14 +96,6 @@ def test_a_driver_without_scopes_tells_none(fake: FakeNvml) -> None:
     device = NvmlDevice(0, module=fake)
     assert device_info(device).power_scope == ""
     device.close()
-
-
-def test_windows_of_a_load_are_compared_by_power() -> None:
-    assert not power_contradiction([("counter", 400.0), ("power", 430.0)])
-    said = power_contradiction([("counter", 400.0), ("power", 560.0)])
-    assert "counter tells 400 W, power 560 W" in said
-    assert not power_contradiction([("counter", 400.0)])
-    assert not power_contradiction([])
 
 
 @pytest.mark.gpu
