@@ -458,7 +458,7 @@ class KernelBuilder:
         tiles, run = reduce(multiplied, counts), self._names.fresh("run")
         words = tiles * (values.buffer.element_type.size_bytes // WORD_BYTES) + 1
         self._index.note(words)
-        name = self._names.fresh(f"{values.buffer.name}_tiles")
+        name = self._names.fresh(f"{self._name}_tiles")
         found = Buffer.of("global", name, ElementType.UINT64, words)
         self._look_back = LookBack(
             value=carried,
