@@ -21,7 +21,7 @@ from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import APART, Candidates, Layout, mapped, mapped_loops
 from eatss.analysis.variant import KernelVariant
 from eatss.base.diagnostics import Diagnostic, NoSolutionError
-from eatss.base.targets import AXES
+from eatss.base.targets import AXES, MEASURES
 from eatss.cards.profile import GpuProfile
 from eatss.choose.cuda_candidates import MOST_LAYOUTS, Integers, every_candidate
 from eatss.choose.cuda_space import STREAM_MARGIN, CudaSpace, shared_limit
@@ -457,7 +457,8 @@ def _bounded(
     if selection.joined and selection.predicted is not None:
         cost = summed_cost([selection.predicted], options.objective)
         selection = replace(selection, objective=cost)
-    least = sum(min(own.found.bound for own in several) for several in searched)
+    add = sum if options.objective in MEASURES else max  # what others cost may not add up
+    least = add(min(own.found.bound for own in several) for several in searched)
     bound = int(min(selection.objective, IRREGULAR_MARGIN * least))
     return replace(
         selection,

@@ -14,15 +14,12 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import islpy as isl
-
 from eatss.analysis.analyse import AnalysedProgram, SlowLoop
 from eatss.analysis.facts import VolumeKind
 from eatss.analysis.variant import ClassSize, Rewrites
 from eatss.base.diagnostics import (
     Diagnostic,
     Diagnostics,
-    EatssError,
     InputError,
     Progress,
     input_error,
@@ -56,10 +53,10 @@ from eatss.frontend.parse import parse_file, parse_source
 from eatss.frontend.python import SourceLike
 from eatss.frontend.symbolic import SymbolicResult, parse_symbolic, type_macros
 from eatss.polyhedral.chunked_scans import frees_chunks
-from eatss.polyhedral.dependences import with_source_line
+from eatss.polyhedral.dependences import REFUSALS, with_source_line
 from eatss.polyhedral.fused_nests import with_fused_nests
 from eatss.polyhedral.kernel import ScheduledScop
-from eatss.polyhedral.recomputed_producers import keeps_loops, recomputable_arrays
+from eatss.polyhedral.recomputed_producers import keeps_loops
 from eatss.polyhedral.scop import Scop
 from eatss.polyhedral.split_sets import frees_pieces
 from eatss.program import Interface, Program
@@ -198,11 +195,15 @@ class Session:
         Raises:
             InputError: with all findings, if the source is refused.
         """
+        if self._apart is not self:
+            return self._apart.parsed
         return replace(self._written, scops=regions_with(self._written.scops, self.rewrites))
 
     @cached_property
     def parsed_symbolic(self) -> SymbolicResult:
         """The same with the sizes that macros name as parameters."""
+        if self._apart is not self:
+            return self._apart.parsed_symbolic
         written = self._written_symbolic
         numeric = self._written.scops
         same = dict(zip(map(id, numeric), self.parsed.scops, strict=True))
@@ -219,12 +220,17 @@ class Session:
             return self._asked
         return Rewrites(recomputed=self.recomputable if self.reading.recompute == "all" else ())
 
+    @property
+    def _apart(self) -> Session:
+        """The session with each nest by itself: which are one is of schedules alone."""
+        return self._with(replace(self.rewrites, fused="none"))
+
     @cached_property
     def recomputable(self) -> Arrays:
         """The arrays that code of eatss may compute anew where they are read."""
-        if self.cut != "eatss" or not any(map(recomputable_arrays, self._written.scops)):
+        if self.cut != "eatss":
             return ()
-        return recomputable(self._written.scops, self._written_symbolic.scops)
+        return recomputable(self._written.scops, lambda: self._written_symbolic.scops)
 
     @cached_property
     def splittable(self) -> Numbers:
@@ -339,7 +345,7 @@ class Session:
         """
         parsed, options = self.parsed_symbolic, self._options
         if (fusion := self.rewrites.fused) != "none":
-            apart = self._with(replace(self.rewrites, fused="none"))
+            apart = self._apart
             fused = with_fusion(apart.symbolic, apart.parsed, options, apart.fuse(fusion))
             return apart.symbolic if fused is None else fused
         found = for_any_size(parsed, self._numeric)
@@ -450,7 +456,7 @@ class Session:
             tried.append(with_)
             progress(f"with {', '.join(one.array for one in with_) or 'nothing'} computed anew")
             anew()
-            with suppress(EatssError, isl.Error):
+            with suppress(*REFUSALS):
                 other = self._with(Rewrites(recomputed=with_))
                 pairs = zip(self.analysed.scops, other.analysed.scops, strict=True)
                 if all(keeps_loops(one.scheduled, its.scheduled) for one, its in pairs):
@@ -471,7 +477,7 @@ class Session:
             if not any(wanted.values()) or run_cost(best) == NEVER or not room_for(first_s):
                 continue
             progress(f"with {what}")
-            with suppress(EatssError, isl.Error):
+            with suppress(*REFUSALS):
                 whole, loose = self.of(best), wanted.get("chunks") == self.pairable
                 change = {one: distinct(getattr(best, one) + wanted[one]) for one in wanted}
                 cut = self._with(Rewrites(**best.rewriting() | change))
@@ -518,7 +524,7 @@ class Session:
             steps = fusion == "ahead"  # as many kernels, which then share rows
             if steps and not is_far_from_roofline(best):
                 continue
-            with suppress(EatssError, isl.Error):
+            with suppress(*REFUSALS):
                 cut = _kernels(map(whole.fuse(fusion), plain))
                 if cut in cuts:
                     continue
@@ -555,7 +561,7 @@ class Session:
             if size in CLASS_SIZES[2:] and not beside:
                 continue
             progress(f"with loops in blocks of {size} steps")
-            with suppress(EatssError, isl.Error):
+            with suppress(*REFUSALS):
                 classes = tuple(ClassSize(region=at, size=size) for at in self.in_classes)
                 cut = self._with(Rewrites(recomputed=best.recomputed, classes=classes))
                 regions = zip(whole, cut.symbolic.regions, strict=True)
