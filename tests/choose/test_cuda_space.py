@@ -194,6 +194,7 @@ def test_kernels_that_are_one_launch_are_compared_with_all_layouts_of_each_apart
     assert first.objective == pytest.approx(1e9 * first.predicted.energy_j, abs=1)
     assert 0.95 * first.objective <= first.bound <= first.objective
     assert (first.optimal, second.bound) == ("proven", 0)
+    assert [one.objective for one in plain.kernels] == [first.objective, 0]
 
 
 @pytest.mark.parametrize(("objective", "least"), [("energy", 8.8), ("mine", 4.4)])
