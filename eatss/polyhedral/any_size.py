@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import islpy as isl
 
+from eatss.base.diagnostics import EatssError
 from eatss.base.frozen import frozen
-from eatss.polyhedral.dependences import REFUSALS
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.ppcg import Carrier, carried_over
 from eatss.polyhedral.schedule import launching_all, schedule_scop, with_schedule
@@ -76,7 +76,7 @@ def _carried_over(symbolic: Scop, numeric: ScheduledScop) -> ScheduledScop | Non
         schedule = carried_over(numeric.schedule, carrier)
         scheduled = with_schedule(symbolic, schedule)
         scheduled = scheduled if numeric.host_statements else launching_all(scheduled)
-    except REFUSALS:
+    except (EatssError, isl.Error):
         return None
     return scheduled if same_kernels(scheduled, numeric) else None
 
@@ -91,7 +91,7 @@ def _scheduled_alike(symbolic: Scop, numeric: ScheduledScop) -> ScheduledScop | 
         try:
             assumed = replace(symbolic, context=context)
             scheduled = schedule_scop(assumed)
-        except REFUSALS:
+        except (EatssError, isl.Error):
             continue
         for found in (scheduled, with_tiled_sums(scheduled)):
             found = found if numeric.host_statements else launching_all(found)  # noqa: PLW2901
