@@ -392,10 +392,12 @@ def with_costs(
 
     The first of them has what is expected of it, the others have nothing.
     """
-    joined = {name for one in selections for name in one.joined}
+    others = {name for one in selections for name in one.joined[1:]}
     return tuple(
         replace(one, objective=summed_cost([one.predicted], options.objective))
-        if one.name in joined and one.predicted is not None
+        if one.joined and one.predicted is not None
+        else replace(one, objective=0)
+        if one.name in others
         else one
         for one in selections
     )
