@@ -198,6 +198,10 @@ class IllegalScheduleError(InternalError):
     """
 
 
+class IslFailedError(InternalError):
+    """isl failed, or ran out of what it may take: what tries several ways takes another."""
+
+
 def input_error(
     code: str, message: str, *, hint: str | None = None, span: SourceSpan | None = None
 ) -> InputError:

@@ -21,7 +21,7 @@ from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import APART, Candidates, Layout, mapped, mapped_loops
 from eatss.analysis.variant import KernelVariant
 from eatss.base.diagnostics import Diagnostic, NoSolutionError
-from eatss.base.targets import AXES
+from eatss.base.targets import AXES, MEASURES
 from eatss.cards.profile import GpuProfile
 from eatss.choose.cuda_candidates import MOST_LAYOUTS, Integers, every_candidate
 from eatss.choose.cuda_space import STREAM_MARGIN, CudaSpace, shared_limit
@@ -385,6 +385,24 @@ def select_cuda(choice: CudaChoice) -> KernelSelection:
     )
 
 
+def with_costs(
+    selections: Sequence[KernelSelection], options: ModelOptions
+) -> tuple[KernelSelection, ...]:
+    """Return selections of which the objective of kernels that are one is of their launch.
+
+    The first of them has what is expected of it, the others have nothing.
+    """
+    others = {name for one in selections for name in one.joined[1:]}
+    return tuple(
+        replace(one, objective=summed_cost([one.predicted], options.objective))
+        if one.joined and one.predicted is not None
+        else replace(one, objective=0)
+        if one.name in others
+        else one
+        for one in selections
+    )
+
+
 def with_bounds(
     selections: Sequence[KernelSelection],
     choices: Mapping[str, CudaChoice],
@@ -403,7 +421,7 @@ def with_bounds(
         return tuple(selections)
     joined = {name for one in selections for name in one.joined[1:]}
     taken = {
-        one.name: _taken(one, choices, options)
+        one.name: _taken(one, choices)
         for one in selections
         if one.name not in joined and one.loop_block is None
     }
@@ -422,17 +440,14 @@ def with_bounds(
     )
 
 
-def _taken(
-    one: KernelSelection, choices: Mapping[str, CudaChoice], options: ModelOptions
-) -> dict[str, float]:
+def _taken(one: KernelSelection, choices: Mapping[str, CudaChoice]) -> dict[str, float]:
     """Return what each of the kernels of a launch costs, of several its share, if it is known."""
     names = one.joined or (one.name,)
     if one.predicted is None or not all(choices[name].every for name in names):
         return {}
     apart = [float(choices[name].costs.min()) for name in names]
-    total = summed_cost([one.predicted], options.objective) if one.joined else one.objective
     every = sum(apart) or 1.0  # what takes less than one unit costs nothing
-    return {name: total * own / every for name, own in zip(names, apart, strict=True)}
+    return {name: one.objective * own / every for name, own in zip(names, apart, strict=True)}
 
 
 def _bounded(
@@ -454,10 +469,8 @@ def _bounded(
             solve_time_s=selection.solve_time_s,
             compared=selection.compared,
         )
-    if selection.joined and selection.predicted is not None:
-        cost = summed_cost([selection.predicted], options.objective)
-        selection = replace(selection, objective=cost)
-    least = sum(min(own.found.bound for own in several) for several in searched)
+    add = sum if options.objective in MEASURES else max  # what others cost may not add up
+    least = add(min(own.found.bound for own in several) for several in searched)
     bound = int(min(selection.objective, IRREGULAR_MARGIN * least))
     return replace(
         selection,

@@ -15,7 +15,7 @@ from eatss.base.frozen import Names, frozen
 from eatss.base.targets import TARGETS
 from eatss.cards.profile import GpuProfile
 from eatss.choose.class_blocks import with_class_blocks
-from eatss.choose.cuda import CudaChoice, KernelVariants, select_cuda, with_bounds
+from eatss.choose.cuda import CudaChoice, KernelVariants, select_cuda, with_bounds, with_costs
 from eatss.choose.cuda_candidates import layouts_of_each
 from eatss.choose.loop_blocks import with_loop_blocks
 from eatss.choose.options import DEFAULT_TIMEOUT_S, PUBLISHED, Cell, ModelOptions
@@ -117,6 +117,7 @@ def select_program(
         selections = with_time_tiles(selections, kernels, time_runs, profile, options)
         selections = with_class_blocks(selections, kernels, class_runs, profile, options)
         selections = with_loop_blocks(selections, kernels, loop_runs, offered, profile, options)
+        selections = with_costs(selections, options)
         selections = with_bounds(selections, choices, options, began)
     elif options.model == "prediction":
         selections, ppcg_options = select_ppcg(kernels, profile, options, progress)

@@ -13,7 +13,15 @@ from typing import TypeVar
 
 import islpy as isl
 
-from eatss.base.diagnostics import Diagnostic, InputError, InternalError, SourceSpan, input_error
+from eatss.base.diagnostics import (
+    Diagnostic,
+    IllegalScheduleError,
+    InputError,
+    IslFailedError,
+    NoSolutionError,
+    SourceSpan,
+    input_error,
+)
 from eatss.base.frozen import Numbers, frozen
 from eatss.polyhedral.isl_names import IN, OUT, coalesced, divisors, maps_of, universes
 from eatss.polyhedral.kernel import Dependences
@@ -325,6 +333,10 @@ def ran_out(scop: Scop) -> bool:
     return not _can_work(scop.isl_context)
 
 
+REFUSALS = (InputError, NoSolutionError, IllegalScheduleError, IslFailedError, isl.Error)
+"""What tells that one of several ways is none; all other errors are faults, and are shown."""
+
+
 def tried(
     scop: Scop,
     operations: int,
@@ -353,7 +365,7 @@ def source_lines(what: str = "", span: SourceSpan | None = None) -> Iterator[Non
     """Add the lines of the source to findings of later passes, and name what isl failed at.
 
     Raises:
-        InternalError: ``EATSS-X002``, isl failed.
+        IslFailedError: ``EATSS-X002``.
     """
     try:
         yield
@@ -361,7 +373,7 @@ def source_lines(what: str = "", span: SourceSpan | None = None) -> Iterator[Non
         raise InputError(*map(with_source_line, error.diagnostics)) from None
     except isl.Error as error:
         message = f"isl failed {what}: {error}"
-        raise InternalError(Diagnostic(code="EATSS-X002", message=message, span=span)) from error
+        raise IslFailedError(Diagnostic(code="EATSS-X002", message=message, span=span)) from error
 
 
 def with_source_line(finding: Diagnostic) -> Diagnostic:

@@ -17,7 +17,6 @@ from eatss.analysis.work import ASSUMED_SIZE
 from eatss.base.diagnostics import (
     Diagnostic,
     Diagnostics,
-    EatssError,
     InputError,
     Severity,
     input_error,
@@ -35,7 +34,7 @@ from eatss.polyhedral.copied_operands import (
     operands_to_copy,
     with_copied_operands,
 )
-from eatss.polyhedral.dependences import at_most, source_lines, with_source_line
+from eatss.polyhedral.dependences import REFUSALS, at_most, source_lines, with_source_line
 from eatss.polyhedral.expression import ElementType
 from eatss.polyhedral.kernel import Kernel, ScheduledScop
 from eatss.polyhedral.scalars import expanded_arrays, with_private_scalars
@@ -281,7 +280,7 @@ def _with_private_scalars(scop: Scop) -> ScheduledScop | None:
     before = cache(lambda: schedule_scop(scop))
     found: ScheduledScop | None = None
     for private in with_private_scalars(scop):
-        with suppress(EatssError, isl.Error):
+        with suppress(*REFUSALS):
             tried = schedule_scop(private, positive=True, patient=False)
             looping = (one.write.array for one in tried.scop.statements if one.loops)
             scalars = {name for name in looping if not tried.scop.array(name).n_dims}
@@ -347,7 +346,7 @@ def _with_collapsed_loops(scop: Scop, *, positive: bool) -> ScheduledScop | None
 
 def _with_copied_operands(scheduled: ScheduledScop, *, positive: bool) -> ScheduledScop | None:
     """Schedule a region with operands copied, ``None`` where that frees no loop."""
-    with suppress(EatssError, isl.Error):
+    with suppress(*REFUSALS):
         with at_most(scheduled.scop.isl_context, _COPYING):
             copied = with_copied_operands(scheduled.scop, operands_to_copy(scheduled))
         if copied is scheduled.scop:

@@ -14,15 +14,12 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-import islpy as isl
-
 from eatss.analysis.analyse import AnalysedProgram, SlowLoop
 from eatss.analysis.facts import VolumeKind
 from eatss.analysis.variant import ClassSize, Rewrites
 from eatss.base.diagnostics import (
     Diagnostic,
     Diagnostics,
-    EatssError,
     InputError,
     Progress,
     input_error,
@@ -57,10 +54,10 @@ from eatss.frontend.python import SourceLike
 from eatss.frontend.symbolic import SymbolicResult, parse_symbolic, type_macros
 from eatss.polyhedral.class_tiles import with_class_tiles
 from eatss.polyhedral.copied_operands import frees_loops
-from eatss.polyhedral.dependences import with_source_line
+from eatss.polyhedral.dependences import REFUSALS, with_source_line
 from eatss.polyhedral.fused_nests import with_fused_nests
 from eatss.polyhedral.kernel import ScheduledScop
-from eatss.polyhedral.recomputed_producers import keeps_loops, recomputable_arrays
+from eatss.polyhedral.recomputed_producers import keeps_loops
 from eatss.polyhedral.reversed_sums import with_reversed_sums
 from eatss.polyhedral.scop import Scop
 from eatss.polyhedral.split_sets import frees_parts
@@ -212,11 +209,15 @@ class Session:
         Raises:
             InputError: with all findings, if the source is refused.
         """
+        if self._apart is not self:
+            return self._apart.parsed
         return replace(self._written, scops=regions_with(self._written.scops, self.rewrites))
 
     @cached_property
     def parsed_symbolic(self) -> SymbolicResult:
         """The same with the sizes that macros name as parameters."""
+        if self._apart is not self:
+            return self._apart.parsed_symbolic
         written = self._written_symbolic
         numeric = self._written.scops
         same = dict(zip(map(id, numeric), self.parsed.scops, strict=True))
@@ -233,12 +234,17 @@ class Session:
             return self._asked
         return Rewrites(recomputed=self.recomputable if self.reading.recompute == "all" else ())
 
+    @property
+    def _apart(self) -> Session:
+        """The session with each nest by itself: which are one is of schedules alone."""
+        return self._with(replace(self.rewrites, fused="none"))
+
     @cached_property
     def recomputable(self) -> Arrays:
         """The arrays that code of eatss may compute anew where they are read."""
-        if self.cut != "eatss" or not any(map(recomputable_arrays, self._written.scops)):
+        if self.cut != "eatss":
             return ()
-        return recomputable(self._written.scops, self._written_symbolic.scops)
+        return recomputable(self._written.scops, lambda: self._written_symbolic.scops)
 
     @cached_property
     def privatisable(self) -> Private:
@@ -371,7 +377,7 @@ class Session:
         """
         parsed, options = self.parsed_symbolic, self._options
         if (fusion := self.rewrites.fused) != "none":
-            apart = self._with(replace(self.rewrites, fused="none"))
+            apart = self._apart
             fused = with_fusion(apart.symbolic, apart.parsed, options, apart.fuse(fusion))
             return apart.symbolic if fused is None else fused
         found = for_any_size(parsed, self._numeric)
@@ -488,7 +494,7 @@ class Session:
             tried.append(with_)
             progress(f"with {', '.join(one.array for one in with_) or 'nothing'} computed anew")
             anew()
-            with suppress(EatssError, isl.Error):
+            with suppress(*REFUSALS):
                 other = self._with(Rewrites(recomputed=with_))
                 pairs = zip(self.analysed.scops, other.analysed.scops, strict=True)
                 if all(keeps_loops(one.scheduled, its.scheduled) for one, its in pairs):
@@ -526,7 +532,7 @@ class Session:
             if not any(wanted.values()) or run_cost(best) == NEVER or not has_room():
                 continue
             progress(f"with {what}")
-            with suppress(EatssError, isl.Error):
+            with suppress(*REFUSALS):
                 whole, loose = self.of(best), wanted.get("chunks") == self.pairable
                 change = {one: distinct(getattr(best, one) + wanted[one]) for one in wanted}
                 cut = self._with(Rewrites(**best.rewriting() | change))
@@ -573,7 +579,7 @@ class Session:
                 continue
             if not has_room():
                 break
-            with suppress(EatssError, isl.Error):
+            with suppress(*REFUSALS):
                 cut = _kernels(map(whole.fuse(fusion), plain))
                 if cut in cuts:
                     continue
@@ -611,7 +617,7 @@ class Session:
             if not has_room():
                 break
             progress(f"with loops in blocks of {size} steps")
-            with suppress(EatssError, isl.Error):
+            with suppress(*REFUSALS):
                 classes = tuple(ClassSize(region=at, size=size) for at in plain.in_classes)
                 cut = self._with(replace(plain.rewrites, classes=classes))
                 pairs = zip(whole, cut.symbolic.regions, strict=True)

@@ -74,7 +74,7 @@ Frees: TypeAlias = Callable[[ScheduledScop, ScheduledScop], bool]
 """Tells whether a region has more parallel loops than another one."""
 
 
-def recomputable(numeric: Sequence[Scop], symbolic: Sequence[Scop]) -> Arrays:
+def recomputable(numeric: Sequence[Scop], symbolic: Callable[[], Sequence[Scop]]) -> Arrays:
     """Return the arrays that readers may compute anew, at the sizes of the source and at any.
 
     Args:
@@ -82,9 +82,9 @@ def recomputable(numeric: Sequence[Scop], symbolic: Sequence[Scop]) -> Arrays:
         symbolic: the same for any size.
     """
     found = []
-    for region, any_size in zip(numeric, symbolic, strict=True):
+    for at, region in enumerate(numeric):
         names = recomputable_arrays(region)
-        if names and with_recomputed_producers(any_size, names) is not None:
+        if names and with_recomputed_producers(symbolic()[at], names) is not None:
             found += [RecomputedArray(region=region.index, array=name) for name in names]
     return tuple(found)
 

@@ -5,21 +5,30 @@ from __future__ import annotations
 from dataclasses import replace
 from math import inf
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 import eatss
 from eatss.analysis.analyse import AnalysedProgram
+from eatss.base.diagnostics import (
+    Diagnostic,
+    IllegalScheduleError,
+    InternalError,
+    IslFailedError,
+)
 from eatss.base.shipped import data_directory
 from eatss.cards import GpuProfile, load_profile
+from eatss.choose import cuda
 from eatss.choose.cuda import CudaChoice
 from eatss.choose.cuda_space import CudaSpace
 from eatss.choose.objectives import NEVER
 from eatss.choose.options import ModelOptions, SelectOptions
 from eatss.choose.search import Effort, Sizes, search
 from eatss.lower.variants import kernel_variants_for
+from eatss.session import session
 from eatss.session.session import Session
 from eatss.session.steps import select_for
 from tests.choose.cuda_kernels import analysed
@@ -185,6 +194,44 @@ def test_kernels_that_are_one_launch_are_compared_with_all_layouts_of_each_apart
     assert first.objective == pytest.approx(1e9 * first.predicted.energy_j, abs=1)
     assert 0.95 * first.objective <= first.bound <= first.objective
     assert (first.optimal, second.bound) == ("proven", 0)
+    assert [one.objective for one in plain.kernels] == [first.objective, 0]
+
+
+@pytest.mark.parametrize(("objective", "least"), [("energy", 8.8), ("mine", 4.4)])
+def test_bounds_of_kernels_add_up_where_costs_do(objective: Any, least: float) -> None:
+    own = SelectOptions(target="cuda")
+    (one, *_) = Session(data_directory("kernels") / "jacobi-2d.c").select("h200", own).kernels
+    effort = SimpleNamespace(gap=0.0)
+    apart: Any = SimpleNamespace(
+        found=SimpleNamespace(bound=4.0, cost=4.0, boxes=1, points=1, seconds=0.0), effort=effort
+    )
+    options: Any = SimpleNamespace(objective=objective)
+    found = cuda._bounded(
+        replace(one, predicted=None, objective=100),
+        cast("CudaChoice", None),
+        [[apart]] * 2,
+        options,
+    )
+    assert found.bound == int(least)
+
+
+def test_a_fault_of_a_way_is_shown_and_a_refusal_drops_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, raised = tmp_path / "blur.c", list[InternalError]()
+    source.write_text(BLUR)
+
+    def refused(*_: object) -> bool:
+        raise raised[-1]
+
+    monkeypatch.setattr(session, "keeps_loops", refused)
+    finding = Diagnostic(code="EATSS-P901", message="some instances are lost")
+    for error in (IllegalScheduleError(finding), IslFailedError(finding)):
+        raised.append(error)
+        assert not Session(source).select("h200", SelectOptions(target="cuda")).recomputed
+    raised.append(InternalError(finding))
+    with pytest.raises(InternalError):
+        Session(source).select("h200", SelectOptions(target="cuda"))
 
 
 def test_only_what_is_taken_of_a_program_is_bounded(
