@@ -171,7 +171,7 @@ class Launch:
     json_layout = JsonForm(tag=("kind", "launch"))
 
     kernel: str
-    grid: Grid
+    grid: tuple[IntExpr, IntExpr, IntExpr]
 
 
 @frozen
