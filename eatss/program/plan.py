@@ -47,7 +47,7 @@ class Parameter:
 
 
 Grid: TypeAlias = tuple[IntExpr, IntExpr, IntExpr]
-"""Blocks, or tiles, along x, y and z."""
+"""Blocks, or tiles, along x, y and z; launches spell it out, for ``INTEGERS`` to see."""
 
 Role: TypeAlias = Literal["array", "scalar", "cell", "parameter"]
 Place: TypeAlias = Literal["parameter", "global", "local"]
