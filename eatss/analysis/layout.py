@@ -73,8 +73,8 @@ class SplitK:
     """How a sum is spread over threads and blocks.
 
     ``lanes`` threads of a block add up one sum together, ``tile`` steps of it at a time;
-    ``chunks`` blocks share these steps. So many blocks as ``outer`` says share another loop of the
-    sum, outside of it.
+    ``chunks`` blocks share these steps; of a running sum each tile has one then. So many blocks as
+    ``outer`` says share another loop of the sum, outside of it.
     """
 
     lanes: Number

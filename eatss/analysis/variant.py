@@ -140,6 +140,17 @@ class ClassSize:
 
 
 @frozen
+class PrivateArrays:
+    """A region, by its number, whose arrays have elements for each iteration that overwrites them.
+
+    Those of loops that ``outer`` others or more are around.
+    """
+
+    region: int
+    outer: int = 0
+
+
+@frozen
 class ChunkedScan:
     """A recurrence that is cut into chunks of ``length`` steps, or sums of one pass by such parts.
 
@@ -158,6 +169,8 @@ class Rewrites:
 
     Attributes:
         recomputed: Arrays whose elements kernels compute anew where they read them.
+        reverse: Numbers of the regions whose sums do not begin with what is computed last.
+        private: Regions whose arrays have elements for each iteration that overwrites them.
         split: Numbers of the regions whose statements are cut where they meet what they read.
         classes: Regions whose loops are in blocks of steps, cut into classes of tiles.
         chunks: Recurrences that are cut into chunks, which run at once.
@@ -166,6 +179,8 @@ class Rewrites:
     """
 
     recomputed: tuple[RecomputedArray, ...] = ()
+    reverse: tuple[int, ...] = ()
+    private: tuple[PrivateArrays, ...] = ()
     split: tuple[int, ...] = ()
     classes: tuple[ClassSize, ...] = ()
     chunks: tuple[ChunkedScan, ...] = ()
@@ -251,7 +266,8 @@ class LaunchFacts:
     written, too.
     ``sum_loop`` is the loop of the sums that are spread over lanes and chunks, ``outer_loop``
     another one of theirs that blocks may share; ``shared_loop`` is that of sums that blocks share
-    and lanes do not. What ``scans`` stores each step of its sum. ``products`` are the statements
+    and lanes do not. What ``scans`` stores each step of its sum; where it
+    ``looks_back`` tiles of a row may be blocks. ``products`` are the statements
     that the variant's instruction computes. Tiles that a bound cuts, as in a triangle, run as full
     ones do for the statements that are ``whole_if_finite``, where no factor is infinite. Blocks may
     take equal shares of the turns of the ``stream_loop``.
@@ -266,6 +282,7 @@ class LaunchFacts:
     outer_loop: str | None = None
     shared_loop: str | None = None
     scans: bool = False
+    looks_back: bool = False
     products: tuple[ProductFacts, ...] = ()
     whole_if_finite: Names = ()
     stream_loop: str | None = None

@@ -209,12 +209,12 @@ def _package(name: str, module: str, needed_for: str, title: str = "") -> Check:
             loaded.conf.lib  # noqa: B018 - is loaded on its first use
         return version
 
-    remedy = f"install one that does: pip install --force-reinstall {name}"
+    remedy = f"install eatss again: pip install --force-reinstall {installed_as()}"
+    optional = left_out or module in ("cupy", "pynvml")
     if left_out:
         needed_for, remedy = "reading C, selecting", f"install the whole: pip install {WHOLE}"
-    elif name == "cupy":
-        remedy = f"install it: pip install '{installed_as()}[cuda13]', or [cuda12]"
-    optional = left_out or module in ("cupy", "pynvml")
+    elif optional:
+        remedy = f"pip install --force-reinstall '{installed_as()}[cuda13]', or [cuda12]"
     return _check(title or name, look, needed_for, remedy, optional=optional)
 
 

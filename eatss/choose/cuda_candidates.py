@@ -84,6 +84,9 @@ LANES = {
 }
 """Threads that share a sum, with the steps of it that they take at a time."""
 
+TILES_OF_ROW = (512, 1024, 2048)
+"""Steps of a running sum that a warp takes where it looks back at tiles before."""
+
 CHUNKS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 """Blocks that share a sum."""
 
@@ -381,6 +384,7 @@ def _spread(facts: KernelFacts, variant: KernelVariant, profile: GpuProfile) -> 
     rows: list[tuple[int, ...]] = []
     scans = any(one.scans for one in variant.launches)  # a warp has a row
     of_lanes = {lanes: own for lanes, own in LANES.items() if not scans or lanes == CUDA.lanes}
+    looks_back = any(one.looks_back for one in variant.launches)
     for own, each in zip(*map(np.ndarray.tolist, _spread_pairs(mapped)), strict=True):
         tiles = [t * p for t, p in zip(own, each, strict=True)]
         blocks = prod(-(-int(trips[name]) // tile) for name, tile in zip(names, tiles, strict=True))
@@ -397,7 +401,14 @@ def _spread(facts: KernelFacts, variant: KernelVariant, profile: GpuProfile) -> 
                 for chunks in (several if takers in (1, several[-1]) or takers >= turns else (1,))
                 if lanes * chunks * takers > 1
                 and (chunks * takers == 1 or chunks * takers * blocks <= most_blocks)
-                and (chunks == 1 or chunks * sum_tile < 2 * longest)
+                and (chunks == 1 or (not scans and chunks * sum_tile < 2 * longest))
+            ]
+        if looks_back and prod(tiles) == 1:  # each tile of a row has a block
+            tiles_of_rows = ((one, -(-int(longest) // one)) for one in TILES_OF_ROW)
+            rows += [
+                (*own, *tiles, CUDA.lanes, one, min(count, CUDA.most_blocks["y"]), 1)
+                for one, count in tiles_of_rows
+                if count > 1
             ]
     depth = len(names)
     table = np.array(rows, dtype=np.int64).reshape(len(rows), 2 * depth + 4).T

@@ -285,8 +285,8 @@ class CodeConstants:
     l2_wait: float = 0.805
     """Wait for a load that L2 answers over the card's latency of it, both beyond L1; assumed."""
     dram_wait: float = 1.828
-    """Wait for a load that memory answers over the card's latency of it, both beyond L2: memory is
-    busy; from loops that wait for each load."""
+    """Wait for a load that memory answers over the card's latency of it, both beyond L2, where
+    memory is busy; fitted. With few loads under way it is 1."""
     barrier_wait: float = 1.303
     """Wait at a barrier over the card's, of 256 threads; fitted."""
     result_wait: float = 2.05

@@ -353,15 +353,26 @@ class PpcgCode(DemandBuilder):
         walks = any(abs(step) * group.element_bytes <= SECTOR_BYTES // 2 for step in steps)
         return dense * (group.element_bytes if walks or elements <= 1 else SECTOR_BYTES)
 
-    def beyond_l1_cycles(self, group: Group, l2_bytes: Number) -> Number:
+    def busy(self, sectors: Number) -> Number:
+        """Return how near the loads of all warps come to as many as keep memory busy, 0 to 1.
+
+        That is what it moves in its latency [Little's law]. A warp has ``sectors`` under way.
+        """
+        card = self.card
+        at_once = np.minimum(self.plan.active, np.maximum(1.0, self.resident) * card.sms)
+        latency_s = (card.l1_cycles + card.l2_cycles + card.dram_cycles) / card.clock_hz
+        under_way = at_once * self.warps * sectors * SECTOR_BYTES
+        return np.minimum(1.0, under_way / (latency_s * card.dram_bytes_s))
+
+    def beyond_l1_cycles(self, group: Group, l2_bytes: Number, busy: Number = 1.0) -> Number:
         """Return the cycles of a load that L1 does not answer, beyond those of L1.
 
         ``l2_bytes`` are all that the loads of the group take from L2; what of it comes from memory
-        takes longer.
+        takes longer, most where memory is ``busy``.
         """
         share = np.clip(self.fetched_bytes(group) / np.maximum(1.0, l2_bytes), 0.0, 1.0)
         card, constants = self.card, self.constants
-        wait = constants.dram_wait * share
+        wait = (1.0 + (constants.dram_wait - 1.0) * busy) * share
         return constants.l2_wait * card.l2_cycles + wait * card.dram_cycles
 
     def _passes_l2(self, group: Group) -> bool:
@@ -569,7 +580,9 @@ class _Counting:
         self.loads = self.loads + away * (once + access.writes) * often
         self.addresses = self.addresses + away * often
         read = of.launched_warps * requests * once * sector * SECTOR_BYTES * absent
-        beyond = of.beyond_l1_cycles(group, read)
+        # a load that stands alone between branches is all that a warp has under way
+        busy = of.busy(sector) if has_branches(self.statement, self.serial[-2:]) else 1.0
+        beyond = of.beyond_l1_cycles(group, read, busy)
         cycles = of.card.l1_cycles + of.waiting(self.statement, access, wave) * beyond
         cycles = away * cycles * once * np.minimum(1.0, often)
         self.load_cycles = np.maximum(self.load_cycles, cycles)

@@ -184,7 +184,7 @@ def add_held(of: CudaCode) -> None:
     """Add the loads and stores of what registers keep, or the atomic additions of it."""
     plan, code, points = of.plan, of.code, of.plan.all_points
     if plan.cut.scans:  # each step is stored
-        points = points * np.ceil(plan.trips[plan.cut.sum_loop or ""] / plan.sum_lanes)
+        points = points * plan.scan_steps
     for own in plan.cut.held:
         uses = [use for use in plan.uses if use.access.reference in own.references]
         if not uses:
@@ -218,7 +218,7 @@ def add_spread(of: CudaCode) -> None:
     if plan.cut.sum_loop is None:
         return
     if plan.cut.scans:
-        _add_scan(of, points * np.ceil(plan.trips[plan.cut.sum_loop] / plan.sum_lanes))
+        _add_scan(of, points * plan.scan_steps)
         return
     lanes = np.maximum(1.0, plan.lanes_of_sum)
     warps = np.maximum(1.0, plan.sum_lanes / lanes)
@@ -242,6 +242,24 @@ def _add_scan(of: CudaCode, steps: Number) -> None:
     each = of.constants.result_wait * of.card.fp64_cycles + of.card.shared_cycles
     tiles = steps * of.plan.sum_lanes / of.plan.tile[of.plan.cut.sum_loop or ""]
     of.chain_cycles += steps * each + tiles * rounds * each
+    if of.plan.cut.looks_back:
+        _add_look_back(of, steps * words, np.where(of.plan.chunks > 1, 1.0, 0.0))
+
+
+def _add_look_back(of: CudaCode, steps: Number, on: Number) -> None:
+    """Add what a warp needs to know of the tiles before its own, and to put it in front.
+
+    It takes a number, leaves what it has, then whether it has, and finds that of others likewise.
+    """
+    card, rounds = of.card, np.log2(of.plan.sum_lanes)
+    of.add_instructions(on * (2.0 * steps + _LOOKS * 8.0 * rounds))
+    of.add_global(on * _LOOKS * 2.0, 4.0, float(card.warp * WORD_BYTES))
+    of.chain_cycles += on * (card.atomic_cycles + _LOOKS * 2.0 * of.far_cycles)
+
+
+_LOOKS = 3.0
+"""Times that a warp looks back at as many tiles as it has lanes. From sums of 10^8 floats on an
+H200: 0.53 ms with tiles of 512, 0.36 with 1024, 0.32 with 2048."""
 
 
 def add_parts(of: CudaCode) -> Number:

@@ -40,6 +40,7 @@ from eatss.lower.assumptions import (
     stated_conditions,
     within,
 )
+from eatss.lower.checks import keep_order
 from eatss.lower.class_blocks import ClassBuilder, class_of, run_of
 from eatss.lower.index_range import (
     INT_MAX,
@@ -51,9 +52,10 @@ from eatss.lower.index_range import (
     written_out,
 )
 from eatss.lower.instructions import ATOMICS, SHUFFLES
-from eatss.lower.kernel.nodes import Kernel, Let, Streamed
+from eatss.lower.kernel.nodes import Buffer, Kernel, Let, LookBack, Streamed
 from eatss.lower.kernel.uses import (
     computed_by,
+    every_of,
     grid_strides,
     inexact_instructions,
     instruction_notes,
@@ -542,7 +544,8 @@ class RegionBuilder:
         built = ClassBuilder(self._name, found, block, context).build()
         shared = [one.wide for one in run_of(found).parts if one.wide is not None]
         tiles = tuple((one, int(block.width)) for one in dict.fromkeys(shared))
-        self._note(built, built.piece, (block.threads, 1, 1), tiles, built.notes, True)
+        in_order = keep_order(self._scop, built.piece.statements, strict=self._options.strict_fp)
+        self._note(built, built.piece, (block.threads, 1, 1), tiles, built.notes, in_order)
         return built
 
     def _in_one(
@@ -632,6 +635,8 @@ class RegionBuilder:
         kernel = replace(kernel, kernel=code, grid_strides=strides)
         if code.streamed is not None:
             kernel = self._streamed(kernel, code.streamed)
+        for one in every_of(code.body, LookBack):
+            self._works_in(one.found.buffer, zeroed=True)
         notes = (
             *unit.notes,
             *_streaming_notes(wished, code),
@@ -672,16 +677,20 @@ class RegionBuilder:
         steps = reduce(multiplied, streamed.counts)
         for buffer, zeroed in ((streamed.parts, False), (streamed.arrived, True)):
             kernel.index.note(reduce(multiplied, buffer.layout.extents))
-            self._workspaces.append(
-                Temporary(
-                    name=buffer.name,
-                    element_type=buffer.element_type.value,
-                    shape=buffer.layout.extents,
-                    zeroed=zeroed,
-                )
-            )
+            self._works_in(buffer, zeroed=zeroed)
         grid = (minimum(steps, streamed.blocks), Constant(1), Constant(1))
         return replace(kernel, grid=grid, grid_strides=("x",), most_blocks=None)
+
+    def _works_in(self, buffer: Buffer, *, zeroed: bool) -> None:
+        """Note an array through which blocks of a kernel pass what they have."""
+        self._workspaces.append(
+            Temporary(
+                name=buffer.name,
+                element_type=buffer.element_type.value,
+                shape=buffer.layout.extents,
+                zeroed=zeroed,
+            )
+        )
 
     def _note(
         self,

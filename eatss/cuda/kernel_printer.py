@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from eatss.base.targets import CUDA
 from eatss.cuda.text import Lines, constant_text, type_text
 from eatss.cuda.value_text import ValuePrinter
+from eatss.lower.instructions import combined
 from eatss.lower.kernel.copies import BY_THREADS, function
 from eatss.lower.kernel.nodes import (
     Agreed,
@@ -32,6 +33,8 @@ from eatss.lower.kernel.nodes import (
     Kernel,
     Let,
     Load,
+    LookBack,
+    NextTile,
     Node,
     PartialSum,
     Reciprocal,
@@ -72,6 +75,7 @@ _LINES: Mapping[type[Node], str] = {
     Wait: "eatss_wait_for_copies<{pending}>();",
     Init: "{target} = {value};",
     Load: "{target} = {part};",
+    NextTile: "unsigned int {run};\nconst int {name} = eatss_next_tile(&{taken}, {tiles}, {run});",
 }
 """Nodes that are printed as they are, by the names of their fields."""
 
@@ -133,6 +137,7 @@ class _Printer:
             Intrinsic: self._perform,
             Fixup: self._put_together,
             Reciprocal: self._reciprocal,
+            LookBack: self._looked_back,
         }
 
     def text(self) -> str:
@@ -278,6 +283,14 @@ class _Printer:
                 **words,
             )
         return _PUT_TOGETHER.format(**words)
+
+    def _looked_back(self, node: LookBack, words: _Words) -> str:
+        kind = node.value.buffer.element_type
+        neutral = constant_text(node.combiner.neutral(kind), kind)
+        made = combined(node.combiner, "a", "b")
+        combine = f"[]({kind.value} a, {kind.value} b) {{{{ return {made}; }}}}"
+        text = "{value} = eatss_before_tile(&{found}, {run}, {tile}, {first}, {value}, "
+        return (text + f"({kind.value}){neutral}, {combine});").format(**words)
 
     def _aligned(self, node: Aligned, words: _Words) -> str:
         """Return the test of where rows begin; what does not change with sizes is left out."""

@@ -470,6 +470,69 @@ __device__ __forceinline__ Value eatss_part(const Value *from)
 }
 """
 
+_LOOK_BACK = """\
+
+// Tiles of rows, each a warp's, in the order in which warps come, run after run.
+__device__ __forceinline__ int eatss_next_tile(unsigned long *taken, int tiles, unsigned int &run)
+{
+    unsigned long long tile = 0;
+    if (threadIdx.x == 0) tile = atomicAdd(reinterpret_cast<unsigned long long *>(taken), 1ull);
+    tile = __shfl_sync(0xffffffffu, tile, 0);
+    run = (unsigned int)(tile / tiles);
+    return (int)(tile % tiles);
+}
+// What all tiles of a row before come to; all of the warp call it with what its own does. A word
+// has 32 bits of a value behind a state that no other run has: 4 * run + 1 where it is of a tile,
+// 4 * run + 2 where it is of all up to it. A warp looks back at 32 tiles at a time.
+template <typename Value, typename Combine>
+__device__ Value eatss_before_tile(
+    unsigned long *places, unsigned int run, int tile, int first, Value own, Value neutral,
+    Combine combine)
+{
+    union Words {
+        Value value;
+        unsigned int word[sizeof(Value) / 4];
+    };
+    constexpr int count = sizeof(Value) / 4;
+    volatile unsigned long *const found = places;
+    const unsigned int part = 4 * run + 1, whole = 4 * run + 2;
+    const int lane = threadIdx.x;
+    const auto leave = [=](Value value, unsigned int state) {
+        Words words;
+        words.value = value;
+        for (int k = 0; k < count; ++k)
+            found[(long)count * tile + k] = (unsigned long)state << 32 | words.word[k];
+    };
+    if (lane == 0 && tile > first) leave(own, part);
+    Value before = neutral;
+    unsigned int ends = tile == first;
+    for (int at = tile - 1 - lane; ends == 0; at -= 32) {
+        Words words;
+        unsigned int state;
+        do {
+            state = whole;
+            words.value = neutral;
+            for (int k = 0; k < count && at >= first; ++k) {
+                const unsigned long word = found[(long)count * at + k];
+                state = k == 0 || state == (unsigned int)(word >> 32) ? word >> 32 : 0;
+                words.word[k] = (unsigned int)word;
+            }
+        } while (!__all_sync(0xffffffffu, state == part || state == whole));
+        ends = __ballot_sync(0xffffffffu, state == whole);
+        Value value = ends == 0 || lane < __ffs(ends) ? words.value : neutral;
+        #pragma unroll
+        for (int apart = 1; apart < 32; apart *= 2) {
+            const Value further = __shfl_down_sync(0xffffffffu, value, apart);
+            if (lane + apart < 32) value = combine(further, value);
+        }
+        before = combine(value, before);
+    }
+    before = __shfl_sync(0xffffffffu, before, 0);
+    if (lane == 0) leave(combine(before, own), whole);
+    return before;
+}
+"""
+
 _FLOORDIV = """\
 
 // a / b rounded towards minus infinity, for b > 0.
@@ -608,6 +671,7 @@ _FOR_CUDA = (
     *COPIES,
     (_TOGETHER, (r"\beatss_comes_last\(",)),
     (_INVERSE, (_DIVIDES,)),
+    (_LOOK_BACK, (r"\beatss_before_tile\(",)),
 )
 """Definitions in their order, and what code has in it, all of it, that needs them."""
 

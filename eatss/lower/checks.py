@@ -39,7 +39,7 @@ from eatss.polyhedral.isl_names import (
 )
 from eatss.polyhedral.kernel import Dependences
 from eatss.polyhedral.scheduling import coincidence_dependences, live_ranges_overlap
-from eatss.polyhedral.scop import Scop
+from eatss.polyhedral.scop import Scop, Statement
 from eatss.polyhedral.tiled_sums import in_any_order
 from eatss.program import (
     Apply,
@@ -228,23 +228,13 @@ def check_order(
 
     Raises:
         InternalError: ``EATSS-K901``, a statement is lost, or the order is wrong.
-        InputError: ``EATSS-K019``, chunks of a recurrence whose order is to be kept.
+        InputError: ``EATSS-K019``, a recurrence or a sum whose order is to be kept runs in another.
     """
     span = piece.statements[0].span
     covered = sorted(name for part in parts for name in part.statements)
     if covered != sorted(their_names(piece.statements)):
         raise internal_error("EATSS-K901", "the parts do not cover the statements", span=span)
-    chunked = any(
-        (one.chunk or one.one_pass) and scop.array(one.write.array).element_type.is_floating
-        for one in piece.statements
-    )
-    if strict and chunked:
-        raise input_error(
-            "EATSS-K019",
-            "a recurrence or a sum is decided to run in chunks, which do not keep its order",
-            span=span,
-            hint="select with --strict-fp",
-        )
+    in_order = keep_order(scop, piece.statements, strict=strict)
     if mapping.shares_sums:
         rows, along = their_names(mapping.mapped), mapping.split
         scans = along is not None and mapping.scan and is_scan(piece, along.name, rows, scop)
@@ -265,7 +255,7 @@ def check_order(
     if here.lex_ge_at_multi_union_pw_aff(time).is_empty() and not live_ranges_overlap(
         order, flow, time
     ):
-        return not chunked
+        return in_order
     every = needed.union(dependences.anti).union(dependences.output)
     here = among(every, tied)
     here = among(in_any_order(here, piece.kernel), tied)
@@ -274,6 +264,28 @@ def check_order(
             "EATSS-K901", "a thread runs its instances in the wrong order", span=span
         )
     return False
+
+
+def keep_order(scop: Scop, statements: Sequence[Statement], *, strict: bool) -> bool:
+    """Tell whether statements add up what the source does in its order.
+
+    Raises:
+        InputError: ``EATSS-K019``, they do not and are to.
+    """
+    others = (
+        one
+        for one in statements
+        if one.reorders and scop.array(one.write.array).element_type.is_floating
+    )
+    first = next(others, None)
+    if strict and first is not None:
+        raise input_error(
+            "EATSS-K019",
+            "a recurrence or a sum is decided to run in chunks, or from its end: not in its order",
+            span=first.span,
+            hint="select with --strict-fp",
+        )
+    return first is None
 
 
 def check_launches(piece: Piece, launches: Sequence[Piece], dependences: Dependences) -> None:

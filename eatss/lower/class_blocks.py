@@ -311,6 +311,12 @@ def _own(
     return own, passed
 
 
+def _runs_backwards(statement: Statement) -> bool:
+    """Tell whether blocks of steps of a statement run from the last to the first, and its steps."""
+    blocks = affine_form(output_affs(statement.schedule)[1])
+    return blocks is not None and any(by < 0 for _, by in blocks.coefficients)
+
+
 def _is_shared(statement: Statement, number: int, own: int | None, written: Names) -> bool:
     """Tell whether an element by which a statement divides has a reciprocal for several quotients.
 
@@ -518,8 +524,10 @@ class _PartBuilder:
     ) -> None:
         self._own, self._block, self._context = own, block, context
         self._thread, self._index, self._ahead = Name(thread), index, list[Node]()
-        self._host, self._step = own.pieces[0].host_names
+        self._launched, self._step = own.pieces[0].host_names
         names = self._names = context.names
+        self._backwards = _runs_backwards(own.statements[0])
+        self._host = names.fresh(own.statements[0].loops[0]) if self._backwards else self._launched
         self._lane, self._first, self._turn = map(names.fresh, ("lane", "first", "turn"))
         self._point = names.fresh(own.plan.wide or "point")
         self._locals = tuple(
@@ -550,14 +558,23 @@ class _PartBuilder:
 
     @property
     def launch(self) -> isl.Set:
-        """The blocks of steps that have any."""
-        return self._values(())
+        """The launches of blocks of steps that have any."""
+        return self._by_launch(self._values(()))
+
+    def _by_launch(self, points: isl.Set) -> isl.Set:
+        """Return points by the number of the launch, which is less the later steps are run."""
+        if not self._backwards:
+            return points
+        names = [self._host, self._launched]
+        same = parameters_set(points.get_ctx(), names, f"{self._launched} = -{self._host}")
+        return coalesced(without_parameters(points.intersect(same), [self._host]))
 
     def blocks(self, launch: isl.Set) -> IntExpr:
         """Return how many blocks share the longest of the loops that they do."""
         if self._own.plan.wide is None:
             return Constant(1)
-        reached = renamed_parameter(self._values((self._point,)), self._point, self._first)
+        points = self._by_launch(self._values((self._point,)))
+        reached = renamed_parameter(points, self._point, self._first)
         last = parameter_bound(reached, self._first, upper=True).coalesce()
         width = int(self._block.width)
         return self._index(value_of(last, launch) + width) // width
@@ -565,6 +582,9 @@ class _PartBuilder:
     def body(self, launch: isl.Set, block: IntExpr) -> Iterator[Node]:
         """Yield what a block does, by its number."""
         width, thread = int(self._block.width), self._thread
+        if self._backwards:
+            yield Let(name=self._host, value=-1 * Name(self._launched))
+            launch = self._values(())
         if self._own.plan.wide is not None:
             yield Let(name=self._first, value=block * width)
         yield from self._copies(load=True)
@@ -745,9 +765,12 @@ class _PartBuilder:
         inside = coalesced(inside.intersect(parameter_at_most(name, last)))
         some = coalesced(inside.intersect(values))
         nodes = self._unrolled((*around, name), tuple(rest), here, some, body, left)
-        end = value_of(last, known) + 1
-        loop = counted(name, end, _if(self._tests(values, inside), nodes))
-        return _if(tests, (*before, replace(loop, lower=value_of(first, known))))
+        begin, end = value_of(first, known), value_of(last, known) + 1
+        nodes, counter = _if(self._tests(values, inside), nodes), name
+        if name == self._step and self._backwards:
+            counter = self._names.fresh(name)
+            nodes = (Let(name=name, value=begin + end - 1 - Name(counter)), *nodes)
+        return _if(tests, (*before, replace(counted(counter, end, nodes), lower=begin)))
 
     def _tests(self, here: isl.Set, known: isl.Set) -> list[IntExpr]:
         """Return what is left to test of whether values are ``here``."""

@@ -11,7 +11,7 @@ from typing import Literal
 
 import islpy as isl
 
-from eatss.analysis.variant import VECTOR_BYTES
+from eatss.analysis.variant import VECTOR_BYTES, WORD_BYTES
 from eatss.base.frozen import their_names
 from eatss.base.targets import AXES, CUDA
 from eatss.lower.arrays import (
@@ -26,15 +26,22 @@ from eatss.lower.arrays import (
 from eatss.lower.assumptions import within
 from eatss.lower.checks import check_coverage_of, check_ranges
 from eatss.lower.index_range import Indices, factors_of
+from eatss.lower.instructions import COMBINES
 from eatss.lower.kernel.barriers import arguments_of
 from eatss.lower.kernel.nodes import (
     AllFinite,
     Buffer,
+    Copy,
+    Declare,
+    Element,
     For,
     If,
     Init,
+    Intrinsic,
     Kernel,
     Let,
+    LookBack,
+    NextTile,
     Node,
     Nodes,
     Share,
@@ -64,7 +71,7 @@ from eatss.lower.whole_tiles import WholeTiles, is_product
 from eatss.plan.shares import lanes_of_warp
 from eatss.plan.stage import StagedReads, Tiling, is_ahead
 from eatss.polyhedral.dependences import at_most
-from eatss.polyhedral.expression import Combiner
+from eatss.polyhedral.expression import Combiner, ElementType
 from eatss.polyhedral.isl_names import coalesced, parameters_set, without_parameters
 from eatss.polyhedral.scop import Place, Scop
 from eatss.program import (
@@ -74,6 +81,7 @@ from eatss.program import (
     Name,
     Operator,
     c_text,
+    equals,
     minimum,
     multiplied,
     names_in,
@@ -141,6 +149,7 @@ class KernelBuilder:
         self._ranges: _Ranges = {}  # by the name of the origin
         self._digits: Environment = {}  # of loops that share the blocks along x
         self._boxes: list[Buffer] = []  # in which warps leave their parts of sums
+        self._look_back: LookBack | None = None  # of tiles of a row
         self._span = unit.piece.statements[0].span
         self._staging = PromotionBuilder(
             own,
@@ -163,7 +172,9 @@ class KernelBuilder:
         products = () if self._sums_for_all else products_of_sizes(self._context.scop, self._names)
         body = without_unused((*products, *self._body(ranges, known)))
         integers = (*self._context.parameters, *self._piece.host_names)
-        arrays = (one.buffer for one in self._context.arrays.values())
+        arrays = [one.buffer for one in self._context.arrays.values()]
+        if self._look_back is not None:
+            arrays.append(self._look_back.found.buffer)
         registers, groups = self._references.registers, self._staging.groups
         return BuiltKernel(
             piece=self._piece,
@@ -294,7 +305,7 @@ class KernelBuilder:
             if axis != "x":  # the kernel strides over what exceeds the limit of a grid
                 grid[axis] = minimum(grid[axis], CUDA.most_blocks["y"])
         split, shared = self._mapping.split, self._mapping.shared
-        if split is not None and split.grid is not None:
+        if split is not None and split.grid is not None and self._mapping.scan is None:
             grid[split.grid] = minimum(ranges[split.name].count, self._mapping.chunks)
         if shared is not None and shared.shared is not None:
             tiles = tile_range(self._values(shared.name), shared, self._launch_params())
@@ -430,16 +441,36 @@ class KernelBuilder:
         return [], found
 
     def _numbered_blocks(self, ranges: _Ranges) -> list[Node]:
-        """Declare the block's number along x where loops share it, and note each loop's digit."""
-        loops = self._mapping.blocks_along("x")
-        if len(loops) < 2:
+        """Declare the block's number along x where loops share it, and note each loop's digit.
+
+        That of a tile of a row is what is taken of them.
+        """
+        loops, split = self._mapping.blocks_along("x"), self._mapping.split
+        if len(loops) < 2 and split not in loops:
             return []
         number = self._names.fresh("block")
         counts = [ranges[loop.name].count for loop in loops]
         self._index.note(*counts)
         places = digits(Name(number), counts, self._span)
         self._digits.update(zip(their_names(loops), places, strict=True))
-        return [Let(name=number, value=Name(f"{CUDA.block}x"))]
+        if split is None or split not in loops:
+            return [Let(name=number, value=Name(f"{CUDA.block}x"))]
+        ((values, combiner), (carried, _)) = self._references.combined()
+        tiles, run = reduce(multiplied, counts), self._names.fresh("run")
+        words = tiles * (values.buffer.element_type.size_bytes // WORD_BYTES) + 1
+        self._index.note(words)
+        name = self._names.fresh(f"{values.buffer.name}_tiles")
+        found = Buffer.of("global", name, ElementType.UINT64, words)
+        self._look_back = LookBack(
+            value=carried,
+            found=found.at(Constant(1)),
+            run=run,
+            tile=Name(number),
+            first=Name(number) - places[-1],
+            combiner=combiner,
+        )
+        taken = found.at(Constant(0))
+        return [NextTile(name=number, run=run, taken=taken, tiles=self._index(tiles))]
 
     def _start(self, loop: MappedLoop, ranges: _Ranges) -> IntExpr:
         digit = self._digits.get(loop.name, Name(f"{CUDA.block}{loop.grid}"))
@@ -517,24 +548,51 @@ class KernelBuilder:
     def _scanned(
         self, combiner: Combiner, loop: MappedLoop, ranges: _Ranges, known: isl.Set
     ) -> Nodes:
-        """Return running sums, of which a warp has some steps at a time."""
+        """Return running sums, of which a warp has some steps at a time, or one tile of them."""
         values, carried = (own for own, _ in self._references.combined())
+        neutral = Init(target=carried, value=combiner.neutral(values.buffer.element_type))
+        look_back = self._look_back
 
         def tile() -> Nodes:
             inside = coalesced(known.intersect(ranges[loop.name].known))
-            neutral = Init(target=values, value=combiner.neutral(values.buffer.element_type))
             nodes: list[Node] = [
                 *self._single_points([loop]),
-                *self._at_points((neutral,), self._mapping.spread),
+                *self._at_points((replace(neutral, target=values),), self._mapping.spread),
             ]
             for part in self._parts:
                 nodes += self._part(part, inside)
             steps, handed_on = scan_steps(values, carried, combiner, loop.threads)
             rows = (self._at_points(own, (loop,)) for own in (steps, handed_on))
             nodes += self._at_points(tuple(node for own in rows for node in own))
+            if look_back is not None:
+                nodes += self._with_tiles_before(values, look_back, loop)
             return (*nodes, *self._transfers("store", inside))
 
-        return (*self._transfers("load", known), *self._strided(loop, ranges, tile))
+        before = self._transfers("load", known)
+        if look_back is None:
+            return (*before, *self._strided(loop, ranges, tile))
+        return (
+            neutral,
+            If(conditions=(equals(self._digits[loop.name], 0),), body=before),
+            Let(name=loop.origin, value=self._start(loop, ranges)),
+            *tile(),
+        )
+
+    def _with_tiles_before(self, values: Element, look_back: LookBack, loop: MappedLoop) -> Nodes:
+        """Return what puts what all tiles before come to in front of what is summed up here."""
+        whole = Buffer.of(
+            "register", self._names.fresh(f"{values.buffer.name}_whole"), values.buffer.element_type
+        ).at()
+        combined = Intrinsic(
+            instruction=COMBINES[look_back.combiner.name],
+            operands=(("target", (whole,)), ("value", (values,))),
+        )
+        each = (
+            Copy(target=whole, source=look_back.value),
+            combined,
+            Copy(target=values, source=whole),
+        )
+        return (look_back, Declare(buffer=whole.buffer), *self._at_points(each, (loop,)))
 
     def _at_points(self, nodes: Nodes, loops: Sequence[MappedLoop] | None = None) -> Nodes:
         """Return nodes for each of the thread's points, inside the domain or not.

@@ -18,7 +18,7 @@ from math import prod
 from eatss.analysis.variant import ALONG_X, ALONG_Y
 from eatss.base.diagnostics import SourceSpan, internal_error
 from eatss.base.targets import CUDA
-from eatss.lower.instructions import COMBINES, LAST_LANE, SCAN_STEPS, SHUFFLES
+from eatss.lower.instructions import COMBINES, FROM_LANE, SCAN_STEPS, SHUFFLES
 from eatss.lower.kernel.nodes import Buffer, Copy, Element, If, Intrinsic, Node, Nodes
 from eatss.lower.mapping import MappedLoop, Mapping
 from eatss.lower.pieces import NameTable
@@ -110,7 +110,7 @@ def scan_steps(
         values: what each lane has of a step, and what comes of it.
         carried: what all steps before came to, and then those with this one.
         combiner: what makes one value of two.
-        width: the lanes.
+        width: the lanes of a warp.
     """
     steps = tuple(
         Intrinsic(
@@ -122,7 +122,7 @@ def scan_steps(
     )
     # what is no number comes in front: it stays
     added = Intrinsic.of(COMBINES[combiner.name], carried, values)
-    last = Intrinsic.of(LAST_LANE, carried, values, width=width)
+    last = Intrinsic.of(FROM_LANE, carried, values, source=width - 1)
     return steps, (added, Copy(target=values, source=carried), last)
 
 

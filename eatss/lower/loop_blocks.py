@@ -41,6 +41,8 @@ from eatss.lower.kernel.nodes import (
     Intrinsic,
     Kernel,
     Let,
+    LookBack,
+    NextTile,
     Node,
     Nodes,
     Scope,
@@ -88,7 +90,7 @@ class PhaseKernel:
     @property
     def meet(self) -> bool:
         """Whether threads of a block of it meet."""
-        together = (Barrier, AllFinite, Agreed, Fixup)
+        together = (Barrier, AllFinite, Agreed, Fixup, NextTile, LookBack)
         return bool(self.kernel.shared) or any(
             isinstance(node, together)
             or (isinstance(node, Intrinsic) and node.instruction.together)

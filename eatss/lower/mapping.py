@@ -125,7 +125,8 @@ class Mapping:
     ``mapped`` are outermost first; a piece that runs in one thread has none. ``split`` is a loop
     of a sum that is spread likewise: each thread adds up its points, over ``chunks`` blocks. Blocks
     take turns at the tiles of a serial loop that is shared.
-    What ``scan`` combines along the split loop is stored at each of its points.
+    What ``scan`` combines along the split loop is stored at each of its points; its tiles are
+    blocks, the fastest along x, if it has an axis of the grid.
     ``warps`` are loops, all that have several threads, whose threads are boxes of lanes. Where
     lanes are ``interleaved`` warps are boxes along the two fastest loops, too, with lanes in the
     order of :mod:`eatss.analysis.variant`.
@@ -190,9 +191,10 @@ class Mapping:
     def blocks_along(self, axis: Axis) -> tuple[MappedLoop, ...]:
         """Return the loops whose tiles go to blocks along an axis, the fastest last.
 
-        The split loop of a sum is not among them.
+        The split loop of a sum is not among them, that of a running sum is.
         """
-        found = [loop for loop in self.mapped if loop.grid == axis]
+        loops = self.mapped if self.scan is None else self.spread
+        found = [loop for loop in loops if loop.grid == axis]
         return tuple(sorted(found, key=lambda loop: loop.order))
 
     @property

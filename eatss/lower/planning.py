@@ -22,7 +22,7 @@ from eatss.lower.mapping import Mapping, in_warps, layout, widened, with_shared_
 from eatss.lower.pieces import NameTable, Part, Piece, parts_of
 from eatss.lower.products import described, reused_accumulators
 from eatss.lower.recipe import CodegenOptions
-from eatss.lower.scans import scan_of
+from eatss.lower.scans import looks_back, scan_of
 from eatss.lower.storage import (
     Candidate,
     NeedsOneThreadError,
@@ -386,7 +386,10 @@ class UnitPlanner:
         if found is None:
             return None
         kind = self._scop.array(found.piece.statements[0].write.array).element_type
-        lanes = SplitK(lanes=CUDA.lanes, tile=self._sizes(facts.name).sum_tile, chunks=1)
+        sizes = self._sizes(facts.name)
+        single = all(one.tile == 1 for one in whole.mapping.mapped)
+        chunks = sizes.chunks if single and looks_back(whole.piece, kind) else 1
+        lanes = SplitK(lanes=CUDA.lanes, tile=sizes.sum_tile, chunks=chunks)
         if trips(facts, self._source(whole, part.serial[0])) < LEAST_TRIPS or (
             self._options.strict_fp and kind.is_floating
         ):
@@ -397,17 +400,21 @@ class UnitPlanner:
         )
         if mapping.split is None:
             return None
+        rows, split = mapping.mapped, replace(mapping.split, grid=None)
+        how = f"the running {found.combiner.what} over {split.source_name}"
+        how += f" is shared by {CUDA.lanes} threads"
+        if mapping.chunks > 1:
+            rows = tuple(replace(one, grid="x") for one in rows)
+            split = replace(split, grid="x", order=len(rows) + 1)
+            how += f" in tiles of {split.tile} steps, each of which looks back at those before"
         return Unit(
             piece=found.piece,
-            mapping=replace(mapping, scan=found.combiner, split=replace(mapping.split, grid=None)),
+            mapping=replace(mapping, mapped=rows, split=split, scan=found.combiner),
             parts=(Part(statements=part.statements, serial=()),),
             storage=scan_storage(self._scop, found, mapped, loop, self._scheduled.dependences),
             kernel=whole.kernel,
             names=own,
-            notes=(
-                f"the running {found.combiner.what} over {mapping.split.source_name} "
-                f"is shared by {CUDA.lanes} threads",
-            ),
+            notes=(how,),
         )
 
     def _source(self, whole: Unit, loop: str) -> str:
@@ -419,12 +426,7 @@ class UnitPlanner:
         """Yield the units of a piece none of whose loops is parallel."""
         spread = SERIAL_SPREAD if facts is None else self._sizes(facts.name).spread
         sums, why = self._sums(piece), "no loop is parallel"
-        of_chunks = {
-            one.name: frozenset(loop.name for loop in piece.loops)
-            for one in piece.statements
-            if one.chunk and not one.one_pass
-        }
-        runs = [] if spread is None else [*serial_runs(piece, sums | of_chunks)]
+        runs = [] if spread is None else [*serial_runs(piece, sums)]
         if spread is None or not any(loops for _, loops in runs):
             yield self.one_thread(piece, names, why)
             return
@@ -432,13 +434,17 @@ class UnitPlanner:
         facts = facts or analyse_kernel(
             self._scop, piece.kernel, volume=VolumeKind.PRODUCT, element_type=None, index=0
         )
+        found = list[Unit | None]()
         for own, loops in runs:
-            unit, statements = None, their_names(own.statements)
-            if loops:
-                part = Part(statements=statements, serial=loops)
-                whole = replace(self.one_thread(own, names, ""), kernel=selected)
-                unit = self._spread(whole, facts, part, spread, names)
-            yield unit or self.one_thread(restricted(piece, statements), names, why)
+            part = Part(statements=their_names(own.statements), serial=loops)
+            whole = replace(self.one_thread(own, names, ""), kernel=selected)
+            found.append(self._spread(whole, facts, part, spread, names) if loops else None)
+        if not any(found):
+            yield self.one_thread(piece, names, why)
+            return
+        for (own, _), unit in zip(runs, found, strict=True):
+            alone = restricted(piece, their_names(own.statements))
+            yield unit or self.one_thread(alone, names, why)
 
     def one_thread(self, piece: Piece, names: NameTable, why: str) -> Unit:
         """Return the unit that runs a piece in one thread."""

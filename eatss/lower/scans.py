@@ -19,10 +19,11 @@ from dataclasses import replace
 
 import islpy as isl
 
+from eatss.analysis.variant import WORD_BYTES
 from eatss.base.frozen import frozen, their_names
 from eatss.lower.pieces import LoopMember, Piece, functions_of
 from eatss.lower.units import restricted
-from eatss.polyhedral.expression import Combiner, combiner_of
+from eatss.polyhedral.expression import Combiner, ElementType, combiner_of
 from eatss.polyhedral.isl_names import named_map
 from eatss.polyhedral.kernels import update_of
 from eatss.polyhedral.scop import Place, Scop, Statement
@@ -106,6 +107,14 @@ def scan_of(
         places=frozenset((statement.name, k) for k in (0, *other)),
         combiner=combiner,
     )
+
+
+def looks_back(piece: Piece, kind: ElementType) -> bool:
+    """Tell whether tiles of a row may each have a warp, which finds what those before come to.
+
+    It may in a launch that runs once.
+    """
+    return not piece.host and kind.size_bytes >= WORD_BYTES
 
 
 def is_scan(piece: Piece, loop: str, mapped: Sequence[str], scop: Scop) -> bool:

@@ -84,7 +84,8 @@ class ThreadBuilder:
         for loop in mapping.spread:
             self._own |= {loop.origin, loop.thread, loop.point}
         self._own |= {tile.origin for tile in mapping.serial}
-        self._split_point = None if mapping.split is None else mapping.split.point
+        split = mapping.split if mapping.scan is None else None
+        self._split_point = None if split is None else split.point
         self._by_point = {loop.point: loop for loop in mapping.spread if loop.points > 1}
         self._definitions = [
             Definition(loop.name, loop.first) for loop in mapping.spread if loop.is_single

@@ -524,9 +524,15 @@ def combiner_in(piece: Piece, statements: Collection[str], scop: Scop) -> Combin
 def serial_runs(piece: Piece, sums: Sums) -> Iterator[tuple[Piece, Names]]:
     """Yield what runs one after another of a piece that has no parallel loop.
 
-    A sum that may be split is a piece of its own, with its loops as a band; other statements stay
-    together, without any.
+    A sum that may be split is a piece of its own, with its loops as a band, and so is what may be a
+    recurrence; other statements stay together, without any.
     """
+    recurrences = {
+        one.name: frozenset(their_names(piece.loops))
+        for one in piece.statements
+        if not one.one_pass and (one.chunk or not (piece.host or one.name in sums))
+    }
+    sums = sums | recurrences
     waiting: list[str] = []
     for node in _items(piece.tree.node):
         statements = set_names(node.get_domain())

@@ -32,6 +32,7 @@ from eatss.lower.pieces import NameTable, Piece, pieces_of
 from eatss.lower.planning import Unit, UnitPlanner
 from eatss.lower.products import WarpProducts, product_loops, references_at, warp_instructions
 from eatss.lower.recipe import CodegenOptions
+from eatss.lower.scans import looks_back
 from eatss.lower.storage import Registers, StoragePlans
 from eatss.lower.units import LEAST_TRIPS, adds_only, combiner_in, hoistable, sums_of, trips
 from eatss.lower.whole_tiles import runs_whole_if_finite
@@ -340,6 +341,7 @@ def launch_facts(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) -> L
             groups.setdefault(references, []).extend(
                 at for at, part in enumerate(unit.parts) if readers & {*part.statements}
             )
+    written = scheduled.scop.array(unit.piece.statements[0].write.array)
     return LaunchFacts(
         mapped=tuple(loop.source_name for loop in in_order),
         parts=tuple(
@@ -359,6 +361,7 @@ def launch_facts(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) -> L
         sum_loop=None if split is None else split.source_name,
         outer_loop=shared if split is not None else None,
         scans=mapping.scan is not None,
+        looks_back=mapping.scan is not None and looks_back(unit.piece, written.element_type),
         shared_loop=shared if split is None else None,
         private=tuple(private.values()),
     )

@@ -8,7 +8,7 @@ means that the card is gone.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from math import inf
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -27,7 +27,6 @@ from eatss.measurement.assemble import (
 )
 from eatss.measurement.counters import find_ncu, with_counters, without
 from eatss.measurement.job import (
-    JOB_LIMIT_S,
     START,
     Bench,
     CardLost,
@@ -273,7 +272,7 @@ def _run_worker(card: str, job: Job, records: Records, progress: OnProgress) -> 
 
     worker = LiveWorker(Bench(card=card, options=records.options).worker())
     try:
-        outcome = worker.start(take) or worker.ask(job, take, limit_s=JOB_LIMIT_S)
+        outcome = worker.start(take) or worker.ask(job, take, limit_s=START.limit_s)
     finally:
         worker.end()
     if outcome is None:
@@ -388,7 +387,25 @@ def compare(measurements: Sequence[Measurement], baseline_label: str) -> Compari
         program=baseline.program,
         baseline=baseline_label,
         rows=tuple(_row(one, baseline) for one in measurements),
+        notes=tuple(note for one in measurements for note in _unlike(one, baseline)),
     )
+
+
+def _unlike(measurement: Measurement, baseline: Measurement) -> Iterator[str]:
+    """Yield in what a variant and the baseline were not measured alike."""
+    both = (measurement, baseline)
+    if not all(one.windows for one in both):
+        return
+    for what, (own, other) in (
+        ("card", [one.device and (one.device.uuid or one.device.name) for one in both]),
+        ("meter", [one.method.meter for one in both]),
+        ("kind of data", [one.method.data for one in both]),
+    ):
+        if own != other:
+            yield (
+                f"'{measurement.variant}' and '{baseline.variant}' differ in their {what}: "
+                f"{own or 'none'} and {other or 'none'}"
+            )
 
 
 def _row(measurement: Measurement, baseline: Measurement) -> ComparisonRow:

@@ -196,10 +196,7 @@ FOR_AN_INTERVAL = 2
 """Windows."""
 
 START = Entered(task=None, stage="start", limit_s=180.0)
-"""Until the first stage: importing libraries and opening the card."""
-
-JOB_LIMIT_S = 120.0
-"""Until the first stage of a job: reading a program."""
+"""Until the first stage: importing libraries, opening the card, reading programs."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -235,8 +232,8 @@ class Records:
             case Entered():
                 self.stage = event
                 return event.limit_s
-            case IdleRead():
-                self.idle = event
+            case IdleRead():  # of the first worker: the card is cold
+                self.idle = event if self.idle.power_w is None else self.idle
             case Result():
                 self.variants[event.task].result = event
         return None

@@ -384,6 +384,8 @@ class Comparison(Tabular):
         program: Name of the program.
         baseline: The variant that others are set beside, the label of one of the rows.
         rows: A row a variant, with its measurement and its ratios to the baseline.
+        notes: Where variants were not measured alike: on another card, by another meter, with
+            another kind of data.
         schema_version: Of the JSON form.
     """
 
@@ -393,6 +395,7 @@ class Comparison(Tabular):
     program: str
     baseline: str
     rows: tuple[ComparisonRow, ...]
+    notes: Texts = ()
     schema_version: int = SCHEMA_VERSION
 
     def __repr__(self) -> str:

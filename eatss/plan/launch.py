@@ -139,12 +139,15 @@ def launch_plan(
             tiles = np.ceil(length / tile[cut.outer_loop])
         tile[cut.sum_loop] = at_a_time
         chunks, outer = blocks_of_sum(
-            0 if cut.scans else free_axes(len(cut.mapped)),
+            0 if cut.scans and not cut.looks_back else free_axes(len(cut.mapped)),
             np.ceil(own / at_a_time),
             layout.chunks,
             tiles,
             layout.outer_chunks,
         )
+        if cut.looks_back:
+            rows = prod((tile[name] for name in cut.mapped), start=1.0)
+            chunks = chosen(chunks > 1, chosen(rows > 1, 1.0, np.ceil(own / at_a_time)), 1.0)
         chunks = named(f"chunks of {cut.statements[0]}", chunks)
         outer = named(f"outer chunks of {cut.statements[0]}", outer)
     elif layout.variant.spreads and cut.mapped:
@@ -435,6 +438,11 @@ class LaunchPlan(Tiled):
     def step_words(self) -> Number:
         """Registers for all factors that a thread loads for the steps of an instruction."""
         return largest(one.step_words for one in self.contracts.values())
+
+    @property
+    def scan_steps(self) -> Number:
+        """Steps of a running sum that a lane has."""
+        return np.ceil(self.trips[self.cut.sum_loop or ""] / (self.sum_lanes * self.chunks))
 
     @cached_property
     def rows_loaded(self) -> tuple[Names, Number]:

@@ -16,6 +16,7 @@ loops; else the points are loops around them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
@@ -219,9 +220,16 @@ class PpcgKernel:
         return len({use.access.reference for use in uses}) == 1
 
 
-def has_branches(statement: StatementFacts) -> bool:
-    """Tell whether the compiler puts branches into a statement: those of divisions and the like."""
-    return any(kind in _WITH_BRANCHES for kind, _ in statement.operations)
+def has_branches(statement: StatementFacts, still: Collection[str] = ()) -> bool:
+    """Tell whether the compiler puts branches into a statement: those of divisions and the like.
+
+    What is the same in all steps of a loop that is ``still`` it computes in front of that.
+    """
+    left = Counter(dict(statement.operations))
+    for loops, kinds in statement.repeated:
+        if not {*still} <= {*loops}:
+            left.subtract(dict(kinds))
+    return any(left[kind] > 0 for kind in _WITH_BRANCHES)
 
 
 _WITH_BRANCHES = frozenset({"divide", "quotient", "square root", "function"})

@@ -107,7 +107,7 @@ _LEAST_CHUNK, _MOST_ENDS = 16, 256
 """Steps of a chunk at least, and chunks whose ends a thread goes through one by one."""
 
 
-def scan_chunks(steps: int, threads: int, most_threads: int, *, by_warps: bool) -> tuple[int, ...]:
+def scan_chunks(steps: int, threads: int, most_threads: int) -> tuple[int, ...]:
     """Return the steps of a chunk of a recurrence, and of a chunk of the one over their ends.
 
     Powers of two; none where chunks have no use. As many chunks as keep a card busy, but what
@@ -117,15 +117,13 @@ def scan_chunks(steps: int, threads: int, most_threads: int, *, by_warps: bool) 
         steps: of a row.
         threads: that all rows have at once.
         most_threads: that a card keeps.
-        by_warps: whether a warp goes through the ends, or a thread.
     """
-    levels = 2 if by_warps else 3
-    least = max(_LEAST_CHUNK, round(steps ** (1 / levels)), steps * threads // most_threads)
+    least = max(_LEAST_CHUNK, round(steps ** (1 / 3)), steps * threads // most_threads)
     length = _power(least)
     if 2 * threads > most_threads or 4 * length > steps:
         return ()
     ends = steps // length
-    return (length,) if by_warps or ends <= _MOST_ENDS else (length, _power(isqrt(ends)))
+    return (length,) if ends <= _MOST_ENDS else (length, _power(isqrt(ends)))
 
 
 _MOST_PART, _PART_UNIT = 4096, 128

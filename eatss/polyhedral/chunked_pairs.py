@@ -25,11 +25,12 @@ import islpy as isl
 from eatss.base.frozen import Names, fixed
 from eatss.base.trees import free_name
 from eatss.polyhedral.chunked_scans import (
-    anew,
+    PLACES,
+    New,
     combined,
-    element_of,
     keeps_reads,
     keeps_writes,
+    later,
     literal,
     local_array,
     map_of,
@@ -59,7 +60,6 @@ from eatss.polyhedral.expression import (
 )
 from eatss.polyhedral.isl_names import (
     IN,
-    OUT,
     SET,
     AffineForm,
     affine_form,
@@ -75,9 +75,6 @@ from eatss.polyhedral.isl_names import (
 from eatss.polyhedral.kernels import update_of
 from eatss.polyhedral.recomputed_producers import flow_to_reads
 from eatss.polyhedral.scop import Access, AccessKind, Scop, Statement
-
-_PLACES = 8
-"""Places among the statements of a body that parts take."""
 
 _GREATEST = {ElementType.FLOAT: "3.402823466e38f", ElementType.DOUBLE: "1.7976931348623157e308"}
 """The greatest number of a type."""
@@ -448,8 +445,12 @@ class Parts:
             local_array(first.write, self.scop.types[own.write.array])
             for own, first in zip(self.owns, made[::2], strict=True)
         )
+        at = 2 * min(map(self.old.loops.index, self.found.still))
         statements = (
-            [*(made if one is self.owns[0] else ()), self._later(self._together(one))]
+            [
+                *(made if one is self.owns[0] else ()),
+                later(self._together(one), at, 2 * len(self.chunk)),
+            ]
             for one in self.scop.statements
         )
         return replace(
@@ -463,9 +464,9 @@ class Parts:
         own, name = self.owns[at], self.names[at][every]
         maps = self.steps(own, name) if every else self.begins(own, name)
         new = _New(self, own, maps)
-        target = replace(new.element(self.arrays[at]), kind=AccessKind.WRITE)
+        target = replace(new.of_part(self.arrays[at]), kind=AccessKind.WRITE)
         if every:
-            before = new.read(new.element(self.arrays[at]))
+            before = new.read(new.of_part(self.arrays[at]))
             swaps: dict[int, Expression] = {
                 id(one): before for one in preorder(own.value) if _is_own(one, own)
             }
@@ -487,7 +488,7 @@ class Parts:
             return own
         new = _New(self, own, self.begins(own, own.name))
         kind = self.scop.types[own.write.array]
-        part: Expression = new.read(new.element(self.arrays[self.owns.index(own)]))
+        part: Expression = new.read(new.of_part(self.arrays[self.owns.index(own)]))
         added, how = self.found.added, "+"
         if own is self.old:
             wide = _kind(added, self.scop, own)
@@ -523,38 +524,21 @@ class Parts:
         forms = map(affine_form, output_affs(like.schedule))
         texts = ["0" if form is None else _text(form, like, own) for form in forms]
         inner = chain(*((loop, "0") for loop in new.loops[outer:]))
-        times = [*texts[: 2 * outer], f"{_PLACES} * ({texts[2 * outer]}) + {place}", *inner]
+        times = [*texts[: 2 * outer], f"{PLACES} * ({texts[2 * outer]}) + {place}", *inner]
         times += ["0"] * (len(texts) + 2 * len(self.chunk) - len(times))
         domain = new.maps.domain()
         point = f"{domain.get_tuple_name()}[{', '.join(new.loops)}]"
         return map_of(own, f"{point} -> [{', '.join(times)}]").intersect_domain(domain)
 
-    def _later(self, statement: Statement) -> Statement:
-        """Return another statement of the region, behind those that are new at its place."""
-        times = [f"t{k}" for k in range(statement.schedule.dim(OUT))]
-        at = 2 * min(map(self.old.loops.index, self.found.still))
-        then = [
-            f"{_PLACES} * {one} + {_PLACES - 1}" if k == at else one for k, one in enumerate(times)
-        ]
-        then += ["0", "0"] * len(self.chunk)
-        longer = map_of(self.old, f"[{', '.join(times)}] -> [{', '.join(then)}]")
-        return replace(statement, schedule=statement.schedule.apply_range(longer))
 
-
-class _New:
-    """A statement that is made of one of the source, and what it reads so far."""
+class _New(New):
+    """A statement of parts."""
 
     def __init__(self, parts: Parts, own: Statement, maps: isl.Map) -> None:
-        self.parts, self.own, self.maps = parts, own, maps
-        self.loops = dim_names(maps.domain())
-        self._reads: list[Access] = []
+        super().__init__(own, maps)
+        self.parts = parts
 
-    def read(self, access: Access) -> Read:
-        """Return a read of what an access says."""
-        self._reads.append(access)
-        return Read(access=len(self._reads))
-
-    def element(self, array: str) -> Access:
+    def of_part(self, array: str) -> Access:
         """Return the access to a part's value."""
         parts, own = self.parts, self.own.loops
         still = [one in parts.found.still for one in parts.old.loops]
@@ -566,12 +550,7 @@ class _New:
             for name in loops
             if of_row is first
         ]
-        return element_of(self.own, self.maps.domain(), self.loops, array, text)
-
-    def copied(self, value: Expression, swaps: Mapping[int, Expression]) -> Expression:
-        """Return a value in the counters of the new statement, nodes swapped by their identity."""
-        own, maps = self.own.accesses, self.maps
-        return anew(value, maps, lambda k: self.read(moved(own[k], maps, self.loops)), swaps)
+        return self.element(array, text)
 
     def distances(self, *, shared: bool) -> dict[int, Expression]:
         """Return distances by identity, a part's value in the place of one of their sides."""
@@ -592,7 +571,7 @@ class _New:
         scop, wide = self.parts.scop, _kind(node, self.parts.scop, self.own)
         kind = scop.types[first.write.array]
         array = self.parts.arrays[self.parts.owns.index(first)]
-        value = _as(wide, self.read(self.element(array)), kind)
+        value = _as(wide, self.read(self.of_part(array)), kind)
         if how == "+":
             count = self.parts.count(self.own, self.maps.domain(), wide)
             return Binary(operator="/", left=value, right=count)
@@ -605,16 +584,9 @@ class _New:
 
     def statement(self, target: Access, value: Expression) -> Statement:
         """Return the statement that writes a value."""
-        own = self.own
         return replace(
-            own,
-            loops=self.loops,
-            domain=with_names(self.maps.domain(), SET, self.loops),
-            accesses=(target, *self._reads),
-            value=value,
-            text=f"{target.text}: parts of {own.text}",
-            ppcg_name="",
-            recomputed=(),
+            super().statement(target, value),
+            text=f"{target.text}: parts of {self.own.text}",
             chunk=self.parts.length,
             one_pass=tuple(one.write.array for one in self.parts.owns),
         )

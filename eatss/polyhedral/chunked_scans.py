@@ -41,6 +41,7 @@ from eatss.polyhedral.expression import (
     Select,
     Unary,
     combiner_of,
+    preorder,
     reads_in,
     rebuilt,
 )
@@ -52,7 +53,7 @@ from eatss.polyhedral.isl_names import (
     affine_form,
     affine_text,
     at_values,
-    big_value,
+    dim_names,
     dims_as_parameters,
     integer,
     leading_dims,
@@ -62,7 +63,6 @@ from eatss.polyhedral.isl_names import (
     parameter_names,
     with_names,
 )
-from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.kernels import update_of
 from eatss.polyhedral.recomputed_producers import flow_to_reads
 from eatss.polyhedral.scop import Access, AccessKind, Scop, Statement
@@ -71,7 +71,7 @@ from eatss.program.expression import SizePairs
 
 _ONE = Literal(text="1.0f", element_type=ElementType.FLOAT)
 _ZERO = replace(_ONE, text="0.0f")
-_PLACES = 8
+PLACES = 8
 """Places among the statements of a body that what a scan becomes takes."""
 
 
@@ -95,13 +95,6 @@ class Recurrence:
     term: Expression
 
     @property
-    def is_along_rows(self) -> bool:
-        """Whether neighbours are neighbours in memory."""
-        written = output_affs(self.statement.write.relation)
-        form = affine_form(written[-1])
-        return form is not None and self.loop in dict(form.coefficients)
-
-    @property
     def loop(self) -> str:
         """The name of the loop along rows."""
         return self.statement.loops[self.at]
@@ -115,7 +108,7 @@ def recurrences(scop: Scop) -> Iterator[Recurrence]:
     flow = None
     for statement in scop.statements:
         found = _recurrence(scop, statement)
-        if found is None or not _is_alone(scop, found):
+        if found is None or not is_alone(scop, found.statement, found.at):
             continue
         flow = flow_to_reads(scop) if flow is None else flow
         before = (flow[statement.name, at] for at in found.before)
@@ -323,11 +316,11 @@ def _product(sign: str, one: Expression, other: Expression) -> Expression:
     return Binary(operator=sign, left=one, right=other)
 
 
-def _is_alone(scop: Scop, found: Recurrence) -> bool:
-    """Tell whether nothing else runs in the loop along rows."""
-    place = _body(found.statement, found.at)
-    others = (one for one in scop.statements if one is not found.statement)
-    return place is not None and all(_body(one, found.at) != place for one in others)
+def is_alone(scop: Scop, statement: Statement, at: int) -> bool:
+    """Tell whether nothing else runs in a loop of a statement, by number."""
+    place = _body(statement, at)
+    others = (one for one in scop.statements if one is not statement)
+    return place is not None and all(_body(one, at) != place for one in others)
 
 
 def _body(statement: Statement, at: int) -> tuple[int, ...] | None:
@@ -394,41 +387,37 @@ class _Chunks:
         self._chunk = free_name(f"{found.loop}_chunk", taken)
         self._steps = (*own[:at], self._chunk, *own[at:])
         self._whole = (*own[:at], self._chunk, *own[at + 1 :])
-        array, name = self.old.write.array, self.old.name
-        self._arrays = [free_name(f"{array}_chunks", taken)]
-        if found.operator is None:
-            self._arrays.append(free_name(f"{array}_factors", taken))
-        self._first = [free_name(f"{name}_first", taken) for _ in self._arrays]
-        self._all = [free_name(f"{name}_all", taken) for _ in self._arrays]
+        kinds = ("chunks",) if found.operator else ("chunks", "factors")
+        name, loop = self.old.name, found.loop
+        self._arrays = [free_name(f"{self.old.write.array}_{one}", taken) for one in kinds]
+        self._first = [free_name(f"{name}_first", taken) for _ in kinds]
+        self._all = [free_name(f"{name}_all", taken) for _ in kinds]
         self.ends = free_name(ends_of(name), taken)
-        ends = self._instances(self.ends, self._whole, str(length - 1))
-        complete = ends.domain().set_tuple_name(self.ends)
-        self._complete = complete
-        inside = self._instances(name, self._steps, found.loop)
-        self.parts = {name: self._within(inside, length - 2), self.ends: ends}
-        for own_name in self._all:  # of whole chunks
-            steps = self._relation(own_name, self._steps, found.loop)
-            there = complete.insert_dims(SET, self.position, 1).set_tuple_name(own_name)
-            self.parts[own_name] = self._within(steps.intersect_domain(there), length - 1)
-        begins = self._relation(self.ends, self._whole, "0")
-        self.begins = begins.intersect_domain(complete)
-
-    @property
-    def position(self) -> int:
-        """The number of the loop over the steps of a chunk."""
-        return self.found.at + 1
+        inside, ends = self.map(name, loop, length - 1), self.map(self.ends, str(length - 1))
+        inside, ends = (one.intersect_range(self.old.domain) for one in (inside, ends))
+        self.parts = {name: inside, self.ends: ends}
+        for one in self._all:  # of whole chunks
+            there = ends.domain().insert_dims(SET, at + 1, 1).set_tuple_name(one)
+            self.parts[one] = self.map(one, loop, length).intersect_domain(there)
+        self.begins = self.map(self.ends, "0").intersect_domain(ends.domain())
 
     def region(self) -> Scop:
         """Return the region with chunks."""
         made = []
         for number, array in enumerate(self._arrays):
             made += [self._beginning(number, array), self._combining(number, array)]
+        kind = self.scop.types[self.old.write.array]
+        arrays = [local_array(one.write, kind) for one in made[::2]]
         made += [self._at_ends(), self._inside()]
         statements = (
-            made if one is self.old else [self._later(one)] for one in self.scop.statements
+            made if one is self.old else [later(one, 2 * self.found.at, 2)]
+            for one in self.scop.statements
         )
-        arrays = (*self.scop.arrays, *map(self._array, self._arrays))
-        return replace(self.scop, arrays=arrays, statements=tuple(chain(*statements)))
+        return replace(
+            self.scop,
+            arrays=(*self.scop.arrays, *arrays),
+            statements=tuple(chain(*statements)),
+        )
 
     def repeats(self, statement: Statement, _: Access) -> Sequence[tuple[isl.Map, Statement]]:
         """Return what a read of a statement repeats."""
@@ -440,142 +429,86 @@ class _Chunks:
 
     # -- instances
 
-    def _read(self, text: str) -> isl.Map:
-        return map_of(self.old, text)
-
-    def _relation(self, name: str, loops: Names, within: str) -> isl.Map:
-        """Map instances to those of the recurrence, whether they are there or not."""
+    def map(self, name: str, step: str, steps: int = 0) -> isl.Map:
+        """Map instances to a step of their chunk, of the first ``steps`` if it is a counter's."""
         start, sign = affine_text(self.found.start), "+" if self.found.step > 0 else "-"
-        step = f"{start} {sign} ({self.length} * {self._chunk} + {within})"
-        then = [step if one == self.found.loop else one for one in self.old.loops]
-        return self._read(f"{name}[{', '.join(loops)}] -> {self.old.name}[{', '.join(then)}]")
+        at = f"{start} {sign} ({self.length} * {self._chunk} + {step})"
+        then = [at if one == self.found.loop else one for one in self.old.loops]
+        loops = self._steps if steps else self._whole
+        bounds = f" and 0 <= {self.found.loop} < {steps}" if steps else ""
+        maps = f"{name}[{', '.join(loops)}] -> {self.old.name}[{', '.join(then)}]"
+        return map_of(self.old, f"{maps} : {self._chunk} >= 0{bounds}")
 
-    def _instances(self, name: str, loops: Names, within: str) -> isl.Map:
-        relation = self._relation(name, loops, within).intersect_range(self.old.domain)
-        domain = _from_zero(relation.domain(), self.found.at)
-        return relation.intersect_domain(domain)
-
-    def _within(self, relation: isl.Map, last: int) -> isl.Map:
-        """Keep the steps of a chunk up to one."""
-        domain = _from_zero(relation.domain(), self.position)
-        last_step = big_value(domain.get_ctx(), last)
-        return relation.intersect_domain(domain.upper_bound_val(SET, self.position, last_step))
-
-    def first_step(self, name: str) -> isl.Map:
-        """Map the ends of chunks to the instances of the source with which they begin."""
-        zero = isl.Val.zero(self.old.domain.get_ctx())
-        fixed = self.parts[name].fix_val(IN, self.position, zero)
-        return fixed.project_out(IN, self.position, 1).set_tuple_name(IN, self.ends)
+    def to_step(self, name: str, step: int) -> isl.Map:
+        """Map the ends of chunks to a step of them, instances of a statement of ``all`` steps."""
+        then = [str(step) if one == self.found.loop else one for one in self._steps]
+        text = f"{self.ends}[{', '.join(self._whole)}] -> {name}[{', '.join(then)}]"
+        return map_of(self.old, text).intersect_domain(self.parts[self.ends].domain())
 
     # -- statements
 
     def _beginning(self, number: int, array: str) -> Statement:
         """Return what sets what a chunk comes to to that of no steps."""
-        kind = self.scop.array(self.old.write.array).element_type
+        kind = self.scop.types[self.old.write.array]
         combiner = combiner_of(self.found.operator or "", kind)
         neutral = number if combiner is None else combiner.neutral(kind)
-        name = self._first[number]
-        maps = self.parts[self.ends].set_tuple_name(IN, name)
-        target = self._element(array, maps, AccessKind.WRITE)
-        return self._made(maps, 2 * number, literal(neutral, kind), {}, target)
+        new = self._new(self.parts[self.ends].set_tuple_name(IN, self._first[number]))
+        target = new.element(array, self._moving())
+        return self._made(new, 2 * number, target, literal(neutral, kind))
 
     def _combining(self, number: int, array: str) -> Statement:
         """Return what adds a step to what a chunk comes to: its values, or its factors."""
-        found, maps = self.found, self.parts[self._all[number]]
-        target = self._element(array, maps, AccessKind.WRITE)
-        before = Read(access=min(found.before))
+        found, new = self.found, self._new(self.parts[self._all[number]])
+        target = new.element(array, self._moving())
+        before: Expression = Read(access=min(found.before))
         value = self.old.value
         if found.operator is None and number:
             value = Binary(operator="*", left=before, right=found.factor)
         elif found.operator is None:
             value = _sum("+", _product("*", found.factor, before), found.term)
-        own = dict.fromkeys(found.before, replace(target, kind=AccessKind.READ))
-        return self._made(maps, 2 * number + 1, value, own, target)
+        own = {
+            id(one): new.read(target)
+            for one in preorder(value)
+            if isinstance(one, Read) and one.access in found.before
+        }
+        return self._made(new, 2 * number + 1, target, new.copied(value, own))
 
     def _at_ends(self) -> Statement:
         """Return what sets the last element of each chunk."""
-        old, ends = self.old, self.parts[self.ends]
-        before = self._moved(old.accesses[min(self.found.before)], self.begins)
-        target = self._moved(old.write, ends)
-        chunks = [self._element(one, ends, AccessKind.READ) for one in self._arrays]
+        old, new = self.old, self._new(self.parts[self.ends])
+        before = moved(old.accesses[min(self.found.before)], self.begins, new.loops)
+        parts = (new.element(one, self._moving()) for one in self._arrays)
+        first, chunk, *factor = map(new.read, (before, *parts))
         if self.found.operator is None:
-            value = _sum("+", _product("*", Read(access=3), Read(access=1)), Read(access=2))
+            value = _sum("+", _product("*", factor[0], first), chunk)
         else:
-            value = combined(self.found.operator, Read(access=1), Read(access=2))
-        made = self._made(ends, _PLACES - 2, _ZERO, {}, target)
-        return replace(made, accesses=(target, before, *chunks), value=value)
+            value = combined(self.found.operator, first, chunk)
+        return self._made(new, PLACES - 2, new.moved(old.write), value)
 
     def _inside(self) -> Statement:
-        old = self.old
-        maps = self.parts[old.name]
-        moved = {k: self._moved(one, maps) for k, one in enumerate(old.accesses)}
-        made = self._made(maps, _PLACES - 1, old.value, moved, moved[0], every=True)
-        return replace(
-            made, text=old.text, recomputed=tuple(self._moved(one, maps) for one in old.recomputed)
-        )
+        old, new = self.old, self._new(self.parts[self.old.name])
+        value, write = new.copied(old.value), new.moved(old.write)
+        made = self._made(new, PLACES - 1, write, value)
+        return replace(made, text=old.text, recomputed=tuple(map(new.moved, old.recomputed)))
 
-    def _made(
-        self,
-        maps: isl.Map,
-        place: int,
-        value: Expression,
-        others: Mapping[int, Access],
-        target: Access,
-        *,
-        every: bool = False,
-    ) -> Statement:
-        """Return a statement that writes a target, at a place among those of the recurrence.
+    def _new(self, maps: isl.Map) -> New:
+        loops = self._steps if maps.dim(IN) == len(self._steps) else self._whole
+        return New(self.old, with_names(maps, IN, loops))
 
-        Args:
-            maps: its instances, to those of the recurrence.
-            place: its place.
-            value: what it writes, by the accesses of the recurrence.
-            others: what it accesses instead.
-            target: what it writes.
-            every: whether accesses keep their numbers, whatever the value reads.
-        """
-        old = self.old
-        reads = range(1, len(old.accesses)) if every else dict.fromkeys(reads_in(value))
-        accesses = [others.get(k) or self._moved(old.accesses[k], maps) for k in reads]
-        numbers = {k: at for at, k in enumerate(reads, start=1)}
-        loops, domain = self._loops_of(maps), maps.domain()
+    def _made(self, new: New, place: int, target: Access, value: Expression) -> Statement:
+        """Return a statement that writes a target, at a place among those of the recurrence."""
+        made = new.statement(replace(target, kind=AccessKind.WRITE), value)
         return replace(
-            old,
-            name=domain.get_tuple_name(),
-            loops=loops,
-            domain=with_names(domain, SET, loops),
-            schedule=self._time(loops, place, domain),
-            accesses=(target, *accesses),
-            value=self._anew(value, maps, numbers),
-            text=f"{target.text}: {self.length} steps of {old.text}",
-            ppcg_name="",
-            recomputed=(),
+            made,
+            schedule=self._time(new.loops, place, made.domain),
+            text=f"{target.text}: {self.length} steps of {self.old.text}",
             chunk=self.length,
         )
-
-    def _loops_of(self, maps: isl.Map) -> Names:
-        return self._steps if maps.dim(IN) == len(self._steps) else self._whole
-
-    def _moved(self, access: Access, maps: isl.Map) -> Access:
-        return moved(access, maps, self._loops_of(maps))
-
-    def _element(self, array: str, maps: isl.Map, kind: AccessKind) -> Access:
-        """Return the access to the element of a chunk."""
-        found = element_of(self.old, maps.domain(), self._loops_of(maps), array, self._moving())
-        return replace(found, kind=kind)
 
     def _moving(self) -> Names:
         """Return the loops that tell chunks apart: those that move what is written."""
         still = still_loops(self.old)
         return tuple(one for one in self._whole if one not in still)
-
-    def _array(self, name: str) -> Array:
-        touched = self._element(name, self.parts[self.ends], AccessKind.WRITE)
-        return local_array(touched, self.scop.array(self.old.write.array).element_type)
-
-    def _anew(self, value: Expression, maps: isl.Map, reads: Mapping[int, int]) -> Expression:
-        """Return a value in the counters of a new statement."""
-        return anew(value, maps, lambda k: Read(access=reads[k]))
 
     # -- time
 
@@ -585,68 +518,97 @@ class _Chunks:
         forms = map(affine_form, output_affs(self.old.schedule))
         texts = ["0" if form is None else affine_text(form) for form in forms]
         within = self.found.loop if loops == self._steps else "0"
-        own = f"{_PLACES} * ({texts[at]}) + {place}"
+        own = f"{PLACES} * ({texts[at]}) + {place}"
         times = [*texts[:at], own, self._chunk, "0", within, *texts[at + 2 :]]
         name = domain.get_tuple_name()
-        relation = self._read(f"{name}[{', '.join(loops)}] -> [{', '.join(times)}]")
+        relation = map_of(self.old, f"{name}[{', '.join(loops)}] -> [{', '.join(times)}]")
         return relation.intersect_domain(domain)
 
-    def _later(self, statement: Statement) -> Statement:
-        """Return another statement of the region, with room between places and a longer time."""
-        times = [f"t{k}" for k in range(statement.schedule.dim(OUT))]
-        at = 2 * self.found.at
-        then = [f"{_PLACES} * {one}" if k == at else one for k, one in enumerate(times)]
-        longer = self._read(f"[{', '.join(times)}] -> [{', '.join([*then, '0', '0'])}]")
-        return replace(statement, schedule=statement.schedule.apply_range(longer))
+
+def later(statement: Statement, at: int, more: int) -> Statement:
+    """Return another statement of a region, behind what is new at its place, with a longer time.
+
+    Args:
+        statement: as it is.
+        at: where in its time new statements have places of their own.
+        more: how much longer it is.
+    """
+    times = [f"t{k}" for k in range(statement.schedule.dim(OUT))]
+    places = [f"{PLACES} * {t} + {PLACES - 1}" if k == at else t for k, t in enumerate(times)]
+    then = ", ".join([*places, *(["0"] * more)])
+    longer = map_of(statement, f"[{', '.join(times)}] -> [{then}]")
+    return replace(statement, schedule=statement.schedule.apply_range(longer))
+
+
+class New:
+    """A statement that is made of one of the source, and what it reads so far.
+
+    ``maps`` are its instances, to those of the ``own`` statement; their loops have names.
+    """
+
+    def __init__(self, own: Statement, maps: isl.Map) -> None:
+        self.own, self.maps, self.loops = own, maps, dim_names(maps.domain())
+        self._reads: list[Access] = []
+
+    def read(self, access: Access) -> Read:
+        """Return a read of what an access says."""
+        self._reads.append(replace(access, kind=AccessKind.READ))
+        return Read(access=len(self._reads))
+
+    def moved(self, access: Access) -> Access:
+        """Return what instances access as those of the source do that they map to."""
+        return moved(access, self.maps, self.loops)
+
+    def element(self, array: str, subscripts: Sequence[str]) -> Access:
+        """Return the access to an element by counters."""
+        domain = self.maps.domain()
+        point = f"{domain.get_tuple_name()}[{', '.join(self.loops)}]"
+        relation = map_of(self.own, f"{point} -> {array}[{', '.join(subscripts)}]")
+        return Access(
+            array=array,
+            kind=AccessKind.READ,
+            relation=with_names(relation.intersect_domain(domain), IN, self.loops),
+            text=array + "".join(f"[{one}]" for one in subscripts),
+            span=self.own.write.span,
+        )
+
+    def copied(
+        self, value: Expression, swaps: Mapping[int, Expression] | None = None
+    ) -> Expression:
+        """Return a value in the counters of the new statement, nodes swapped by their identity."""
+        maps = self.maps
+        function = isl.PwMultiAff.from_map(maps).gist(maps.domain()).as_multi_aff()
+
+        def part(node: Expression) -> Expression:
+            if swaps and id(node) in swaps:
+                return swaps[id(node)]
+            if isinstance(node, Read):
+                return self.read(self.moved(self.own.accesses[node.access]))
+            if isinstance(node, AffineValue):
+                return replace(node, value=node.value.pullback_multi_aff(function))
+            return rebuilt(node, part)
+
+        return part(value)
+
+    def statement(self, target: Access, value: Expression) -> Statement:
+        """Return the statement that writes a value."""
+        domain = self.maps.domain()
+        return replace(
+            self.own,
+            name=domain.get_tuple_name(),
+            loops=self.loops,
+            domain=with_names(domain, SET, self.loops),
+            accesses=(target, *self._reads),
+            value=value,
+            ppcg_name="",
+            recomputed=(),
+        )
 
 
 def map_of(statement: Statement, text: str) -> isl.Map:
     """Return a map of the instances of a statement, or of what is made of them."""
     parameters = ", ".join(parameter_names(statement.domain))
     return isl.Map.read_from_str(statement.domain.get_ctx(), f"[{parameters}] -> {{ {text} }}")
-
-
-def element_of(
-    old: Statement, domain: isl.Set, loops: Names, array: str, subscripts: Sequence[str]
-) -> Access:
-    """Return the read of an element by a new statement that is made of an old one."""
-    name = domain.get_tuple_name()
-    relation = map_of(old, f"{name}[{', '.join(loops)}] -> {array}[{', '.join(subscripts)}]")
-    return Access(
-        array=array,
-        kind=AccessKind.READ,
-        relation=with_names(relation.intersect_domain(domain), IN, loops),
-        text=array + "".join(f"[{one}]" for one in subscripts),
-        span=old.write.span,
-    )
-
-
-def anew(
-    value: Expression,
-    maps: isl.Map,
-    read: Callable[[int], Expression],
-    swaps: Mapping[int, Expression] | None = None,
-) -> Expression:
-    """Return a value in the counters of a new statement, some nodes swapped by their identity.
-
-    Args:
-        value: of an old statement.
-        maps: the instances of the new one, to those of the old one.
-        read: returns what stands where the access of a number is read.
-        swaps: what stands where a node is.
-    """
-    function = isl.PwMultiAff.from_map(maps).gist(maps.domain()).as_multi_aff()
-
-    def part(node: Expression) -> Expression:
-        if swaps and id(node) in swaps:
-            return swaps[id(node)]
-        if isinstance(node, Read):
-            return read(node.access)
-        if isinstance(node, AffineValue):
-            return replace(node, value=node.value.pullback_multi_aff(function))
-        return rebuilt(node, part)
-
-    return part(value)
 
 
 def local_array(written: Access, kind: ElementType) -> Array:
@@ -746,34 +708,28 @@ def _is_partition(chunks: _Chunks) -> bool:
 def _are_whole(after: Scop, chunks: _Chunks) -> bool:
     """Tell whether what is combined is all steps of a chunk, and comes to its end."""
     steps = _steps(chunks.old, chunks.found.at, chunks.found.step)
-    flow, ends = flow_to_reads(after), after.statement(chunks.ends)
-    fine = True
-    for name in [*chunks.parts][2:]:
+    flow, ends, fine = flow_to_reads(after), after.statement(chunks.ends), True
+    for name in chunks._all:
         own, part = after.statement(name), chunks.parts[name]
-        array = own.write.array
-        to_ends = part.intersect_domain(_at(own.domain, chunks.position, chunks.length - 1))
-        to_ends = to_ends.apply_range(chunks.parts[chunks.ends].reverse())
-        fine = fine and flow[chunks.ends, _read_of(ends, array)].is_equal(to_ends.to_union_map())
-        fine = fine and to_ends.range().is_equal(ends.domain)
-        fine = fine and chunks.first_step(name).is_equal(chunks.begins)
-        taken_up = flow[name, _read_of(own, array)]
-        fine = fine and taken_up.range().is_equal(own.domain.to_union_set())
-        for one in maps_of(taken_up.intersect_domain(own.domain.to_union_set())):
-            fine = fine and one.apply_domain(part).apply_range(part).is_subset(steps)
+        array, last = own.write.array, chunks.to_step(name, chunks.length - 1)
+        before = flow[name, _read_of(own, array)]
+        fine = (
+            fine
+            and flow[chunks.ends, _read_of(ends, array)].is_equal(last.reverse().to_union_map())
+            and last.apply_range(part).is_equal(chunks.parts[chunks.ends])
+            and chunks.to_step(name, 0).apply_range(part).is_equal(chunks.begins)
+            and before.range().is_equal(own.domain.to_union_set())
+            and all(
+                one.apply_domain(part).apply_range(part).is_subset(steps)
+                for one in maps_of(before.intersect_domain(own.domain.to_union_set()))
+            )
+        )
     return fine
 
 
 def _read_of(statement: Statement, array: str) -> int:
     """Return which access of a statement reads an array."""
     return next(k for k, one in enumerate(statement.accesses) if k and one.array == array)
-
-
-def _from_zero(domain: isl.Set, position: int) -> isl.Set:
-    return domain.lower_bound_val(SET, position, isl.Val.zero(domain.get_ctx()))
-
-
-def _at(domain: isl.Set, position: int, value: int) -> isl.Set:
-    return domain.fix_val(SET, position, big_value(domain.get_ctx(), value))
 
 
 Repeats: TypeAlias = Callable[[Statement, Access], Sequence[tuple[isl.Map, Statement]]]
@@ -829,14 +785,4 @@ def _place_of(relation: isl.Map, part: isl.Map, source: Statement) -> int | None
             if at and relation.is_equal(part.apply_range(one.relation))
         ),
         None,
-    )
-
-
-def frees_chunks(before: ScheduledScop, after: ScheduledScop) -> bool:
-    """Tell whether a recurrence has more parallel loops in chunks."""
-    loops = {name: len(one.parallel_loops) for one in before.kernels for name in one.statements}
-    return any(
-        after.scop.statement(name).chunk and len(one.parallel_loops) > loops.get(name, 0)
-        for one in after.kernels
-        for name in one.statements
     )

@@ -11,7 +11,9 @@ in steps ``k``. So many steps are a block ``kb``, and statements are cut where o
 
 Counters of pieces begin at their block, or behind it. Which step an instance belongs to is found
 from dependences: that of a sum is the loop it sums over, so a step takes what it makes off all
-later ones (right-looking); others run in a step of theirs, before all blocks or behind them.
+later ones (right-looking); others run in a step of theirs, before all blocks or behind them. Steps
+run backwards, behind those that do not, where that is what dependences need: other loops then end
+in front of the step, and are cut there, as in a backward solve.
 What needs each other in a block is a class, and stays in steps; classes follow in the order of
 dependences. All of them hold, so values are those of the source in every bit.
 """
@@ -22,6 +24,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import permutations, product
+from typing import TypeAlias
 
 import islpy as isl
 
@@ -42,8 +45,11 @@ from eatss.polyhedral.scop import Scop, Statement
 from eatss.polyhedral.split_sets import check_partition, piece_along
 from eatss.polyhedral.tree import alone
 
-_BEFORE, _BEHIND = -1, -2
-"""The loop of steps, by number, of a statement that runs before all blocks, or behind them."""
+_BEFORE, _UP, _DOWN, _BEHIND = range(4)
+"""When a statement runs: before all blocks, in blocks of steps, in blocks backwards, behind all."""
+
+_Step: TypeAlias = tuple[int, int]
+"""When a statement runs, and the loop that is its steps, by number (0 where it has no steps)."""
 
 _MOST_PIECES = 24
 """Pieces of all statements."""
@@ -106,36 +112,37 @@ def check_time(statements: Sequence[Statement], needed: isl.UnionMap) -> None:
 class _Piece:
     """A piece, what instances of the source it runs, and whether it was cut from others.
 
-    Its loops are blocks and steps, then the others; none are in blocks where ``loop`` is negative.
+    Where it runs in steps its loops are blocks and steps, then the others.
     """
 
     statement: Statement
     whole: isl.Map
-    loop: int
+    stage: int
     cut: bool
 
 
 @fixed
 class _Tiling:
-    """The loop of each statement that is in steps, by number, and what instances need."""
+    """The steps of each statement, and what instances need."""
 
     size: int
-    steps: Mapping[str, int]
+    steps: Mapping[str, _Step]
     needed: isl.UnionMap
     taken: set[str]
 
     def pieces(self, statement: Statement) -> Iterator[_Piece]:
         """Yield the pieces of a statement, those in a block first."""
-        step = self.steps[statement.name]
-        if step < 0:
+        stage, step = self.steps[statement.name]
+        if stage in (_BEFORE, _BEHIND):
             same = isl.Map.identity(statement.domain.get_space().map_from_set())
-            yield _Piece(statement, same.intersect_range(statement.domain), step, cut=False)
+            yield _Piece(statement, same.intersect_range(statement.domain), stage, cut=False)
             return
-        first = counter(statement, step)
+        first = _timed(statement, (stage, step))
         leaving = [
             at
             for at in range(len(statement.loops))
-            if at != step and statement.domain.is_subset(counter(statement, at).ge_set(first))
+            if at != step
+            and statement.domain.is_subset(_timed(statement, (stage, at)).ge_set(first))
         ]
         others = (name for at, name in enumerate(statement.loops) if at != step)
         own = statement.loops[step]
@@ -143,7 +150,7 @@ class _Tiling:
         found = []
         for behind in product((False, True), repeat=len(leaving)):
             away = dict(zip(leaving, behind, strict=True))
-            instance, domain = self._instance(statement, step, away, names)
+            instance, domain = self._instance(statement, (stage, step), away, names)
             if not domain.is_empty():
                 found.append((instance, domain))
         wholes = [isl.Map.from_multi_aff(one).intersect_domain(of) for one, of in found]
@@ -153,16 +160,17 @@ class _Tiling:
             piece = piece_along(
                 statement, instance.set_tuple_name(IN, name), domain.set_tuple_name(name)
             )
-            yield _Piece(piece, wholes[at].set_tuple_name(IN, name), step, cut=len(found) > 1)
+            yield _Piece(piece, wholes[at].set_tuple_name(IN, name), stage, cut=len(found) > 1)
 
     def _instance(
-        self, statement: Statement, step: int, behind: Mapping[int, bool], names: Names
+        self, statement: Statement, step: _Step, behind: Mapping[int, bool], names: Names
     ) -> tuple[isl.MultiAff, isl.Set]:
         """Return what a piece runs by its own counters, and all it runs.
 
-        ``behind`` says of loops that leave the block whether the piece has them behind it.
+        ``behind`` says of loops that leave the block whether the piece has them behind it, or in
+        front of it where steps run backwards.
         """
-        depth, size = len(statement.loops), self.size
+        depth, size, (stage, own_step) = len(statement.loops), self.size, step
         space = statement.domain.get_space()
         own = space.drop_dims(SET, 0, depth).add_dims(SET, depth + 1)
         for at, name in enumerate(names):
@@ -173,14 +181,17 @@ class _Tiling:
         domain = domain.lower_bound_val(SET, 0, 0)
         functions = isl.AffList.alloc(space.get_ctx(), depth)
         for at in range(depth):
-            place = 1 if at == step else next(places)
+            place = 1 if at == own_step else next(places)
             here = isl.Aff.var_on_domain(local, SET, place)
-            if at == step or at in behind:
-                here = here.add(block)
+            if at == own_step or at in behind:
                 domain = domain.lower_bound_val(SET, place, 0)
-                if behind.get(at):
-                    here = here.add_constant_val(isl.Val(size, space.get_ctx()))
+                if behind.get(at) and stage == _DOWN:
+                    domain = domain.intersect(here.lt_set(block))
                 else:
+                    here = here.add(block)
+                if behind.get(at) and stage == _UP:
+                    here = here.add_constant_val(isl.Val(size, space.get_ctx()))
+                elif not behind.get(at):
                     domain = domain.upper_bound_val(SET, place, size - 1)
             functions = functions.add(here)
         whole = isl.MultiAff.from_aff_list(own.map_from_domain_and_range(space), functions)
@@ -197,14 +208,15 @@ def _tiling(scop: Scop, size: int) -> _Tiling | None:
         return None
     needed = compute_dependences(scop).memory_based
 
-    def chosen(steps: dict[str, int]) -> dict[str, int] | None:
+    def chosen(steps: dict[str, _Step]) -> dict[str, _Step] | None:
         if len(steps) == len(order):
             return steps
         statement, some = order[len(steps)], order[: len(steps) + 1]
-        loops = sums[statement.name]
+        ways = [(stage, loop) for stage in (_UP, _DOWN) for loop in sums[statement.name]]
         if len(statement.loops) < deepest:
-            loops = [*loops, *range(len(statement.loops)), _BEFORE, _BEHIND]
-        for step in loops:
+            up, down = ([(one, at) for at in range(len(statement.loops))] for one in (_UP, _DOWN))
+            ways += [*up, (_BEFORE, 0), (_BEHIND, 0), *down]
+        for step in ways:
             more = {**steps, statement.name: step}
             found = chosen(more) if _run_forward(some, needed, more) else None
             if found is not None:
@@ -226,27 +238,26 @@ def _summed(statement: Statement, scop: Scop) -> list[int]:
 
 
 def _run_forward(
-    statements: Sequence[Statement], needed: isl.UnionMap, steps: Mapping[str, int]
+    statements: Sequence[Statement], needed: isl.UnionMap, steps: Mapping[str, _Step]
 ) -> bool:
     """Tell whether no statement runs in a step before that of what it needs."""
-    nothing = isl.UnionSet.empty(needed.get_space())
-    before, blocked, behind = nothing, nothing, nothing
-    time = isl.UnionPwAff.empty(needed.get_space())
+    stages = times = isl.UnionPwAff.empty(needed.get_space())
     for one in statements:
-        domain, step = one.domain.to_union_set(), steps[one.name]
-        if step < 0:
-            before = before.union(domain) if step == _BEFORE else before
-            behind = behind.union(domain) if step == _BEHIND else behind
-            continue
-        own = counter(one, step).intersect_domain(one.domain)
-        time, blocked = time.union_add(isl.UnionPwAff.from_pw_aff(own)), blocked.union(domain)
-    inside = needed.intersect_domain(blocked).intersect_range(blocked)
-    later, earlier = behind.union(blocked), before.union(blocked)
-    return bool(
-        inside.lex_gt_at_multi_union_pw_aff(alone(time)).is_empty()
-        and needed.intersect_domain(later).intersect_range(before).is_empty()
-        and needed.intersect_domain(behind).intersect_range(earlier).is_empty()
-    )
+        stage = isl.Val(steps[one.name][0], needed.get_ctx())
+        own = _timed(one, steps[one.name]).intersect_domain(one.domain)
+        stages = stages.union_add(isl.UnionPwAff.val_on_domain(one.domain.to_union_set(), stage))
+        times = times.union_add(isl.UnionPwAff.from_pw_aff(own))
+    time = alone(stages).flat_range_product(alone(times))
+    return bool(among(needed, stages.domain()).lex_gt_at_multi_union_pw_aff(time).is_empty())
+
+
+def _timed(statement: Statement, step: _Step) -> isl.PwAff:
+    """Return when a statement runs among those of its stage."""
+    stage, loop = step
+    if stage in (_UP, _DOWN):
+        own = counter(statement, loop)
+        return own.neg() if stage == _DOWN else own
+    return isl.PwAff.zero_on_domain(isl.LocalSpace.from_space(statement.domain.get_space()))
 
 
 def counter(statement: Statement, loop: int) -> isl.PwAff:
@@ -262,29 +273,38 @@ def _in_order(pieces: Sequence[_Piece], needed: isl.UnionMap) -> tuple[Statement
     """Return pieces in the order in which they run, ``None`` where a class has a serial loop more.
 
     ``[1, kb, class, i, 0, j, 0, k]`` is when a product runs, and ``[1, kb, class, k, place, i, 0,
-    j]`` when a class does that stays in steps.
+    j]`` when a class does that stays in steps; ``[2, -kb, class, …, -k, …]`` of those backwards.
     """
     times: dict[str, list[isl.PwAff | int]] = {}
-    for side, place in ((_BEFORE, 0), (_BEHIND, 2)):
-        beside = [one for one in pieces if one.loop == side]
+    in_block = equal_leading_dims(needed, 1)
+    for stage in (_BEFORE, _BEHIND):
+        beside = [one for one in pieces if one.stage == stage]
         for number, tied in enumerate(_components(beside, needed)):
             for one in (piece.statement for piece in tied):
-                times[one.name] = [place, number, *output_affs(one.schedule)]
-    blocked, in_block = [one for one in pieces if one.loop >= 0], equal_leading_dims(needed, 1)
-    for number, tied in enumerate(_components(blocked, in_block)):
+                times[one.name] = [stage, number, *output_affs(one.schedule)]
+    blocked = (
+        (stage, *numbered)
+        for stage in (_UP, _DOWN)
+        for numbered in enumerate(
+            _components([one for one in pieces if one.stage == stage], in_block)
+        )
+    )
+    for stage, number, tied in blocked:
         own = _among(tied, in_block)
         if len(tied) == 1 and _is_sum(tied[0], own):
             statement = tied[0].statement
-            loops = [counter(statement, at) for at in (*range(2, len(statement.loops)), 1)]
-            times[statement.name] = [1, counter(statement, 0), number, *_apart(loops)]
+            block, step = (_timed(statement, (stage, at)) for at in (0, 1))
+            loops = [*(counter(statement, at) for at in range(2, len(statement.loops))), step]
+            times[statement.name] = [stage, block, number, *_apart(loops)]
             continue
         in_step = equal_leading_dims(own, 2)
         for place, together in enumerate(_components(tied, in_step)):
             if len(together) > 1 or not _among(together, in_step).is_empty():
                 return None
             statement = together[0].statement
-            block, step, *loops = (counter(statement, at) for at in range(len(statement.loops)))
-            times[statement.name] = [1, block, number, step, place, *_apart(loops)]
+            block, step = (_timed(statement, (stage, at)) for at in (0, 1))
+            loops = [counter(statement, at) for at in range(2, len(statement.loops))]
+            times[statement.name] = [stage, block, number, step, place, *_apart(loops)]
     length = max(map(len, times.values()))
     return tuple(
         _at(one.statement, [*own, *[0] * (length - len(own))])

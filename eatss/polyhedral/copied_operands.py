@@ -13,6 +13,7 @@ from functools import partial, reduce
 
 import islpy as isl
 
+from eatss.base.diagnostics import SourceSpan
 from eatss.base.frozen import frozen, their_names
 from eatss.base.trees import free_name
 from eatss.polyhedral.dependences import (
@@ -100,9 +101,9 @@ def with_copied_operands(scop: Scop, places: Collection[Place]) -> Scop:
             continue
         taken = scop.names.union(their_names(arrays), their_names(copies))
         copy = _copy_of(array, tuple(own.values()), taken)
-        first = next(iter(own.values()))
+        first, time = next(iter(own.values())), -1 - len(copies)
         arrays.append(copy)
-        copies.append(_copying(scop, array, copy, first, taken, position=-1 - len(copies)))
+        copies.append(copying(scop, array, copy, copy.extent, first.span, time, taken))
         from_copy = partial(_from_copy, copy=copy.name)
         statements = [with_accesses(one, own, from_copy) for one in statements]
     return replace(scop, arrays=tuple(arrays), statements=(*copies, *statements))
@@ -225,36 +226,46 @@ def _copy_of(array: Array, reads: Sequence[Access], taken: set[str]) -> Array:
     )
 
 
-def _copying(
-    scop: Scop, array: Array, copy: Array, reader: Access, taken: set[str], *, position: int
+def copying(
+    scop: Scop,
+    of: Array,
+    to: Array,
+    points: isl.Set,
+    span: SourceSpan,
+    position: int,
+    taken: set[str],
 ) -> Statement:
-    """Return the statement that makes a copy, at a textual position before all others."""
+    """Return the statement that copies elements, at a textual position among all others.
+
+    ``points`` are those of the array with more dimensions; the other one has the last of them.
+    """
     name = free_name("S_copy", taken)
-    loops = tuple(free_name(f"c{k}", taken) for k in range(array.n_dims))
-    domain = with_names(copy.extent, SET, loops).set_tuple_name(name)
+    loops = tuple(free_name(f"c{k}", taken) for k in range(points.dim(SET)))
+    domain = with_names(points, SET, loops).set_tuple_name(name)
     time = [str(position), *(entry for loop in loops for entry in (loop, "0"))]
     time += ["0"] * (scop.statements[0].schedule.dim(OUT) - len(time))
     text = f"{{ {name}[{', '.join(loops)}] -> [{', '.join(time)}] }}"
-    subscripts = "".join(f"[{loop}]" for loop in loops)
 
-    def access(kind: AccessKind, of: Array) -> Access:
+    def access(kind: AccessKind, array: Array) -> Access:
+        others = len(loops) - array.n_dims
         return Access(
-            array=of.name,
+            array=array.name,
             kind=kind,
-            relation=domain.identity().set_tuple_name(OUT, of.name),
-            text=f"{of.name}{subscripts}",
-            span=reader.span,
+            relation=domain.identity().project_out(OUT, 0, others).set_tuple_name(OUT, array.name),
+            text=array.name + "".join(f"[{loop}]" for loop in loops[others:]),
+            span=span,
         )
 
+    write, read = access(AccessKind.WRITE, to), access(AccessKind.READ, of)
     return Statement(
         name=name,
         loops=loops,
         domain=domain,
         schedule=isl.Map.read_from_str(scop.isl_context, text).intersect_domain(domain),
-        accesses=(access(AccessKind.WRITE, copy), access(AccessKind.READ, array)),
+        accesses=(write, read),
         value=Read(access=1),
-        text=f"{copy.name}{subscripts} = {array.name}{subscripts};",
-        span=reader.span,
+        text=f"{write.text} = {read.text};",
+        span=span,
     )
 
 

@@ -7,7 +7,7 @@ has each twice), keeps no tuple names apart, and has no unions, schedules or syn
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import reduce
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
@@ -698,15 +698,14 @@ def leading_dims(points: isl.Set, count: int) -> isl.Set:
     return points.project_out(SET, count, rest)
 
 
-def leading_outputs_of(relation: isl.Map, count: int) -> isl.Map:
-    """Map the inputs of a relation to their first dimensions, under the name of its output.
-
-    The old output has no dimensions.
-    """
+def with_inputs_in_front(relation: isl.Map, positions: Collection[int]) -> isl.Map:
+    """Map the inputs of a relation to some of their dimensions and its outputs, under its name."""
+    inputs = isl.Set.universe(relation.domain().get_space()).identity()
+    for position in reversed(range(inputs.dim(OUT))):
+        if position not in positions:
+            inputs = inputs.project_out(OUT, position, 1)
     name = relation.get_tuple_name(OUT)
-    identity = isl.Set.universe(relation.domain().get_space()).identity()
-    extra = identity.dim(OUT) - count
-    return identity.project_out(OUT, count, extra).set_tuple_name(OUT, name)
+    return inputs.flat_range_product(relation).set_tuple_name(OUT, name)
 
 
 def equal_leading_dims(relations: isl.UnionMap, count: int) -> isl.UnionMap:

@@ -22,7 +22,7 @@ elements are registers where one kernel uses them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 
@@ -43,9 +43,9 @@ from eatss.polyhedral.isl_names import (
     IN,
     OUT,
     equal_leading_dims,
-    leading_outputs_of,
     maps_of,
     universes,
+    with_inputs_in_front,
 )
 from eatss.polyhedral.recomputed_producers import with_values_anew
 from eatss.polyhedral.scop import Access, Place, Scop, Statement
@@ -53,7 +53,7 @@ from eatss.polyhedral.scop import Access, Place, Scop, Statement
 
 @frozen
 class LiveRange:
-    """Accesses of a scalar that values join.
+    """Accesses of a scalar or an array that values join.
 
     ``places`` are the statements and, of accesses spelled alike, the first. ``flow`` maps the
     instances that write to those that read. ``depth`` is how many outer loops tell the iterations
@@ -61,21 +61,20 @@ class LiveRange:
     loops are around the innermost of the statements.
     """
 
-    scalar: Array
+    array: Array
     places: frozenset[Place]
     flow: isl.UnionMap
     depth: int
     deepest: int
 
 
-def live_ranges(scop: Scop) -> Iterator[LiveRange]:
-    """Yield the live ranges of the scalars that are dead after the region."""
-    scalars = {one.name: one for one in scop.arrays if not one.n_dims and scop.is_dead_after(one)}
-    if not scalars:
+def live_ranges(scop: Scop, arrays: Collection[Array]) -> Iterator[LiveRange]:
+    """Yield the live ranges of some scalars or arrays."""
+    if not arrays:
         return
     accesses = tag_accesses(scop)
     places = {f"__ref{item.number}": item.place for item in dependent_accesses(scop)}
-    own = universes(scop.no_points, (one.extent for one in scalars.values()))
+    own = universes(scop.no_points, (one.extent for one in arrays))
     flow = flow_of(
         accesses.reads.intersect_range(own),
         accesses.schedule,
@@ -96,7 +95,7 @@ def live_ranges(scop: Scop) -> Iterator[LiveRange]:
                 inside = inside.union(relation)
         loops = [len(scop.statement(name).loops) for name, _ in group]
         yield LiveRange(
-            scalar=scalars[scop.access(next(iter(group))).array],
+            array=scop.array(scop.access(next(iter(group))).array),
             places=frozenset(group),
             flow=inside,
             depth=_depth(inside, min(loops)) if group.isdisjoint(from_before) else 0,
@@ -123,24 +122,45 @@ def with_expanded_scalars(scop: Scop) -> Scop:
     nothing to do with each other, each gets an array. The context says that a loop that adds up
     runs: without it, isl could not put what comes before the sum and after it into one band.
     """
-    ranges = [one for one in live_ranges(scop) if _expands(scop, one)]
+    ranges = [one for one in live_ranges(scop, _scalars(scop)) if _expands(scop, one)]
     if not ranges:
         return scop
-    left = _places(scop).difference(*(one.places for one in ranges))
+    expanded, names = with_elements(scop, [(one, range(one.depth)) for one in ranges])
+    context = expanded.context
+    for name in names:
+        context = context.intersect(_with_terms(scop, name, expanded.statements))
+    return replace(expanded, context=context)
+
+
+def with_elements(
+    scop: Scop, ranges: Sequence[tuple[LiveRange, Collection[int]]]
+) -> tuple[Scop, Names]:
+    """Return a region in which live ranges have elements for each iteration of loops, by number.
+
+    And the arrays that have them, one for each range: that of the source where nothing else is
+    in it, nor sees it.
+    """
+    left = _places(scop).difference(*(one.places for one, _ in ranges))
     used = {scop.access(place).array for place in left}
+    used |= {one.name for one in scop.arrays if not scop.is_dead_after(one)}
     taken = scop.names
     arrays = {one.name: one for one in scop.arrays}
-    named = {}
-    for one in ranges:
-        name = one.scalar.name
-        named[free_name(name, taken) if name in used or name in named else name] = one
-    statements, context = scop.statements, scop.context
-    for name, one in named.items():
-        statements = tuple(_expanded(statement, one, name) for statement in statements)
-    for name, one in named.items():
-        arrays[name] = _array(one, name, statements)
-        context = context.intersect(_with_terms(scop, name, statements))
-    return replace(scop, arrays=tuple(arrays.values()), statements=statements, context=context)
+    named = dict[str, tuple[LiveRange, Collection[int]]]()
+    for values, loops in ranges:
+        name = values.array.name
+        own = free_name(name, taken) if name in used or name in named else name
+        named[own] = values, loops
+    statements = scop.statements
+    for name, (values, loops) in named.items():
+        statements = tuple(_expanded(one, values.places, loops, name) for one in statements)
+    for name, (values, loops) in named.items():
+        arrays[name] = _array(values.array, len(loops), name, statements)
+    return replace(scop, arrays=tuple(arrays.values()), statements=statements), tuple(named)
+
+
+def _scalars(scop: Scop) -> list[Array]:
+    """Return the scalars that are dead after the region."""
+    return [one for one in scop.arrays if not one.n_dims and scop.is_dead_after(one)]
 
 
 def expanded_arrays(before: Scop, after: Scop) -> Names:
@@ -152,14 +172,16 @@ def expanded_arrays(before: Scop, after: Scop) -> Names:
 
 
 def _expands(scop: Scop, values: LiveRange) -> bool:
-    """Tell whether there is a loop inside the iterations that values stay in.
-
-    Counters do not get negative, for they become subscripts.
-    """
+    """Tell whether there is a loop inside the iterations that values stay in."""
     return 0 < values.depth < values.deepest and all(
-        scop.statement(name).domain.dim_min_val(position).is_nonneg()
-        for name, _ in values.places
-        for position in range(values.depth)
+        counts_up_from_zero(scop, values, loop) for loop in range(values.depth)
+    )
+
+
+def counts_up_from_zero(scop: Scop, values: LiveRange, loop: int) -> bool:
+    """Tell whether a counter, by number, is never negative: it may become a subscript."""
+    return all(
+        scop.statement(name).domain.dim_min_val(loop).is_nonneg() for name, _ in values.places
     )
 
 
@@ -168,27 +190,37 @@ def _places(scop: Scop) -> frozenset[Place]:
     return frozenset((one.name, at) for one in scop.statements for at in first_equal(one.accesses))
 
 
-def _expanded(statement: Statement, values: LiveRange, name: str) -> Statement:
+def _expanded(
+    statement: Statement, places: Collection[Place], loops: Collection[int], name: str
+) -> Statement:
     """Return a statement with elements of the array ``name`` in the places of a live range."""
 
     def expanded(access: Access) -> Access:
-        relation = leading_outputs_of(access.relation, values.depth).set_tuple_name(OUT, name)
-        return replace(access, array=name, relation=relation.intersect_domain(statement.domain))
+        relation = with_inputs_in_front(access.relation, loops).set_tuple_name(OUT, name)
+        text = access.text
+        if access.relation.dim(OUT):
+            counters = "".join(f"[{statement.loops[loop]}]" for loop in loops)
+            text = name + counters + text[text.find("[") :]
+        relation = relation.intersect_domain(statement.domain)
+        return replace(access, array=name, relation=relation, text=text)
 
-    return with_accesses(statement, values.places, expanded)
+    return with_accesses(statement, places, expanded)
 
 
-def _array(values: LiveRange, name: str, statements: Sequence[Statement]) -> Array:
+def _array(of: Array, n_loops: int, name: str, statements: Sequence[Statement]) -> Array:
     """Return the array of the elements that statements name."""
     accesses = (access for statement in statements for access in statement.accesses)
     touched = (access.relation.range() for access in accesses if access.array == name)
     extent = reduce(isl.Set.union, touched)
     return replace(
-        values.scalar,
+        of,
         name=name,
         extent=extent.coalesce(),
-        n_dims=values.depth,
+        n_dims=of.n_dims + n_loops,
         is_local=True,
+        origin="local",
+        source_name=of.source_name if name == of.name or not of.n_dims else name,
+        declared=None,
     )
 
 
@@ -241,7 +273,7 @@ def _forwarded(scop: Scop, calls: bool) -> Scop | None:
     """Return the region with the last such scalar gone, ``None`` if there is none."""
     if not any(map(_adds_up, scop.statements)):
         return None
-    for values in reversed([*live_ranges(scop)]):
+    for values in reversed([*live_ranges(scop, _scalars(scop))]):
         writer = _writer(scop, values)
         readers = _readers(values)
         if writer is None or not any(_adds_up(scop.statement(name)) for name in readers):
@@ -296,7 +328,7 @@ def _stored(scop: Scop, values: LiveRange, writer: Statement) -> Scop | None:
         if (
             storing.value == Read(access=at)
             and array.n_dims
-            and array.element_type is values.scalar.element_type
+            and array.element_type is values.array.element_type
             and storing.domain.set_tuple_name(writer.name).is_equal(writer.domain)
             and not any(other.uses(array.name) for other in between)
             and not any(other.write.array == array.name for other in after)

@@ -98,6 +98,7 @@ class Statement:
     ``piece_of`` is the statement of the source that it runs some instances of. ``chunk`` is how
     many steps of a recurrence are a chunk of it (0: it is of none). ``one_pass`` are
     arrays whose sums are added up by parts in one pass, and one of which it writes, or a part of.
+    ``in_reverse`` says that it adds up a sum from its end.
     """
 
     name: str
@@ -114,6 +115,7 @@ class Statement:
     piece_of: str = ""
     chunk: int = 0
     one_pass: Names = ()
+    in_reverse: bool = False
 
     @property
     def write(self) -> Access:
@@ -124,6 +126,11 @@ class Statement:
     def reads(self) -> tuple[Access, ...]:
         """The reads of the statement in the order of the source."""
         return self.accesses[1:]
+
+    @property
+    def reorders(self) -> bool:
+        """Whether it adds up in another order than the source."""
+        return bool(self.chunk or self.one_pass or self.in_reverse)
 
     def uses(self, array: str) -> bool:
         """Tell whether the statement reads or writes elements of an array."""

@@ -195,7 +195,7 @@ def _with_early_reads(scop: Scop) -> Scop | None:
         before, after = changed.statements[:at], changed.statements[at + 1 :]
         changed = replace(changed, statements=(*before, found, *after))
     reads = _used(read for one in changed.statements for read in one.reads)
-    ranks = _ranked(changed, reads.apply_range(_written(changed).reverse()))
+    ranks = _ranked(changed, reads.apply_range(written_by(changed).reverse()))
     if changed is scop or ranks is None:
         return None
     rank_of = {at: rank for rank, ats in enumerate(ranks) for at in ats}
@@ -232,7 +232,8 @@ def _used(accesses: Iterable[Access]) -> isl.UnionMap:
     return reduce(isl.UnionMap.union, (one.relation.to_union_map() for one in accesses))
 
 
-def _written(scop: Scop) -> isl.UnionMap:
+def written_by(scop: Scop) -> isl.UnionMap:
+    """Return which instances write which elements."""
     return _used(one.write for one in scop.statements)
 
 
@@ -251,7 +252,7 @@ def _same_values(before: Scop, after: Scop, expected: Flow) -> bool:
 
 def writes_in_order(scop: Scop) -> isl.UnionMap:
     """Return which instances write an element, and which do later."""
-    pairs = _written(scop).apply_range(_written(scop).reverse())
+    pairs = written_by(scop).apply_range(written_by(scop).reverse())
     return pairs.intersect(scop.schedule.lex_lt_union_map(scop.schedule))
 
 
@@ -286,13 +287,14 @@ def _reading_early(
 # -- launches ----------------------------------------------------------------------------------
 
 
-def frees_pieces(before: ScheduledScop, after: ScheduledScop) -> bool:
-    """Tell whether a piece of a statement has more parallel loops than the statement."""
+def frees_parts(before: ScheduledScop, after: ScheduledScop) -> bool:
+    """Tell whether a piece of a statement, or its chunks, have more parallel loops than it has."""
     loops = {name: len(one.parallel_loops) for name, one in before.kernel_of.items()}
     return any(
-        (whole := after.scop.statement(name).piece_of)
-        and len(one.parallel_loops) > loops.get(whole, 0)
+        (own.chunk or own.piece_of)
+        and len(one.parallel_loops) > loops.get(own.name, loops.get(own.piece_of, 0))
         for name, one in after.kernel_of.items()
+        for own in (after.scop.statement(name),)
     )
 
 

@@ -84,7 +84,8 @@ class Argument:
 class Temporary:
     """Device memory the entry allocates for itself: an array local to the region.
 
-    One that is ``zeroed`` has zeros before each run; a run leaves zeros there.
+    One that is ``zeroed`` has zeros before the first run, or before each: a run leaves what the
+    next one may find.
     """
 
     name: str

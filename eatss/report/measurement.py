@@ -65,6 +65,9 @@ _COUNTERS = {
     "gpu__time_duration.sum": "time when counted",
 }
 
+CONTRADICTION = 10
+"""Sensors that are off by the 5 % of their specification differ by less, in per cent."""
+
 _ENDED = {
     "interval": "interval narrow enough",
     "budget": "the budget ended before the interval was narrow enough",
@@ -244,7 +247,8 @@ def _other_meters(measurement: Measurement) -> Iterator[str]:
         other, first = map(sum, zip(*values, strict=True))
         if first > 0:
             percent = 100 * (other / first - 1)
-            yield f"{meter}: {abs(percent):.1f} % {'more' if percent >= 0 else 'less'}"
+            wrong = ": they contradict each other" if abs(percent) > CONTRADICTION else ""
+            yield f"{meter}: {abs(percent):.1f} % {'more' if percent >= 0 else 'less'}{wrong}"
 
 
 def _clocks(loads: Sequence[LoadState]) -> str:
@@ -286,6 +290,7 @@ def comparison_parts(comparison: Comparison) -> Parts:
         [_figures(measurements)],
         [_ratios(comparison)],
         [_shared_notes(measurements)],
+        [Text(f"not alike: {note}", style="yellow") for note in comparison.notes],
         [_counters(measurements)] if counters else [],
     )
 

@@ -6,6 +6,7 @@ Each takes a process of its own that is bounded, unless this one is.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -98,10 +99,10 @@ def find_selection(
     def found() -> Found[Selection]:
         session = _session(source, reading, options)
         progress(f"analysing {session.file}")
-        warnings = session.warnings
+        _ = session.analysed
         progress(f"solving for {profile.title}")
         selection = session.select(profile, options, progress=progress)
-        every = _and_more(warnings, selection.warnings)
+        every = _and_more(session.of(selection).warnings, selection.warnings)
         return Found(noun=selection, warnings=every, lasting=selection.lasts)
 
     return in_bounds(found, generates=TARGETS[options.target].own)()
@@ -195,10 +196,16 @@ def find_program(
         if not isinstance(selection, Selection):
             how = {"strict_fp": wanted.strict_fp, **wanted.joins}
             selection = sized.select(profile, choosing, **how, progress=progress)
-            kept = {*selection.recomputed} <= {*session.recomputable}
-            kept = kept and {*selection.split} <= {*session.splittable}
+            own = session.before_classes(selection)
+            checks: tuple[tuple[Sequence[object], Callable[[], Sequence[object]]], ...] = (
+                (selection.recomputed, lambda: session.recomputable),
+                (selection.reverse, lambda: session.reversible),
+                (selection.private, lambda: session.privatisable),
+                (selection.split, lambda: session.splittable),
+                ([one.region for one in selection.classes], lambda: own.in_classes),
+            )
+            kept = all(not one or {*one} <= {*may()} for one, may in checks)
             kept = kept and session.has(selection.chunks)
-            kept = kept and {one.region for one in selection.classes} <= {*session.in_classes}
             if not kept or not session.of(selection).has_kernels(selection):  # loops are empty here
                 selection = sized.plain.select(profile, choosing, **how, progress=progress)
         limit = choosing.shared_limit_bytes(profile)

@@ -9,7 +9,9 @@ from math import prod
 from eatss.analysis.analyse import AnalysedProgram, AnalysedScop, SlowLoop
 from eatss.analysis.work import instances_of
 from eatss.base.diagnostics import Diagnostic, Severity, SourceSpan
+from eatss.base.frozen import their_names
 from eatss.lower.pieces import NameTable, Piece, pieces_of
+from eatss.lower.scans import scan_of
 from eatss.lower.units import serial_runs, sums_of
 from eatss.polyhedral.isl_names import equal_leading_dims
 from eatss.polyhedral.scheduling import coincidence_dependences
@@ -57,8 +59,16 @@ def _of_region(region: AnalysedScop, everything: int) -> Iterator[SlowLoop]:
                 continue
             pieces = pieces or pieces_of(region.scheduled, NameTable())
             piece = next(one for one in pieces if one.kernel.statements == fact.statements)
-            found = serial_runs(piece, sums_of(piece, scop))
-            runs = [tuple(s.name for s in own.statements) for own, loops in found if not loops]
+            known = sums_of(piece, scop)
+            found = (
+                (their_names(own.statements), own, to) for own, to in serial_runs(piece, known)
+            )
+            runs = [
+                names
+                for names, own, loops in found
+                if not loops
+                or (names[0] not in known and scan_of(own, names, loops[0], (), scop) is None)
+            ]
         trips = dict(fact.work.trips)
         threads = prod(trips.get(loop.name, 1) for loop in fact.parallel_loops)
         for names in runs:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import islpy as isl
@@ -55,13 +55,15 @@ from eatss.frontend.options import FrontendOptions, FrontendResult, Reading
 from eatss.frontend.parse import parse_file, parse_source
 from eatss.frontend.python import SourceLike
 from eatss.frontend.symbolic import SymbolicResult, parse_symbolic, type_macros
-from eatss.polyhedral.chunked_scans import frees_chunks
+from eatss.polyhedral.class_tiles import with_class_tiles
+from eatss.polyhedral.copied_operands import frees_loops
 from eatss.polyhedral.dependences import with_source_line
 from eatss.polyhedral.fused_nests import with_fused_nests
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.recomputed_producers import keeps_loops, recomputable_arrays
+from eatss.polyhedral.reversed_sums import with_reversed_sums
 from eatss.polyhedral.scop import Scop
-from eatss.polyhedral.split_sets import frees_pieces
+from eatss.polyhedral.split_sets import frees_parts
 from eatss.program import Interface, Program
 from eatss.program.expression import SizePairs
 from eatss.session.analysis import (
@@ -80,21 +82,23 @@ from eatss.session.steps import (
     Arrays,
     Chunks,
     Frees,
+    Private,
     at_clocks,
+    changeable,
     cheaper,
     chunkable,
-    class_sizes,
     expect_code,
     expect_ppcg,
     generate_for,
     is_far_from_roofline,
     pairable,
+    privatisable,
     recomputable,
     regions_with,
     run_cost,
     run_time_s,
     select_for,
-    splittable,
+    with_few_pieces,
 )
 
 if TYPE_CHECKING:
@@ -104,6 +108,9 @@ if TYPE_CHECKING:
 
 _MOST_TRIED = 6
 """Arrays that are tried alone: each takes as long as a selection."""
+
+_MOST_SPLIT = 2
+"""Regions whose statements are cut: more take too long together."""
 
 _NO_TIME = "whether arrays are better computed anew is not tried to the end: it takes too long"
 
@@ -227,18 +234,36 @@ class Session:
         return recomputable(self._written.scops, self._written_symbolic.scops)
 
     @cached_property
-    def splittable(self) -> Numbers:
-        """The regions whose statements code of eatss may cut where they meet what they read."""
+    def privatisable(self) -> Private:
+        """The regions whose arrays code of eatss may give elements for each iteration."""
         if self.cut != "eatss":
             return ()
-        return splittable(self._written.scops, lambda: self._written_symbolic.scops)
+        return privatisable(self._written.scops, lambda: self._written_symbolic.scops)
+
+    @cached_property
+    def splittable(self) -> Numbers:
+        """The regions whose statements code of eatss may cut where they meet what they read."""
+        return self._changed_by(with_few_pieces)[:_MOST_SPLIT]
+
+    @cached_property
+    def reversible(self) -> Numbers:
+        """The regions of which code of eatss may add up sums from their ends."""
+        return self._changed_by(with_reversed_sums)
 
     @cached_property
     def in_classes(self) -> Numbers:
         """The regions whose loops code of eatss may have in blocks of steps."""
+        return self._changed_by(lambda scop: with_class_tiles(scop, CLASS_SIZES[0]))
+
+    def before_classes(self, decided: Selection) -> Session:
+        """Return the session of the regions, changed as decided, whose loops may be in blocks."""
+        names = ("recomputed", "reverse", "private")
+        return self._with(Rewrites(**{one: decided.rewriting()[one] for one in names}))
+
+    def _changed_by(self, change: Callable[[Scop], Scop]) -> Numbers:
         if self.cut != "eatss":
             return ()
-        return class_sizes(self._written.scops, lambda: self._written_symbolic.scops)
+        return changeable(self.parsed.scops, lambda: self.parsed_symbolic.scops, change)
 
     def chunkable(self, profile: GpuProfile, *, strict_fp: bool) -> Chunks:
         """Return the recurrences that code of eatss may cut into chunks, as long as suits a card.
@@ -457,14 +482,31 @@ class Session:
                     found = other._selected(profile, chosen, **how, progress=no_progress)
                     best = cheaper(best, found)
         anew()
+        held = is_far_from_roofline(best) and any(
+            kernel.host_loops or not kernel.parallel_loops
+            for region in self.of(best).analysed.scops
+            for kernel in region.scheduled.kernels
+        )
         cuts: tuple[tuple[str, dict[str, Any], float, Frees], ...] = (
+            (
+                "sums from what is computed first",
+                {"reverse": self.reversible if held and not strict_fp else ()},
+                0.0,
+                partial(frees_loops, one_thread=True),
+            ),
+            (
+                "arrays with elements for each iteration",
+                {"private": self.privatisable if held else ()},
+                0.0,
+                partial(frees_loops, one_thread=True),
+            ),
             (
                 "statements cut where they meet what they read",
                 {"split": self.splittable},
                 0.0,
-                frees_pieces,
+                frees_parts,
             ),
-            ("recurrences cut into chunks", {"chunks": chunks}, CHUNKS_MARGIN, frees_chunks),
+            ("recurrences cut into chunks", {"chunks": chunks}, CHUNKS_MARGIN, frees_parts),
             ("sums of one pass", {"chunks": self.pairable}, PAIRS_MARGIN, lambda *_: True),
         )
         for what, wanted, margin, frees in cuts:
@@ -545,7 +587,8 @@ class Session:
     ) -> Selection:
         """Return the best selection, loops in blocks of steps or as they are in ``best``."""
         far = how["tile_time"] and run_cost(best) != NEVER and is_far_from_roofline(best)
-        if not (far and self.in_classes):
+        plain = self.before_classes(best)
+        if not (far and plain.in_classes):
             return best
         whole = self.of(best).symbolic.regions
         for size in CLASS_SIZES:
@@ -556,10 +599,10 @@ class Session:
                 continue
             progress(f"with loops in blocks of {size} steps")
             with suppress(EatssError, isl.Error):
-                classes = tuple(ClassSize(region=at, size=size) for at in self.in_classes)
-                cut = self._with(Rewrites(recomputed=best.recomputed, classes=classes))
-                regions = zip(whole, cut.symbolic.regions, strict=True)
-                if all(one.generic <= its.generic for one, its in regions):
+                classes = tuple(ClassSize(region=at, size=size) for at in plain.in_classes)
+                cut = self._with(replace(plain.rewrites, classes=classes))
+                pairs = zip(whole, cut.symbolic.regions, strict=True)
+                if all(one.generic <= its.generic for one, its in pairs):
                     found = cut._selected(profile, options, **how, progress=no_progress)
                     best = cheaper(best, found)
             anew()

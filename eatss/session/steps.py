@@ -11,8 +11,8 @@ import islpy as isl
 import numpy as np
 
 from eatss.analysis.analyse import AnalysedProgram, SlowLoop
-from eatss.analysis.variant import ChunkedScan, RecomputedArray, Rewrites
-from eatss.analysis.work import parameter_values
+from eatss.analysis.variant import ChunkedScan, PrivateArrays, RecomputedArray, Rewrites
+from eatss.analysis.work import bytes_of_arrays, parameter_values
 from eatss.base.diagnostics import (
     Diagnostic,
     Diagnostics,
@@ -24,7 +24,7 @@ from eatss.base.diagnostics import (
 from eatss.base.forked import allow_more
 from eatss.base.frozen import Numbers
 from eatss.base.shown import sizes_text
-from eatss.base.targets import CUDA, TARGETS, TargetName
+from eatss.base.targets import TARGETS, TargetName
 from eatss.base.text import bytes_text
 from eatss.cards import GpuProfile
 from eatss.cards.match import CLOCK_SHARES, calibration_of
@@ -49,10 +49,13 @@ from eatss.polyhedral.chunked_scans import (
 from eatss.polyhedral.class_tiles import with_class_tiles
 from eatss.polyhedral.dependences import at_most, source_lines, with_source_line
 from eatss.polyhedral.kernel import ScheduledScop
+from eatss.polyhedral.private_arrays import with_private_arrays
 from eatss.polyhedral.recomputed_producers import recomputable_arrays, with_recomputed_producers
+from eatss.polyhedral.reversed_sums import with_reversed_sums
 from eatss.polyhedral.scop import Scop
 from eatss.polyhedral.split_sets import with_split_sets
 from eatss.program import Original, Program
+from eatss.program.expression import Sizes
 from eatss.session.analysis import SymbolicProgram
 
 if TYPE_CHECKING:
@@ -66,6 +69,7 @@ if TYPE_CHECKING:
 
 Arrays = tuple[RecomputedArray, ...]
 Chunks = tuple[ChunkedScan, ...]
+Private = tuple[PrivateArrays, ...]
 Frees: TypeAlias = Callable[[ScheduledScop, ScheduledScop], bool]
 """Tells whether a region has more parallel loops than another one."""
 
@@ -85,29 +89,49 @@ def recomputable(numeric: Sequence[Scop], symbolic: Sequence[Scop]) -> Arrays:
     return tuple(found)
 
 
-def splittable(numeric: Sequence[Scop], symbolic: Callable[[], Sequence[Scop]]) -> Numbers:
-    """Return the regions that have statements to cut, into as many pieces for any size.
+def privatisable(numeric: Sequence[Scop], symbolic: Callable[[], Sequence[Scop]]) -> Private:
+    """Return the regions whose arrays may have elements for each iteration, as for any size.
 
-    Not where that makes many pieces, or below two host loops: isl has no time for more.
+    Those of the inner of these loops where all would take too many bytes.
     """
-    found, pieces = list[int](), 0
+    found = list[PrivateArrays]()
     for at, region in enumerate(numeric):
-        loops = max((len(one.loops) for one in region.statements), default=0)
-        with suppress(isl.Error):
-            cut = with_split_sets(region) if loops <= _MOST_LOOPS else region
-            pieces += len(cut.statements) * (cut is not region)
-            if len(cut.statements) > _MOST_PIECES or pieces > 2 * _MOST_PIECES:
-                continue
-            if cut is not region and _outline(cut) == _outline(with_split_sets(symbolic()[at])):
-                found.append(region.index)
+        sizes = parameter_values(region)
+        with suppress(isl.Error), at_most(region.isl_context, _CHANGING):
+            private, outer = with_private_arrays(region), 0
+            while _bytes(private, sizes) - _bytes(region, sizes) > _MOST_BYTES:
+                outer += 1
+                private = with_private_arrays(region, outer)
+            for_any_size = with_private_arrays(symbolic()[at], outer)
+            if private is not region and _outline(private) == _outline(for_any_size):
+                found.append(PrivateArrays(region=region.index, outer=outer))
     return tuple(found)
+
+
+_MOST_BYTES = 4 << 30
+"""Bytes of such arrays of a region, at the sizes that are expected."""
+
+
+def _bytes(scop: Scop, sizes: Sizes) -> int:
+    return sum(bytes_of_arrays(scop, sizes).values())
+
+
+def with_few_pieces(scop: Scop) -> Scop:
+    """Return a region whose statements are cut, itself where that makes many pieces.
+
+    Or where there are many loops: isl has no time for more.
+    """
+    if max((len(one.loops) for one in scop.statements), default=0) > _MOST_LOOPS:
+        return scop
+    cut = with_split_sets(scop)
+    return scop if len(cut.statements) > _MOST_PIECES else cut
 
 
 _MOST_LOOPS = 4
 """Loops around a statement that is cut: in five, analysis took more than a region may have."""
 
 _MOST_PIECES = 12
-"""Statements of a region that is cut; all regions together have twice as many."""
+"""Statements of a region that is cut."""
 
 
 def _outline(scop: Scop) -> list[tuple[str, int]]:
@@ -115,15 +139,17 @@ def _outline(scop: Scop) -> list[tuple[str, int]]:
     return [(one.name, len(one.accesses)) for one in scop.statements]
 
 
-def class_sizes(numeric: Sequence[Scop], symbolic: Callable[[], Sequence[Scop]]) -> Numbers:
-    """Return the regions whose loops may be in blocks of steps, as for any size."""
-    found, size = list[int](), CLASS_SIZES[0]
+def changeable(
+    numeric: Sequence[Scop],
+    symbolic: Callable[[], Sequence[Scop]],
+    change: Callable[[Scop], Scop],
+) -> Numbers:
+    """Return the regions that a function changes, as for any size."""
+    found = list[int]()
     for at, region in enumerate(numeric):
-        with suppress(isl.Error), at_most(region.isl_context, _CLASSES):
-            cut = with_class_tiles(region, size)
-            if cut is not region and _outline(cut) == _outline(
-                with_class_tiles(symbolic()[at], size)
-            ):
+        with suppress(isl.Error), at_most(region.isl_context, _CHANGING):
+            changed = change(region)
+            if changed is not region and _outline(changed) == _outline(change(symbolic()[at])):
                 found.append(region.index)
     return tuple(found)
 
@@ -131,8 +157,8 @@ def class_sizes(numeric: Sequence[Scop], symbolic: Callable[[], Sequence[Scop]])
 CLASS_SIZES = (64, 32, 128, 16)
 """Steps of a block that are compared; the last two where half or twice as many are best."""
 
-_CLASSES = 20_000_000
-"""isl operations to find out whether loops may be in blocks of steps."""
+_CHANGING = 20_000_000
+"""isl operations to find out whether a region may be changed."""
 
 
 def chunkable(numeric: Sequence[Scop], profile: GpuProfile, *, strict_fp: bool) -> Chunks:
@@ -149,13 +175,8 @@ def chunkable(numeric: Sequence[Scop], profile: GpuProfile, *, strict_fp: bool) 
                 sizes = tuple(parameter_values(region).items())
                 steps, rows = shape_of(one.statement, one.loop, still, sizes)
                 floating = region.array(one.statement.write.array).element_type.is_floating
-                by_warps = one.is_along_rows and one.operator is not None
-                lengths = scan_chunks(
-                    steps,
-                    rows * (CUDA.lanes if by_warps else 1),
-                    profile.sm_count * profile.max_threads_per_sm,
-                    by_warps=by_warps,
-                )
+                most_threads = profile.sm_count * profile.max_threads_per_sm
+                lengths = scan_chunks(steps, rows, most_threads)
                 names = (name, ends_of(name))
                 found += [
                     ChunkedScan(region=region.index, statement=own, length=length)
@@ -204,6 +225,11 @@ def regions_with(scops: Sequence[Scop], rewrites: Rewrites) -> tuple[Scop, ...]:
                 f"region {scop.index} cannot compute {', '.join(names)} anew where it is read",
                 hint="select again: the source is another one",
             )
+        if scop.index in rewrites.reverse:
+            changed = with_reversed_sums(changed)
+        for private in rewrites.private:
+            if private.region == scop.index:
+                changed = with_private_arrays(changed, private.outer)
         if scop.index in rewrites.split:
             changed = with_split_sets(changed)
         chunks = rewrites.chunks

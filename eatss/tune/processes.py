@@ -21,7 +21,7 @@ from eatss.measurement.arguments import complete_sizes
 from eatss.measurement.assemble import assemble
 from eatss.measurement.counters import find_ncu, with_counters, without
 from eatss.measurement.job import (
-    JOB_LIMIT_S,
+    START,
     Bench,
     CardLost,
     CardOpened,
@@ -142,7 +142,7 @@ class CardProcess(HeldProcess):
         outcome = self._refer(reference, made, records)
         if outcome is None:
             job = Job(options=records.options, tasks=(task,), looks_around=False)
-            outcome = self.ask(job, partial(_taken, records), JOB_LIMIT_S)
+            outcome = self.ask(job, partial(_taken, records), START.limit_s)
         if outcome is not None:
             record.fail(*what_ended(records.stage, outcome))
         record.fail("launch error", "the measuring process ended it without a word")
@@ -166,7 +166,7 @@ class CardProcess(HeldProcess):
 
         outcome = self.start(self._bench.worker(), take)
         if outcome is None and self._opened is None:  # else by a process that died
-            outcome = self.ask(Job(options=self._bench.options, tasks=()), take, JOB_LIMIT_S)
+            outcome = self.ask(Job(options=self._bench.options, tasks=()), take, START.limit_s)
         refused = next((one for one in told if isinstance(one, Refused)), None)
         if refused is not None:
             raise refused.error()
@@ -222,7 +222,7 @@ class CardProcess(HeldProcess):
             return None if isinstance(event, Result) else _taken(records, event)
 
         job = Job(options=options, tasks=(task,), looks_around=False)
-        return self.ask(job, take, JOB_LIMIT_S)
+        return self.ask(job, take, START.limit_s)
 
     def _records(self, made: Made, care: Care, label: str) -> Records:
         assert self._opened is not None

@@ -78,7 +78,7 @@ def test_a_needed_package_that_is_missing_or_broken_is_reported(
     break_imports(monkeypatch, {module: missing})
     check = by_name()[name]
     assert check.ok is False
-    assert "pip install" in check.remedy
+    assert f"pip install --force-reinstall {environment.installed_as()}" in check.remedy
 
     break_imports(monkeypatch, {module: OSError("libx.so: cannot open shared object file")})
     check = by_name()[name]

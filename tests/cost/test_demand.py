@@ -474,8 +474,7 @@ def test_loads_in_front_of_a_loop_over_points_take_registers_as_in_machine_code(
     assert waves[1] < 0.7 * waves[3]
 
 
-@pytest.mark.parametrize("text", ["/ 2.5", "* 0.4"])
-def test_no_load_passes_the_branch_of_a_division(tmp_path: Path, text: str) -> None:
+def sweep(tmp_path: Path, text: str) -> PpcgModel:
     source = tmp_path / "sweep.c"
     source.write_text(
         "void sweep(double X[4000][4000], double B[4000][4000]) {\n#pragma scop\n"
@@ -484,9 +483,22 @@ def test_no_load_passes_the_branch_of_a_division(tmp_path: Path, text: str) -> N
         encoding="utf-8",
     )
     (facts,) = eatss.inspect(source).facts
-    count = _Counting(code(PpcgModel.of(facts, load_profile("h200")), (50, 93, 50)), 0)
+    return PpcgModel.of(facts, load_profile("h200"))
+
+
+@pytest.mark.parametrize("text", ["/ 2.5", "* 0.4"])
+def test_no_load_passes_the_branch_of_a_division(tmp_path: Path, text: str) -> None:
+    count = _Counting(code(sweep(tmp_path, text), (50, 93, 50)), 0)
     count.add()
     assert (float(np.max(count._waits())) == 1.0) == ("/" in text)
+
+
+def test_a_load_takes_the_latency_of_an_idle_memory_where_few_are_under_way(tmp_path: Path) -> None:
+    model = sweep(tmp_path, "/ 2.5")
+    of = code(model, (32, 32, 32), limit=8192)
+    assert of.busy(8.0)[0] < 0.05
+    expected = model.columns(of.plan.candidates)[1]
+    assert expected.time_s[0] == pytest.approx(1.667e-3, rel=0.1)  # measured on an H200
 
 
 def test_a_launch_waits_for_whole_blocks_where_the_host_leaves_others_nothing() -> None:

@@ -80,17 +80,17 @@ def test_nothing_is_told_of_others(case: str) -> None:
 
 
 def test_code_and_selection_tell_it(tmp_path: Path) -> None:
-    path = tmp_path / "back.c"
-    path.write_text(source(SQUARE, BACK))
+    path = tmp_path / "most.c"
+    path.write_text(source(SQUARE, MAXIMUM))
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         selection = eatss.select(path, gpu="h200", target="cuda")
-    text = "the loop i of S1, S2 runs in one thread because of 'x' (lines 7 and 8)"
+    text = "runs in one thread because of 'y' (line 7)"
     assert sum(text in str(one.message) for one in told) == 1
     assert sum(text in one.message for one in selection.warnings) == 1
     run = command_line("codegen", path, "-g", "h200", "-f", "json")
     assert text in " ".join(run.stderr.split())
-    (kernel,) = [one for one in json.loads(run.stdout)["kernels"] if "S2" in one["statements"]]
+    (kernel,) = [one for one in json.loads(run.stdout)["kernels"] if "S1" in one["statements"]]
     (note,) = [one for one in kernel["notes"] if "the loop" in one]
     assert text in note
     assert "else run inner loops from what is computed first to what is last" in note

@@ -40,7 +40,9 @@ def spread_as(
         block, sizes = kernel.block, dict(kernel.tile_sizes)
         if threads is not None and block:
             block = (*((name, 1) for name, _ in block[:-1]), (block[-1][0], threads))
-            sizes |= {name: 2 for name, _ in block[:-1]} | {block[-1][0]: threads * points}
+            sizes |= {name: min(2, threads) for name, _ in block[:-1]} | {
+                block[-1][0]: threads * points
+            }
         return replace(
             kernel,
             tile_sizes=tuple(sizes.items()),

@@ -76,6 +76,8 @@ def program(of: Session, threads: int = 64, width: int = 8, **how: Any) -> Progr
         ("cholesky", "double", {"strict_fp": True}),
         ("trisolv", "double", {}),
         ("trsm", "half", {}),
+        ("ul", "double", {}),
+        ("ul", "double", {"index_bits": 64}),
         ("trsm", "double", {}),
     ],
 )

@@ -67,7 +67,7 @@ def random_scan(seed: int) -> str:
 @given(
     seed=st.integers(0, 2**32),
     tile=st.sampled_from([32, 96, 256]),
-    threads=st.sampled_from([None, 4]),
+    threads=st.sampled_from([None, 4, 1]),
 )
 def test_random_running_sums_equal_the_original(
     seed: int, tile: int, threads: int | None, tmp_path_factory: pytest.TempPathFactory
@@ -76,6 +76,7 @@ def test_random_running_sums_equal_the_original(
     folder = tmp_path_factory.mktemp("scan")
     found, _ = spread_and_verified(random_scan(seed), folder, spread, *SIZES, threads=threads)
     assert any("is shared by 32 threads" in note for one in found.kernels for note in one.notes)
+    assert ("eatss_before_tile" in found.text) == (threads == 1)
 
 
 LEFT = {
@@ -112,7 +113,7 @@ def test_strict_running_sums_keep_their_order(tmp_path: Path) -> None:
 BROKEN = {
     "begins at one": ("s_r[rj] = 0;", "s_r[rj] = 1;"),
     "a lane left out": ("eatss_lane_below(s_r[rj], 1, 32, 0)", "0"),
-    "nothing passed on": ("s_r_1 = eatss_last_lane(s_r[rj], 32);", ""),
+    "nothing passed on": ("s_r_1 = eatss_from_lane(s_r[rj], 31);", ""),
     "nothing in front": ("s_r_1 = s[i * M];", "s_r_1 = 0;"),
     "stored too early": ("s[i * M + j] = s_r[rj];", "s[i * M + j] = x[i * M + j];"),
 }
@@ -152,8 +153,7 @@ def chunked(body: str, kind: str = "float", **arrays: str) -> str:
     return f"{HEAD}{sizes}void f({given})\n{{\n#pragma scop\n{body}\n#pragma endscop\n}}\n"
 
 
-SUM = chunked("for (int i = 1; i < N; i++) s[i] = s[i - 1] + x[i];", s="[N]", x="[N]")
-BACK = chunked("for (int i = N - 2; i >= 0; i--) s[i] = fmaxf(s[i + 1], x[i]);", s="[N]", x="[N]")
+DECAY = chunked("for (int i = 1; i < N; i++) s[i] = 0.5f * s[i - 1] + x[i];", s="[N]", x="[N]")
 AVERAGE = chunked(
     "for (int i = 1; i < N; i++) for (int c = 0; c < C; c++)\n"
     "  s[i][c] = w[c] * s[i - 1][c] + (1 - w[c]) * x[i][c];",
@@ -164,7 +164,7 @@ AVERAGE = chunked(
 ENDS = {"of several": {"N": 1600}, "of one": {"N": 257}, "of none": {"N": 30}, "nothing": {"N": 0}}
 
 
-@pytest.mark.parametrize("text", [SUM, BACK, AVERAGE])
+@pytest.mark.parametrize("text", [DECAY, AVERAGE])
 def test_recurrences_without_rows_run_in_chunks(text: str, tmp_path: Path) -> None:
     made = eatss.codegen(text, gpu="h200", output=tmp_path)
     statements = {name for one in made.kernels for name in one.statements}
@@ -176,53 +176,87 @@ def test_recurrences_without_rows_run_in_chunks(text: str, tmp_path: Path) -> No
     assert found.coverage.changed > 0
 
 
-def test_a_warp_goes_through_the_ends_of_running_sums() -> None:
-    made = eatss.codegen(SUM, gpu="h200")
-    (ends,) = (one for one in made.kernels if "S0_ends" in one.statements)
-    assert ends.block == (32, 1, 1)
-    assert "eatss_last_lane" in made.text
-
-
 def test_programs_at_sizes_of_no_chunk_have_none() -> None:
-    (found,) = eatss.select(SUM, gpu="h200", target="cuda").chunks
-    session = Session(SUM, code=True, rewrites=Rewrites(chunks=(found,)))
-    assert session.at((("N", 5000),)).rewrites.chunks == (found,)
-    assert session.at((("N", 200),)).rewrites.chunks == ()
+    found = eatss.select(DECAY, gpu="h200", target="cuda").chunks
+    session = Session(DECAY, code=True, rewrites=Rewrites(chunks=found))
+    assert session.at((("N", 5000),)).rewrites.chunks == found
+    assert session.at((("N", 50),)).rewrites.chunks == ()
 
 
 def test_strict_recurrences_have_no_chunks() -> None:
-    strict = eatss.codegen(SUM, gpu="h200", strict_fp=True)
+    strict = eatss.codegen(DECAY, gpu="h200", strict_fp=True)
     assert {name for one in strict.kernels for name in one.statements} == {"S0"}
-    whole = eatss.codegen(SUM.replace("float s", "int s").replace("float x", "int x"), gpu="h200",
-                          strict_fp=True)  # fmt: skip
-    assert "S0_ends" in {name for one in whole.kernels for name in one.statements}
 
 
 def test_chunks_of_a_selection_are_those_of_its_recipe() -> None:
-    selection = eatss.select(SUM, gpu="h200", target="cuda")
-    (chunk,) = selection.chunks
-    assert (chunk.statement, chunk.length) == ("S0", 256)
+    selection = eatss.select(DECAY, gpu="h200", target="cuda")
+    assert [(one.statement, one.length) for one in selection.chunks] == [
+        ("S0", 64),
+        ("S0_ends", 32),
+    ]
     with pytest.raises(eatss.InputError, match="EATSS-K019"):
-        eatss.codegen(SUM, gpu="h200", selection=selection, strict_fp=True)
-    made = eatss.codegen(SUM, gpu="h200", selection=selection)
-    assert made.text == eatss.codegen(SUM, gpu="h200").text
+        eatss.codegen(DECAY, gpu="h200", selection=selection, strict_fp=True)
+    made = eatss.codegen(DECAY, gpu="h200", selection=selection)
+    assert made.text == eatss.codegen(DECAY, gpu="h200").text
 
 
 WRONG = {
-    "the element before is another": ("s_r_1 = s[0];", "s_r_1 = s[1];"),
-    "ends are a chunk late": ("s_r[ri_chunk] += s_chunks[", "s_r[ri_chunk] += s_chunks[-1 + "),
-    "a chunk begins elsewhere": ("s_r_1 = s[256 * ", "s_r_1 = s[1 + 256 * "),
+    "the element before is another": ("* s[64 * i_chunk + i] +", "* s[64 * i_chunk + i + 1] +"),
+    "ends are a chunk late": ("+ s_chunks_1[i_chunk_chunk];", "+ s_chunks_1[i_chunk_chunk - 1];"),
+    "a factor is left out": ("0.5f * s_chunks_r + sh.x", "s_chunks_r + sh.x"),
 }
 
 
 @pytest.mark.parametrize("what", [*WRONG])
 def test_broken_chunks_are_reported(what: str, tmp_path: Path) -> None:
-    made = eatss.codegen(SUM, gpu="h200", output=tmp_path)
+    made = eatss.codegen(DECAY, gpu="h200", output=tmp_path)
     old, new = WRONG[what]
     assert old in made.text
     save_program(replace(made, text=made.text.replace(old, new)), tmp_path)
-    found = verify(tmp_path, device="cpu", sizes=[{"N": 1600}])
+    found = verify(tmp_path, device="cpu", sizes=[{"N": 9000}])
     assert found.status in ("wrong result", "out of bounds")
+
+
+# Tiles of a row ------------------------------------------------------------------------------
+
+SUM = chunked("for (int i = 1; i < N; i++) s[i] = s[i - 1] + x[i];", s="[N]", x="[N]")
+BACK = chunked(
+    "for (int c = 0; c < C; c++) for (int i = N - 2; i >= 0; i--)\n"
+    "  s[c][i] = fmaxf(s[c][i + 1], x[c][i]);",
+    s="[C][N]",
+    x="[C][N]",
+)
+
+
+@pytest.mark.parametrize("text", [SUM, BACK])
+def test_tiles_of_long_rows_look_back_in_one_launch(text: str, tmp_path: Path) -> None:
+    made = eatss.codegen(text, gpu="h200", output=tmp_path)
+    assert len(made.kernels) == made.text.count("eatss_next_tile(&") == 1
+    assert verify(tmp_path, device="cpu", sizes=[*ENDS.values()]).ok
+    strict = eatss.codegen(text, gpu="h200", strict_fp=True)
+    assert "eatss_next_tile(&" not in strict.text
+    whole = eatss.codegen(SUM.replace("float s", "int s").replace("float x", "int x"), gpu="h200",
+                          strict_fp=True)  # fmt: skip
+    assert "eatss_next_tile(&" in whole.text
+
+
+MISTAKES = {
+    "nothing is before": ("block, 0, ", "block, block, "),
+    "tiles change places": ("512 * block", "512 * (block ^ 1)"),
+    "what is before is left out": ("s_r_whole = s_r_1;", "s_r_whole = 0;"),
+    "the first tile begins at one": ("(float)0", "(float)1"),
+    "states lie a place too far": ("&s_r_tiles[1], run", "&s_r_tiles[3], run"),
+    "the element in front is of all tiles": ("if (block == 0) {", "{"),
+}
+
+
+@pytest.mark.parametrize("what", [*MISTAKES])
+def test_a_broken_look_back_is_reported(what: str, tmp_path: Path) -> None:
+    made = eatss.codegen(SUM, gpu="h200", output=tmp_path)
+    old, new = MISTAKES[what]
+    assert old in made.text
+    save_program(replace(made, text=made.text.replace(old, new)), tmp_path)
+    assert not verify(tmp_path, device="cpu", sizes=[{"N": 1600}]).ok
 
 
 def test_a_loop_of_one_tile_has_no_code_for_another() -> None:

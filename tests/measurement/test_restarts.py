@@ -94,6 +94,20 @@ def test_a_worker_that_dies_in_a_window_takes_one_variant_along(folders: Folders
     assert found["good"].method.checked == ("the original at N=37",)
 
 
+def test_net_energy_rests_on_the_cold_card_though_a_worker_dies(folders: Folders) -> None:
+    def warm(progress: Progress) -> None:
+        if progress.windows_done == 1:
+            folders.card(idle_w=130.0)
+
+    variants = [
+        folders.variant("dies", fails_at="window", fails_by="segv", fails_in_window=2),
+        folders.variant("good"),
+    ]
+    _, good = measure_variants(variants, MeasureOptions(), progress=warm, card=PATH)
+    assert is_right(good)
+    assert good.idle_power_w == pytest.approx(100.0)
+
+
 def test_an_interrupt_keeps_what_is_done(folders: Folders) -> None:
     def interrupt(progress: Progress) -> None:
         if progress.windows_done == 3:

@@ -232,7 +232,7 @@ def _behind_their_use(self: Parts, new: _New, place: int) -> isl.Map:
     return time(self, new, place + 40)
 
 
-begins, element, time = Parts.begins, _New.element, Parts._time
+begins, element, time = Parts.begins, _New.of_part, Parts._time
 
 
 @pytest.mark.parametrize(
@@ -241,7 +241,7 @@ begins, element, time = Parts.begins, _New.element, Parts._time
         ((Parts, "steps"), _without_an_element),
         ((Parts, "steps"), _with_elements_twice),
         ((Parts, "begins"), _begins_late),
-        ((_New, "element"), _of_the_next_part),
+        ((_New, "of_part"), _of_the_next_part),
         ((Parts, "_time"), _in_the_other_order),
         ((Parts, "_time"), _behind_their_use),
     ],

@@ -21,7 +21,6 @@ from eatss.plan.shares import scan_chunks
 from eatss.polyhedral.chunked_scans import (
     _Chunks,
     check_chunks,
-    frees_chunks,
     recurrences,
     with_chunked_scans,
 )
@@ -39,6 +38,7 @@ from eatss.polyhedral.expression import (
 from eatss.polyhedral.isl_names import IN, points_of
 from eatss.polyhedral.schedule import schedule_scop
 from eatss.polyhedral.scop import Scop
+from eatss.polyhedral.split_sets import frees_parts
 from tests.examples import examples
 from tests.polyhedral.executing import Element, instances
 
@@ -176,8 +176,8 @@ def test_chunks_are_parallel() -> None:
     scop = recurrence(0, 14, VALUES[0])
     before, after = schedule_scop(scop), schedule_scop(cut(scop, 4))
     assert not any(kernel.parallel_loops for kernel in before.kernels)
-    assert frees_chunks(before, after)
-    assert not frees_chunks(after, after)
+    assert frees_parts(before, after)
+    assert not frees_parts(after, after)
 
 
 @pytest.mark.parametrize(
@@ -205,33 +205,33 @@ def test_others_are_none(loops: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("steps", "threads", "by_warps", "lengths"),
+    ("steps", "threads", "lengths"),
     [
-        (10**8, 32, True, (16384,)),  # 6 100 chunks, whose ends a warp goes through
-        (10**7, 1, False, (256, 256)),
-        (4096, 4096, False, (64,)),
-        (4096, 200_000, False, ()),  # rows keep the card busy
-        (60, 1, False, ()),
+        (10**7, 1, (256, 256)),
+        (4096, 4096, (64,)),
+        (4096, 200_000, ()),  # rows keep the card busy
+        (60, 1, ()),
     ],
 )
-def test_chunks_keep_a_card_busy(
-    steps: int, threads: int, by_warps: bool, lengths: tuple[int, ...]
-) -> None:
-    assert scan_chunks(steps, threads, 132 * 2048, by_warps=by_warps) == lengths
+def test_chunks_keep_a_card_busy(steps: int, threads: int, lengths: tuple[int, ...]) -> None:
+    assert scan_chunks(steps, threads, 132 * 2048) == lengths
 
 
 # Mutants ------------------------------------------------------------------------------------
 
 
+def _end_after(chunks: _Chunks, steps: int) -> None:
+    own = chunks.old
+    every = chunks.map(own.name, chunks.found.loop, steps)
+    chunks.parts[own.name] = every.intersect_range(own.domain)
+
+
 def _lose_a_step(chunks: _Chunks) -> None:
-    own = chunks.old.name
-    chunks.parts[own] = chunks._within(chunks.parts[own], chunks.length - 3)
+    _end_after(chunks, chunks.length - 2)
 
 
 def _run_a_step_twice(chunks: _Chunks) -> None:
-    own = chunks.old.name
-    every = chunks._instances(own, chunks._steps, chunks.found.loop)
-    chunks.parts[own] = chunks._within(every, chunks.length - 1)
+    _end_after(chunks, chunks.length)
 
 
 def _lose_an_end(chunks: _Chunks) -> None:
@@ -240,13 +240,13 @@ def _lose_an_end(chunks: _Chunks) -> None:
 
 
 def _begin_late(chunks: _Chunks) -> None:
-    later = chunks._relation(chunks.ends, chunks._whole, "1")
-    chunks.begins = later.intersect_domain(chunks.begins.domain())
+    chunks.begins = chunks.map(chunks.ends, "1").intersect_domain(chunks.begins.domain())
 
 
 def _leave_the_last_step_out(chunks: _Chunks) -> None:
     for name in chunks._all:
-        chunks.parts[name] = chunks._within(chunks.parts[name], chunks.length - 2)
+        fewer = chunks.map(name, chunks.found.loop, chunks.length - 1).domain()
+        chunks.parts[name] = chunks.parts[name].intersect_domain(fewer)
 
 
 def _leave_the_first_step_out(chunks: _Chunks) -> None:
@@ -258,7 +258,7 @@ def _leave_the_first_step_out(chunks: _Chunks) -> None:
 def _take_the_next_chunk(chunks: _Chunks) -> None:
     for name in chunks._all:
         within = f"{chunks.length} + {chunks.found.loop}"
-        shifted = chunks._relation(name, chunks._steps, within)
+        shifted = chunks.map(name, within, chunks.length)
         chunks.parts[name] = shifted.intersect_domain(chunks.parts[name].domain())
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import islpy as isl
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from eatss.base.diagnostics import InternalError
@@ -49,7 +49,29 @@ INVERSE = """for (int j = 0; j < 7; j++) {
         B[i][j] = B[i][j] / A[i][i];
     }
 }"""
-TILED = {"LDLT": LDLT, "SOLVE": SOLVE, "MANY": MANY, "BANDED": BANDED, "INVERSE": INVERSE}
+BACKWARD = """for (int k = 6; k >= 0; k--) {
+    for (int j = 0; j < k; j++) A[k][j] = A[k][j] / A[k][k];
+    for (int i = 0; i < k; i++) for (int j = 0; j < k; j++) A[i][j] -= A[i][k] * A[k][j];
+}
+for (int i = 6; i >= 0; i--) {
+    x[i] = b[i];
+    for (int j = 6; j > i; j--) x[i] -= A[i][j] * x[j];
+    x[i] = x[i] / A[i][i];
+}"""
+BOTH = f"""{SOLVE}
+for (int i = 6; i >= 0; i--) {{
+    for (int j = 6; j > i; j--) x[i] -= A[j][i] * x[j];
+    x[i] = x[i] / A[i][i];
+}}"""
+TILED = {
+    "LDLT": LDLT,
+    "SOLVE": SOLVE,
+    "MANY": MANY,
+    "BANDED": BANDED,
+    "INVERSE": INVERSE,
+    "BACKWARD": BACKWARD,
+    "BOTH": BOTH,
+}
 
 
 def region(loops: str) -> Scop:
@@ -66,6 +88,8 @@ def kernel(name: str, size: int) -> Scop:
 
 @given(st.sampled_from(sorted(TILED)), st.integers(2, 6))
 @settings(max_examples=examples(12), deadline=None)
+@example("BACKWARD", 3)
+@example("BOTH", 2)
 def test_classes_leave_the_same_values(name: str, size: int) -> None:
     scop = region(TILED[name])
     tiled = with_class_tiles(scop, size)
@@ -153,9 +177,9 @@ def test_classes_in_another_order_are_found(monkeypatch: pytest.MonkeyPatch) -> 
         return in_order(*given)[::-1]  # type: ignore[arg-type]
 
     monkeypatch.setattr(class_tiles, "_components", backwards)
-    for name in ("lu", "cholesky", "trisolv"):
+    for scop in (*(kernel(name, 20) for name in ("lu", "cholesky", "trisolv")), region(BACKWARD)):
         with pytest.raises(InternalError, match="EATSS-P901"):
-            with_class_tiles(kernel(name, 20), 4)
+            with_class_tiles(scop, 4)
 
 
 @pytest.mark.parametrize("early", range(6))

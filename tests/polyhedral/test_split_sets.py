@@ -21,7 +21,7 @@ from eatss.polyhedral.scheduling import check_legality
 from eatss.polyhedral.scop import Scop
 from eatss.polyhedral.split_sets import (
     check_partition,
-    frees_pieces,
+    frees_parts,
     with_shared_launches,
     with_split_sets,
 )
@@ -105,7 +105,7 @@ def test_floyd_warshall_is_two_launches_a_step() -> None:
     scheduled = with_shared_launches(schedule_scop(cut))
     assert [len(kernel.parallel_loops) for kernel in scheduled.kernels] == [1, 2]
     assert {kernel.host_loops for kernel in scheduled.kernels} == {("k",)}
-    assert frees_pieces(schedule_scop(scop), scheduled)
+    assert frees_parts(schedule_scop(scop), scheduled)
 
 
 def test_without_values_anew_it_is_four(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,7 +119,7 @@ def test_a_transposition_in_place_is_cut_at_its_diagonal() -> None:
     loops = "for (int i = 0; i < 8; i++) for (int j = 0; j < 8; j++) A[i][j] += A[j][i];"
     scop = region(loops)
     scheduled = schedule_scop(with_split_sets(scop))
-    assert frees_pieces(schedule_scop(scop), scheduled)
+    assert frees_parts(schedule_scop(scop), scheduled)
     assert all(len(kernel.parallel_loops) >= 1 for kernel in scheduled.kernels)
     assert executed(as_scheduled(scheduled)) == executed(scop)
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from benchmarks.comparison_plot import plot_comparisons
+from eatss.measurement.api import compare
 from eatss.measurement.measurement import (
     Counter,
     KernelCounters,
@@ -23,7 +24,15 @@ from eatss.measurement.measurement import (
 )
 from eatss.report.measurement import render_comparison, render_measurements
 from eatss.report.render import figure
-from tests.report.measurements import comparison, failed, failed_row, measured, row, window
+from tests.report.measurements import (
+    comparison,
+    failed,
+    failed_row,
+    measured,
+    method,
+    row,
+    window,
+)
 
 
 def table(*measurements: Measurement) -> str:
@@ -48,6 +57,15 @@ def test_the_method_the_meter_and_how_sure_stand_below() -> None:
     assert "1545–1980 MHz, 3201 MHz memory, 63 °C; held back: power cap" in text
     assert "nvrtc, launched by a CUDA graph; overwritten inputs restored between windows" in text
     assert "checked the original at NI=37 NJ=41 NK=43" in text
+
+
+def test_sensors_that_contradict_each_other_are_said_to() -> None:
+    text = table(measured())
+    assert "contradict" not in text
+    first, other = window().readings
+    strange = replace(other, power_w=0.7 * first.power_w)
+    text = table(measured(windows=(replace(window(), readings=(first, strange)),)))
+    assert "NVML power samples: 30.0 % less: they contradict each other" in " ".join(text.split())
 
 
 def test_unknown_throttling_is_not_called_none() -> None:
@@ -140,6 +158,14 @@ def test_what_holds_for_all_is_said_once() -> None:
     text = render_comparison(SIDES, "table")
     assert text.count("the original at NI=37") == 1
     assert "all measured" in text
+
+
+def test_variants_that_were_not_measured_alike_are_said_to_be() -> None:
+    other = measured("32", method=method(data="small"))
+    found = compare([measured(), other, failed("64", "timeout", "slow")], "selected")
+    note = "'32' and 'selected' differ in their kind of data: small and none"
+    assert found.notes == (note,)
+    assert f"not alike: {note}" in render_comparison(found, "table")
 
 
 def test_json_can_be_read_back() -> None:

@@ -12,10 +12,10 @@ from eatss.lower.instructions.reductions import (
     ATOMICS,
     COMBINES,
     FROM_LANE,
-    LAST_LANE,
     OF_LANE,
     SCAN_STEPS,
     SHUFFLES,
+    combined,
 )
 from eatss.lower.kernel.instruction import Instruction
 
@@ -28,7 +28,6 @@ INSTRUCTIONS: Mapping[str, Instruction] = {
         *COMBINES.values(),
         *ATOMICS.values(),
         *SCAN_STEPS.values(),
-        LAST_LANE,
         *PRODUCTS,
     )
 }
@@ -57,9 +56,9 @@ __all__ = [
     "COMBINES",
     "FROM_LANE",
     "INSTRUCTIONS",
-    "LAST_LANE",
     "OF_LANE",
     "SCAN_STEPS",
     "SHUFFLES",
+    "combined",
     "of_warps",
 ]

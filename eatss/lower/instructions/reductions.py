@@ -51,7 +51,7 @@ def _helpers_of(combiner: Combiner) -> Names:
     return (_CHOICES[combiner.name],) if combiner.name in _CHOICES else ()
 
 
-def _combined(combiner: Combiner, one: str, other: str) -> str:
+def combined(combiner: Combiner, one: str, other: str) -> str:
     """Return two values combined, as an expression of CUDA."""
     if combiner.name in _FUNCTIONS:
         return f"{_FUNCTIONS[combiner.name]}({one}, {other})"
@@ -61,7 +61,7 @@ def _combined(combiner: Combiner, one: str, other: str) -> str:
 def _combined_into(combiner: Combiner, target: str, value: str) -> str:
     """Return the statement of CUDA that combines a value with a target."""
     if combiner.name in _FUNCTIONS:
-        return f"{target} = {_combined(combiner, target, value)};"
+        return f"{target} = {combined(combiner, target, value)};"
     return f"{target} {_SIGNS[combiner.name]}= {value};"
 
 
@@ -153,12 +153,6 @@ __device__ __forceinline__ Value eatss_lane_below(
     const Value below = __shfl_up_sync(0xffffffffu, value, delta, width);
     return threadIdx.x % width < delta ? (Value)other : below;
 }
-// The value of the last lane of a group of `width`; all of the warp call it.
-template <typename Value>
-__device__ __forceinline__ Value eatss_last_lane(Value value, int width)
-{
-    return __shfl_sync(0xffffffffu, value, width - 1, width);
-}
 """
 _OTHERS = {"add": "0", "xor": "0", "multiply": "1"}
 
@@ -195,9 +189,6 @@ def _from_lane(name: str, immediate: str, value: str, definitions: str) -> Instr
         capabilities=_SHUFFLED,
     )
 
-
-LAST_LANE = _from_lane("last_lane", "width", "value[lane - lane % width + width - 1]", _BELOW)
-"""``target`` is the ``value`` of the last lane of its group of ``width``."""
 
 OF_LANE = _from_lane(
     "of_lane",
@@ -273,7 +264,7 @@ def _body(combiner: Combiner, kind: ElementType) -> Iterator[str]:
     """Yield the statements of the version for a type."""
     wide = _WIDE.get(kind)
     if kind not in combiner.single:
-        c_type, made = kind.value, _combined(combiner, "a", "b")
+        c_type, made = kind.value, combined(combiner, "a", "b")
         yield f"const auto combine = []({c_type} a, {c_type} b) {{ return {made}; }};"
         yield f"eatss_atomic_update<{_BITS[kind.size_bytes]}>(pointer, value, combine);"
     elif wide is None:

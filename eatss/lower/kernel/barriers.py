@@ -53,6 +53,8 @@ from eatss.lower.kernel.nodes import (
     Intrinsic,
     Kernel,
     Let,
+    LookBack,
+    NextTile,
     Node,
     Nodes,
     Scope,
@@ -237,10 +239,10 @@ def _faults(body: Sequence[Node], varying: frozenset[str], overlaid: Overlaid) -
     return Follower(varying, overlaid).followed(body, NOTHING)[1]
 
 
-def passed_on(body: Sequence[Node]) -> frozenset[Buffer]:
+def passed_on(body: Sequence[Node]) -> set[Buffer]:
     """Return the arrays that one phase writes and another one writes or reads.
 
-    In a loop the next iteration of a phase is another one.
+    In a loop the next iteration of a phase is another one. Blocks pass on what tiles come to.
     """
     phases = [node for node in every_of(body, Scope) if node.phase]
     again = {one.phase for loop in every_of(body, For) for one in every_of(loop.body, Scope)}
@@ -251,7 +253,8 @@ def passed_on(body: Sequence[Node]) -> frozenset[Buffer]:
             if node.phase in again:
                 users[buffer].add(_before(node.phase))
     made = {buffer for node in phases for buffer in written(node.body)}
-    return frozenset(one for one in made if one.space == "global" and len(users[one]) > 1)
+    tiles = {node.found.buffer for node in every_of(body, LookBack)}
+    return tiles.union(one for one in made if one.space == "global" and len(users[one]) > 1)
 
 
 def arguments_of(
@@ -378,6 +381,8 @@ class Follower:
             yield f"a vote stands {where}"
         if isinstance(node, Fixup) and (not uniform or self._varies(node.number, node.own)):
             yield f"sums are put together {where}"
+        if isinstance(node, NextTile | LookBack) and not uniform:
+            yield f"tiles are taken {where}"
         if isinstance(node, Intrinsic) and node.instruction.together and not uniform:
             yield f"{node.instruction.name} stands where not all threads of a warp get to"
 

@@ -16,7 +16,7 @@ from eatss.base.text import NamedTexts
 from eatss.lower.kernel.copies import BY_THREADS, CopyKind
 from eatss.lower.kernel.instruction import Instruction
 from eatss.plan.stage import in_shared
-from eatss.polyhedral.expression import ElementType, Expression
+from eatss.polyhedral.expression import Combiner, ElementType, Expression
 from eatss.polyhedral.scop import Statement
 from eatss.program import (
     Constant,
@@ -392,6 +392,37 @@ class Fixup:
 
 
 @frozen
+class NextTile:
+    """A warp takes the next of ``tiles`` of rows, whose number is called ``name``.
+
+    All tiles before are those of warps that have begun. ``taken`` is the number of all that were
+    taken, in this run and in those before it, which are so many as ``run`` is called.
+    """
+
+    name: str
+    run: str
+    taken: Element
+    tiles: IntExpr
+
+
+@frozen
+class LookBack:
+    """What a warp has of its ``tile`` becomes what all of its row before it come to.
+
+    ``value`` is the same for all lanes of the warp, of which all come here; ``first`` is the tile
+    that the row begins with. What a tile comes to, or all of its row up to it, is left from
+    ``found`` on with the number of the run, which has its name from a :class:`NextTile`.
+    """
+
+    value: Element
+    found: Element
+    run: str
+    tile: IntExpr
+    first: IntExpr
+    combiner: Combiner
+
+
+@frozen
 class Commit:
     """The copies that a thread has sent ahead since the last one are a group."""
 
@@ -527,6 +558,8 @@ Node: TypeAlias = (
     | AllFinite
     | Agreed
     | Fixup
+    | NextTile
+    | LookBack
     | Commit
     | Wait
     | Intrinsic

@@ -18,6 +18,7 @@ from eatss.lower.kernel.nodes import (
     Aligned,
     AllFinite,
     Buffer,
+    Compute,
     Copy,
     Cycle,
     Declare,
@@ -30,12 +31,15 @@ from eatss.lower.kernel.nodes import (
     Kernel,
     Let,
     Load,
+    LookBack,
     Loop,
+    NextTile,
     Node,
     Nodes,
     PartialSum,
     Scope,
     Share,
+    Source,
     Staging,
     Steps,
     Way,
@@ -48,13 +52,14 @@ from eatss.polyhedral.expression import (
     reads_in,
 )
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, names_in, substitute
+from eatss.program.expression import IntExprs
 from eatss.program.linear import linear
 from eatss.program.plan import RoundedSums
 
 _OTHER_WORDS = 24
 """Registers of 32 bits for addresses and counters."""
 
-NAMED = Let | Flag | Aligned | AllFinite | Agreed | Fixup
+NAMED = Let | Flag | Aligned | AllFinite | Agreed | Fixup | NextTile
 """Nodes by whose name something is called behind them."""
 
 
@@ -187,7 +192,9 @@ def accesses(node: Node) -> tuple[tuple[Element, ...], tuple[Element, ...]]:
     named = elements(node)
     if isinstance(node, AllFinite):
         return (), named
-    return (named, named) if isinstance(node, Fixup) else (named[:1], named[1:])
+    return (
+        (named, named) if isinstance(node, Fixup | NextTile | LookBack) else (named[:1], named[1:])
+    )
 
 
 def written(nodes: Iterable[Node]) -> set[Buffer]:
@@ -284,6 +291,8 @@ def counters_of(node: Node) -> Names:
             return (node.counter, cycle.name)
         case For() | Steps() | AllFinite():
             return (node.counter,)
+        case NextTile():
+            return (node.run,)
         case Fixup():
             return (node.part, *(name for one in node.sums for name in one.counters))
     return ()
@@ -314,6 +323,48 @@ def without_unused(nodes: Sequence[Node]) -> Nodes:
         return () if goes else (node,)
 
     return mapped(nodes, kept)
+
+
+def with_homes(nodes: Nodes, homes: Mapping[Element, Element]) -> Nodes:
+    """Return nodes whose statements read registers in the place of elements."""
+
+    def from_home(one: Compute) -> Node:
+        return replace(one, reads=(one.target, *(homes.get(own, own) for own in one.reads[1:])))
+
+    return without_unused(mapped_of(nodes, Compute, from_home))
+
+
+def loads_along(
+    nodes: Nodes,
+    along: IntExprs,
+    homes: Mapping[Element, Element],
+    lets: Mapping[str, Sequence[IntExpr]],
+) -> Nodes:
+    """Return the loads of registers that have places along some loops, in these.
+
+    Args:
+        nodes: loops over points, with nothing but statements, whose names are ``lets``.
+        along: the counters of the loops.
+        homes: registers, by the elements that statements read.
+        lets: values of names by name.
+    """
+    left = {own: home for own, home in homes.items() if home.subscripts == along}
+    others = {one.counter for one in every_of(nodes, For)}.difference(names_in(*along))
+
+    def change(node: Node) -> Nodes:
+        match node:
+            case Compute():
+                first = [own for own in dict.fromkeys(node.reads[1:]) if own in left]
+                return tuple(Copy(target=left.pop(own), source=own) for own in first)
+            case For() if node.counter in others:
+                return node.body
+            case Source():
+                return ()
+            case Let() if not others.isdisjoint(depends_on([node.name], lets)):
+                return ()
+        return (node,)
+
+    return without_unused(mapped(nodes, change))
 
 
 def inexact_instructions(kernel: Kernel) -> Names:

@@ -50,6 +50,7 @@ from eatss.lower.kernel.nodes import (
     Compute,
     Copy,
     Declare,
+    Element,
     For,
     If,
     Kernel,
@@ -67,10 +68,11 @@ from eatss.lower.kernel.uses import (
     depends_on,
     every_of,
     inside,
+    loads_along,
     mapped,
     mapped_of,
-    names_of,
     trips_from_zero,
+    with_homes,
 )
 from eatss.polyhedral.expression import (
     AffineValue,
@@ -294,30 +296,21 @@ def _loaded(rows: Node, whole: frozenset[Buffer], taken: set[str]) -> Nodes:
     plain = all(isinstance(one, Let | Source | Compute) for one in points.body)
     if count is None or not plain or not all(isinstance(one, Let) for one in lets):
         return (rows,)
-    inner = [*every_of(points.body, Let)]
-    values = {one.name: (one.value,) for one in inner}
+    values = {one.name: (one.value,) for one in every_of(points.body, Let)}
     of_rows = {rows.counter, *their_names(every_of(lets, Let))}
-    loads = {}
+    homes: dict[Element, Element] = {}
     for element in (one for node in every_of(points.body, Compute) for one in node.reads[1:]):
         names = depends_on(names_in(*element.subscripts), values)
         moves = points.counter in names and not names & of_rows  # along points, not from row to row
-        if moves and element.buffer in whole and element not in loads:
+        if moves and element.buffer in whole and element not in homes:
             own, kind = element.buffer, element.buffer.element_type
             row = Buffer.of("register", free_name(f"{own.name}_row", taken), kind, count)
-            loads[element] = row.at(Name(points.counter))
-    if not loads:
+            homes[element] = row.at(Name(points.counter))
+    if not homes:
         return (rows,)
-    copies = (Copy(target=one, source=element) for element, one in loads.items())
-    body = mapped_of(
-        points.body,
-        Compute,
-        lambda one: replace(one, reads=tuple(loads.get(own, own) for own in one.reads)),
-    )
-    used = names_of(body)
-    kept = (one for one in body if not isinstance(one, Let) or one.name in used)
-    test = replace(test, body=(replace(points, body=tuple(kept)),))
+    test = replace(test, body=with_homes(test.body, homes))
     return (
-        *(Declare(buffer=one.buffer) for one in loads.values()),
-        replace(points, body=(*inner, *copies)),
+        *(Declare(buffer=one.buffer) for one in homes.values()),
+        *loads_along((points,), (Name(points.counter),), homes, values),
         replace(rows, body=(*lets, test)),
     )

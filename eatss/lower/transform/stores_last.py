@@ -20,7 +20,18 @@ it too, could change what is loaded behind it. A thread has its points of parall
 dependences have shown to be so: none of them needs what another one stores, and none stores what
 another one reads.
 
-It is done where a statement has quotients, or reads other elements of what it writes.
+It is done where a statement has quotients, or reads other elements of what it writes. Any other
+division, and most functions, have a branch in them for numbers that are rare. What stands behind it
+is not loaded before it, so a thread loads what all of its points read first:
+
+    for (rs = 0; rs < 4; ++rs) y[s] = (x[s] - mean[c]) / sqrtf(var[c]);
+
+becomes
+
+    float x_r[4];
+    for (rs = 0; rs < 4; ++rs) x_r[rs] = x[s];
+    float mean_r = mean[c], var_r = var[c];
+    for (rs = 0; rs < 4; ++rs) y[s] = (x_r[rs] - mean_r) / sqrtf(var_r);
 """
 
 from __future__ import annotations
@@ -45,9 +56,18 @@ from eatss.lower.kernel.nodes import (
     Nodes,
     Source,
 )
-from eatss.lower.kernel.uses import every, every_of, mapped_of, trips_from_zero, with_bodies
-from eatss.polyhedral.expression import fused_quotient, preorder
-from eatss.program import Name, equals
+from eatss.lower.kernel.uses import (
+    depends_on,
+    every,
+    every_of,
+    loads_along,
+    mapped_of,
+    trips_from_zero,
+    with_bodies,
+    with_homes,
+)
+from eatss.polyhedral.expression import Binary, Call, Expression, fused_quotient, preorder
+from eatss.program import Name, equals, names_in
 
 _MOST_WORDS = 32
 """Registers that what is stored together may take."""
@@ -68,6 +88,8 @@ def with_stores_last(kernel: Kernel, points: Collection[str], taken: set[str]) -
         found: list[Node] = []
         for node in nodes:
             together = _together(node, points, taken) if isinstance(node, For) else ()
+            if not together and isinstance(node, For):
+                together = _loads_first(node, points, taken)
             found += together or (with_bodies(node, changed),)
         return tuple(found)
 
@@ -102,6 +124,45 @@ def _together(loop: For, points: Collection[str], taken: set[str]) -> Nodes:
     before, behind = tested
     declared = (Declare(buffer=one.buffer) for one in homes)
     return (*declared, *before, *fast, *behind, *with_each(stored, bare))
+
+
+def _loads_first(loop: For, points: Collection[str], taken: set[str]) -> Nodes:
+    """Return a loop over points behind its loads, nothing where it stays as it is."""
+    computes = [*every_of((loop,), Compute)]
+    values = (part for one in computes for part in preorder(one.statement.value))
+    if not any(map(_branches, values)) or not _is_plain(loop, computes, points):
+        return ()
+    lets = {one.name: (one.value,) for one in every_of((loop,), Let)}
+    loops = {one.counter: trips_from_zero(one) or 0 for one in every_of((loop,), For)}
+    homes: dict[Element, Element] = {}
+    for own in (one for node in computes for one in node.reads[1:]):
+        if own.buffer.space == "global" and own not in homes:
+            moved = depends_on(names_in(*own.subscripts), lets)
+            along = {one: trips for one, trips in loops.items() if one in moved}
+            name, kind = free_name(f"{own.buffer.name}_r", taken), own.buffer.element_type
+            homes[own] = Buffer.of("register", name, kind, *along.values()).at(*map(Name, along))
+    repeated = len(lets) < len([*every_of((loop,), Let)])
+    if repeated or sum(one.buffer.size_bytes for one in homes.values()) > _MOST_WORDS * WORD_BYTES:
+        return ()
+
+    groups = dict.fromkeys(one.subscripts for one in homes.values())
+    return (
+        *(Declare(buffer=one.buffer) for one in homes.values()),
+        *(node for along in groups for node in loads_along((loop,), along, homes, lets)),
+        *with_homes((loop,), homes),
+    )
+
+
+_STRAIGHT = frozenset({"fabs", "fmin", "fmax", "fma", "exp2", "floor", "ceil", "copysign"})
+"""Functions without branches; so is ``expf``."""
+
+
+def _branches(part: Expression) -> bool:
+    """Tell whether what computes a part of a value has a branch, as far as that is known."""
+    if isinstance(part, Call):
+        return part.function != "expf" and part.function.removesuffix("f") not in _STRAIGHT
+    is_quotient = isinstance(part, Binary) and part.operator == "/"
+    return is_quotient and fused_quotient(part) is None
 
 
 def _reads_own(computes: Sequence[Compute]) -> bool:

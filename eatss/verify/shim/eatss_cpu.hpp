@@ -885,8 +885,6 @@ inline void whole_vector(const void *source) {
     eatss::shuffle(value, delta, width, __LINE__)
 #define eatss_lane_below(value, delta, width, other) \
     eatss::lane_below(value, delta, width, other, __LINE__)
-#define eatss_last_lane(value, width) \
-    eatss::shuffle(value, (width) - 1 - (int)threadIdx.x % (width), width, __LINE__)
 #define eatss_of_lane(value, delta) eatss::shuffle(value, delta, (int)eatss::WARP, __LINE__)
 #define eatss_from_lane(value, lane) \
     eatss::shuffle(value, (int)(lane) - (int)threadIdx.x % (int)eatss::WARP, (int)eatss::WARP, __LINE__)
@@ -972,6 +970,45 @@ EATSS_UNSEEN inline void eatss_wait_for_parts(int *arrived, int number) {
         if (eatss::left_parts[k].arrived == arrived) eatss::left_parts[k].joined_in = eatss::interval;
     arrived[0] = arrived[1] = 0;
 }
+// Warps run one after another here: the tile before is done.
+namespace eatss {
+EATSS_UNSEEN inline int next_tile(unsigned long *taken, int tiles, unsigned int &run) {
+    run = (unsigned int)(*taken / tiles);
+    if (current != 0) return 0;
+    access((uintptr_t)taken, sizeof(long), true, true);
+    return (int)((*taken)++ % tiles);
+}
+template <class T, class Combine>
+EATSS_UNSEEN T before_tile(unsigned long *found, unsigned int run, int tile, int first, T own, T neutral, Combine combine) {
+    if (current != 0) return neutral;
+    union { T value; unsigned int word[sizeof(T) / 4]; } words;
+    const int count = sizeof(T) / 4;
+    T before = neutral;
+    for (int k = 0; k < count && tile > first; k++) {
+        const unsigned long *const place = found + (long)count * (tile - 1) + k;
+        access((uintptr_t)place, sizeof(long), false, true);
+        if (*place >> 32 != (unsigned int)(4 * run + 2)) {
+            note(cudaErrorLaunchFailure, "barrier", "kernel %s: tile %d is not done where the next one looks back",
+                 kernel_name, tile - 1);
+            stop();
+        }
+        words.word[k] = (unsigned int)*place;
+        before = words.value;
+    }
+    words.value = combine(before, own);
+    for (int k = 0; k < count; k++) {
+        unsigned long *const place = found + (long)count * tile + k;
+        access((uintptr_t)place, sizeof(long), true, true);
+        *place = (unsigned long)(unsigned int)(4 * run + 2) << 32 | words.word[k];
+    }
+    return before;
+}
+}
+#define eatss_next_tile(taken, tiles, run) \
+    eatss::shuffle(eatss::next_tile(taken, tiles, run), -(int)threadIdx.x, (int)eatss::WARP, __LINE__)
+#define eatss_before_tile(found, run, tile, first, own, neutral, ...) \
+    eatss::shuffle(eatss::before_tile(found, run, tile, first, own, neutral, __VA_ARGS__), \
+                   -(int)threadIdx.x, (int)eatss::WARP, __LINE__)
 template <class T>
 EATSS_UNSEEN T eatss_part(const T *source) {
     eatss::access((uintptr_t)source, sizeof(T), false, false);

@@ -248,7 +248,7 @@ def test_a_recipe_of_before_is_read_and_carried_out(
     assert [written["kernels"][0].pop(name) for name in names] == [None, None, None]
     assert written["options"].pop("fast_math") is False
     assert not written.pop("split") + written.pop("classes")
-    assert not written.pop("chunks")
+    assert not written.pop("private") + written.pop("reverse") + written.pop("chunks")
     assert written.pop("fused") == "none"
     assert written == json.loads(path.read_text())
     source = data_directory("kernels") / "gemm.c"
@@ -273,6 +273,6 @@ def test_a_selection_of_before_is_read() -> None:
     assert later == [0, 0, None, None]
     assert written["kernels"][0].pop("class_block") is None
     assert not written.pop("split") + written.pop("classes")
-    assert not written.pop("chunks")
+    assert not written.pop("private") + written.pop("reverse") + written.pop("chunks")
     assert written.pop("fused") == "none"
     assert written == json.loads(path.read_text())

@@ -178,3 +178,32 @@ def test_points_of_a_loop_that_is_not_parallel_are_found(
     assert "A_r[4]" in program.text
     save_program(program, tmp_path)
     assert verify(tmp_path, device="cpu").status == "wrong result"
+
+
+ROWS = """
+void f(float y[N][M], float x[N][M], float s[N], float z[M])
+{
+#pragma scop
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < M; j++)
+            y[i][j] = (x[i][j] - x[i][0]) / sqrtf(s[i] * s[i] + 1) * z[j];
+#pragma endscop
+}
+"""
+
+
+def test_what_points_read_is_loaded_before_divisions(tmp_path: Path) -> None:
+    source = tmp_path / "f.c"
+    source.write_text("#include <math.h>\n" + ROWS, encoding="utf-8")
+    block, tiles = {"k0": (2, 32)}, {"k0": {"i": 8, "j": 64}}
+    sizes = {"N": 37, "M": 150}
+    program = eatss.codegen(source, gpu="h200", defines=sizes, tiles=tiles, block=block)
+    save_program(program, tmp_path)
+    before = program.text.partition("float x_r[4][2];")[2].partition("y[")[0]
+    assert re.findall(r"(\w+\S*) = \w+\[", before) == [
+        "x_r[ri][rj]",
+        "x_r_1[ri]",
+        "s_r[ri]",
+        "z_r[rj]",
+    ]
+    assert verify(tmp_path, device="cpu").ok
