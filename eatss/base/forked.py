@@ -299,14 +299,6 @@ def left_s() -> float:
     return math.inf if not _here.is_bounded else _here.seconds - (taken_s() - _here.before)
 
 
-def room_for(seconds: float) -> bool:
-    """Tell whether so much more work leaves a quarter of the time that one try of it may take.
-
-    What counts is all that the process of its own that this runs in has taken, :func:`anew` or not.
-    """
-    return not _here.is_bounded or taken_s() + seconds <= 0.75 * _here.seconds
-
-
 def taken_s() -> float:
     """Return the seconds of the processor that the process of its own has taken that this runs in.
 

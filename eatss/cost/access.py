@@ -353,8 +353,12 @@ def division_cycles(statement: StatementFacts, card: Card) -> float:
 
 
 def with_fused_quotients(statement: StatementFacts, number: int) -> StatementFacts:
-    """Return a statement of whose divisions a number are quotients with a reciprocal."""
+    """Return a statement of whose divisions a number are quotients with a reciprocal.
+
+    All that are counted, where others do not always run.
+    """
     counts = Counter(dict(statement.operations))
+    number = min(number, counts["divide"])
     counts.subtract({"divide": number})
     counts[_QUOTIENT] += number
     return replace(statement, operations=tuple((kind, own) for kind, own in counts.items() if own))

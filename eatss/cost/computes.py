@@ -255,7 +255,7 @@ class _Counting:
         every = body * often / self.steps
         far = of.far_cycles * np.minimum(1.0, batch * misses) * (1.0 - on)
         wait = far + np.where(on > 0, of.card.shared_cycles, code.near_wait * of.card.l1_cycles)
-        if use.access.array in self.plan.filled:
+        if use.access.reference in self.plan.filled:
             self.filled = np.maximum(self.filled, wait)
         else:
             self.longest = np.maximum(self.longest, wait * np.minimum(1.0, often / self.steps))

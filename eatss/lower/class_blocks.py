@@ -88,7 +88,7 @@ from eatss.plan.class_blocks import (
 from eatss.plan.stage import is_asynchronous
 from eatss.polyhedral.class_tiles import counter
 from eatss.polyhedral.dependences import bounded_work, source_lines
-from eatss.polyhedral.expression import divisors
+from eatss.polyhedral.expression import Binary, Read, divisors, fused_quotient, preorder
 from eatss.polyhedral.isl_names import (
     SET,
     affine_form,
@@ -803,10 +803,10 @@ class _PartBuilder:
                 )
                 passes.append((needed, (Declare(buffer=passed.buffer), from_lane)))
                 element = passed
-            its_own = own is None and [*wheres[:1]] == [Name(self._step)]
-            if flag and place in phase.divisors and its_own:
+            divides = flag and place in phase.divisors
+            if divides and own is None and wheres[0] == Name(self._step):
                 reciprocals[place] = self._inverse_ahead(element, flag)
-            elif flag and place in phase.divisors:
+            elif divides:
                 inverse = reciprocals[place] = self._scalar("inverse", element)
                 made = Reciprocal(target=inverse, source=element, flag=flag)
                 passes.append((needed, (Declare(buffer=inverse.buffer), made)))
@@ -862,7 +862,7 @@ class _PartBuilder:
         if own != self._point:
             known = known.intersect(parameters_set(known.get_ctx(), [own], f"{own} >= 0"))
         tests = self._tests(self._placed(number), known)
-        if compute.flag and tests and self._own.plan.has_all_lanes:
+        if tests and _is_safe_anywhere(compute) and self._own.plan.has_all_lanes:
             # those of which tests don't hold compute, too: no branch is between quotients
             value = self._scalar("value", compute.target)
             kept = _if(tests, (Copy(target=compute.target, source=value),))
@@ -893,6 +893,17 @@ class _PartBuilder:
             return self.buffers[at].at(*places), Constant(0)
         where = places.pop(along)
         return self._kept[at].at(*places, Name(self._turn)), where
+
+
+def _is_safe_anywhere(compute: Compute) -> bool:
+    """Tell whether a statement has reciprocals, and divides by nothing else: integers may be 0."""
+    own = {number for number, _ in compute.reciprocals}
+    divided = [one for one in preorder(compute.statement.value) if isinstance(one, Binary)]
+    return bool(own) and all(
+        fused_quotient(one) is not None or (isinstance(one.right, Read) and one.right.access in own)
+        for one in divided
+        if one.operator in ("/", "%")
+    )
 
 
 def _of(points: isl.Set, names: Names) -> isl.Set:

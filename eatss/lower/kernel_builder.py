@@ -88,7 +88,6 @@ from eatss.program import (
 )
 from eatss.program.expression import Environment, OwnSizes, numbers_in
 from eatss.program.linear import start_plus, strict
-from eatss.program.plan import Grid
 
 _Ranges = dict[str, TileRange]
 """The tiles of loops, by their names or by those of their origins."""
@@ -288,7 +287,7 @@ class KernelBuilder:
             known = self._parameter_tiles.get(name, 0)
             self._parameter_tiles[name] = max(known, chunk or loop.tile)
 
-    def _tile_counts(self, ranges: _Ranges) -> Grid:
+    def _tile_counts(self, ranges: _Ranges) -> tuple[IntExpr, IntExpr, IntExpr]:
         """Return the tiles along each axis of the grid, those of a split sum not counted."""
         one: IntExpr = Constant(1)
         x, y, z = (
@@ -297,7 +296,7 @@ class KernelBuilder:
         )
         return x, y, z
 
-    def _grid(self, ranges: _Ranges) -> Grid:
+    def _grid(self, ranges: _Ranges) -> tuple[IntExpr, IntExpr, IntExpr]:
         grid = dict(zip(AXES, self._tile_counts(ranges), strict=True))
         for axis in AXES:
             for loop in self._mapping.blocks_along(axis):
@@ -459,7 +458,7 @@ class KernelBuilder:
         tiles, run = reduce(multiplied, counts), self._names.fresh("run")
         words = tiles * (values.buffer.element_type.size_bytes // WORD_BYTES) + 1
         self._index.note(words)
-        name = self._names.fresh(f"{values.buffer.name}_tiles")
+        name = self._names.fresh(f"{self._name}_tiles")
         found = Buffer.of("global", name, ElementType.UINT64, words)
         self._look_back = LookBack(
             value=carried,

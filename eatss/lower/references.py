@@ -35,7 +35,6 @@ from eatss.polyhedral.isl_names import dim_names, output_affs
 from eatss.polyhedral.scop import Place, Scop
 from eatss.program import Constant, IntExpr, Name
 from eatss.program.expression import IntExprs, Lengths, SizePairs
-from eatss.program.plan import Grid
 
 
 @frozen
@@ -110,7 +109,7 @@ class BuiltKernel:
 
     piece: Piece
     kernel: Kernel
-    grid: Grid
+    grid: tuple[IntExpr, IntExpr, IntExpr]
     launch: isl.Set
     parameter_tiles: SizePairs
     most_blocks: IntExpr | None
@@ -118,7 +117,7 @@ class BuiltKernel:
     index: Indices
     origins: IntExprs = ()
     grid_strides: tuple[Axis, ...] = ()
-    tiles: Grid = (Constant(1), Constant(1), Constant(1))
+    tiles: tuple[IntExpr, IntExpr, IntExpr] = (Constant(1), Constant(1), Constant(1))
     staged: tuple[SharedTile, ...] = ()
     lengths: Lengths = ()
 

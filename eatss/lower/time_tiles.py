@@ -49,7 +49,6 @@ from eatss.program import (
     at_least,
 )
 from eatss.program.expression import SizePairs
-from eatss.program.plan import Grid
 
 
 @frozen
@@ -62,7 +61,7 @@ class TiledSteps:
     """
 
     kernels: tuple[Kernel, Kernel]
-    grid: Grid
+    grid: tuple[IntExpr, IntExpr, IntExpr]
     block: tuple[int, int, int]
     depth: int
     twins: tuple[Temporary, ...]

@@ -29,7 +29,7 @@ from eatss.analysis.variant import (
     PrivateTileFacts,
     RegisterTileFacts,
 )
-from eatss.base.frozen import Names
+from eatss.base.frozen import Names, Numbers
 from eatss.base.tape import Column, whole
 from eatss.base.targets import CUDA
 from eatss.plan.contract import (
@@ -247,7 +247,7 @@ class LaunchPlan(Tiled):
     tiles blocks take turns are those of one block. ``sum_lanes`` threads and ``chunks`` blocks
     share a sum, 1 where none is spread here; ``turns_of`` blocks take turns at another loop of it.
     With ``columns`` axes are the other way round: the lanes of a sum are not along ``x``. What a
-    thread uses of arrays that are ``filled`` it has loaded before, all of it at once.
+    thread reads of references that are ``filled``, by number, it has loaded before, all at once.
     """
 
     facts: KernelFacts
@@ -260,7 +260,7 @@ class LaunchPlan(Tiled):
     chunks: Number
     turns_of: Number
     columns: bool = False
-    filled: Names = ()
+    filled: Numbers = ()
 
     @property
     def shape(self) -> tuple[int, ...]:

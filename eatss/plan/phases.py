@@ -174,7 +174,7 @@ def phase_plans(
         variant = KernelVariant(launches=(cut,), in_order=in_order)
         layout = _phase_layouts(own, phase, block, variant)
         plan = launch_plan(own, cut, layout, card)
-        filled = tuple(one.array for one in kept)
+        filled = tuple(at for one in kept for at in one.references[number])
         plans.append(replace(plan, columns=bool(block.columns), filled=filled))
     return plans
 

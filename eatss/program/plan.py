@@ -46,9 +46,6 @@ class Parameter:
         return self.defined_as or self.name
 
 
-Grid: TypeAlias = tuple[IntExpr, IntExpr, IntExpr]
-"""Blocks, or tiles, along x, y and z; launches spell it out, for ``INTEGERS`` to see."""
-
 Role: TypeAlias = Literal["array", "scalar", "cell", "parameter"]
 Place: TypeAlias = Literal["parameter", "global", "local"]
 """What an argument is in the original C."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import product
 from math import prod
 
 from eatss.analysis.analyse import AnalysedProgram, AnalysedScop, SlowLoop
 from eatss.analysis.work import instances_of
 from eatss.base.diagnostics import Diagnostic, Severity, SourceSpan
-from eatss.base.frozen import their_names
+from eatss.base.frozen import Names, their_names
 from eatss.lower.pieces import NameTable, Piece, pieces_of
 from eatss.lower.scans import scan_of
 from eatss.lower.units import serial_runs, sums_of
@@ -49,7 +50,12 @@ def _instances(scop: Scop, names: Sequence[str]) -> int:
 def _of_region(region: AnalysedScop, everything: int) -> Iterator[SlowLoop]:
     """Yield what few threads run one after another, with the outermost loop that binds it."""
     scop = region.scop
-    pieces: tuple[Piece, ...] = ()
+
+    @cache
+    def piece_of(statements: Names) -> Piece:
+        pieces = pieces_of(region.scheduled, NameTable())
+        return next(one for one in pieces if one.kernel.statements == statements)
+
     for fact in region.facts:
         launches = fact.work.launches or 1
         sums = {one.statement for one in fact.reductions}
@@ -57,8 +63,7 @@ def _of_region(region: AnalysedScop, everything: int) -> Iterator[SlowLoop]:
         if not fact.parallel_loops:
             if _instances(scop, fact.statements) < max(_STEPS, _STEPS_OF_LAUNCH * launches):
                 continue
-            pieces = pieces or pieces_of(region.scheduled, NameTable())
-            piece = next(one for one in pieces if one.kernel.statements == fact.statements)
+            piece = piece_of(fact.statements)
             known = sums_of(piece, scop)
             found = (
                 (their_names(own.statements), own, to) for own, to in serial_runs(piece, known)
@@ -66,8 +71,7 @@ def _of_region(region: AnalysedScop, everything: int) -> Iterator[SlowLoop]:
             runs = [
                 names
                 for names, own, loops in found
-                if not loops
-                or (names[0] not in known and scan_of(own, names, loops[0], (), scop) is None)
+                if not loops or (names[0] not in known and not _is_running_sum(own, names, scop))
             ]
         trips = dict(fact.work.trips)
         threads = prod(trips.get(loop.name, 1) for loop in fact.parallel_loops)
@@ -75,8 +79,16 @@ def _of_region(region: AnalysedScop, everything: int) -> Iterator[SlowLoop]:
             steps = _instances(scop, names) / max(1, threads)
             long = steps >= max(_STEPS, _STEPS_OF_LAUNCH * launches)
             if threads <= _FEW and long and steps * _STEP >= _SHARE * everything:
+                if fact.parallel_loops and _is_running_sum(piece_of(fact.statements), names, scop):
+                    continue
                 depth = len(fact.host_loops) + len(fact.parallel_loops)
                 yield from _bound(region, names, depth, threads)
+
+
+def _is_running_sum(piece: Piece, names: Names, scop: Scop) -> bool:
+    """Tell whether warps may have rows of what statements are, or tiles of rows."""
+    ways = ((one, [own for own in piece.bound if own != one]) for one in piece.bound)
+    return any(scan_of(piece, names, loop, rows, scop) is not None for loop, rows in ways)
 
 
 def _bound(

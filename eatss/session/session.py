@@ -29,7 +29,7 @@ from eatss.base.diagnostics import (
     no_progress,
 )
 from eatss.base.files import StrPath, folder_named
-from eatss.base.forked import anew, room_for, taken_s
+from eatss.base.forked import anew
 from eatss.base.frozen import Names, Numbers, distinct
 from eatss.base.shown import time_text
 from eatss.base.targets import FUSIONS, TARGETS, Cut, Fusion
@@ -111,6 +111,13 @@ _MOST_TRIED = 6
 
 _MOST_SPLIT = 2
 """Regions whose statements are cut: more take too long together."""
+
+_MOST_ACCESSES = 1200
+"""Accesses of all ways together that regions are tried in, each with those of the program.
+
+A way takes about 0.05 s of the processor an access, all a minute. No time is asked: what is
+selected is the same on a machine that does other work.
+"""
 
 _NO_TIME = "whether arrays are better computed anew is not tried to the end: it takes too long"
 
@@ -461,7 +468,13 @@ class Session:
         """Return the selection that costs least of all ways to change the regions."""
         strict_fp = how["strict_fp"]
         best = self._selected(profile, chosen, **how, progress=progress)
-        first_s, arrays, tried = taken_s(), self.recomputable, [best.recomputed]
+        arrays, tried = self.recomputable, [best.recomputed]
+        accesses = sum(len(one.accesses) for scop in self.parsed.scops for one in scop.statements)
+        ways = iter(range(_MOST_ACCESSES // accesses))
+
+        def has_room() -> bool:
+            return next(ways, None) is not None
+
         chunks = self.chunkable(profile, strict_fp=strict_fp)
         alone = arrays if 1 < len(arrays) <= _MOST_TRIED else ()
         every = arrays, *((one,) for one in alone)  # all, then each left out or taken
@@ -469,7 +482,7 @@ class Session:
             with_ = tuple(one for one in arrays if (one in best.recomputed) != (one in changed))
             if with_ in tried or run_cost(best) == NEVER:
                 continue
-            if not room_for(first_s):
+            if not has_room():
                 best = _with_note(best, _NO_TIME)
                 break
             tried.append(with_)
@@ -510,7 +523,7 @@ class Session:
             ("sums of one pass", {"chunks": self.pairable}, PAIRS_MARGIN, lambda *_: True),
         )
         for what, wanted, margin, frees in cuts:
-            if not any(wanted.values()) or run_cost(best) == NEVER or not room_for(first_s):
+            if not any(wanted.values()) or run_cost(best) == NEVER or not has_room():
                 continue
             progress(f"with {what}")
             with suppress(EatssError, isl.Error):
@@ -535,17 +548,17 @@ class Session:
         best = self._with_fused_nests(
             best,
             lambda other: other._selected(profile, chosen, **how, progress=no_progress),
-            first_s,
+            has_room,
             progress,
             FUSIONS if how["fuse_rows"] and run_cost(best) != NEVER else (),
         )
-        return self._in_classes(best, profile, chosen, how, lambda: room_for(first_s), progress)
+        return self._in_classes(best, profile, chosen, how, has_room, progress)
 
     def _with_fused_nests(
         self,
         best: Selection,
         select: Callable[[Session], Selection],
-        first_s: float,
+        has_room: Callable[[], bool],
         progress: Progress,
         fusions: Sequence[Fusion],
     ) -> Selection:
@@ -555,11 +568,11 @@ class Session:
         first, cuts = best, [_kernels(plain)]
         told = len(plain) == 1  # statements of several regions have the same names
         for fusion in fusions:
-            if not room_for(first_s):
-                break
             steps = fusion == "ahead"  # as many kernels, which then share rows
             if steps and not is_far_from_roofline(best):
                 continue
+            if not has_room():
+                break
             with suppress(EatssError, isl.Error):
                 cut = _kernels(map(whole.fuse(fusion), plain))
                 if cut in cuts:
@@ -582,7 +595,7 @@ class Session:
         profile: GpuProfile,
         options: ModelOptions,
         how: dict[str, bool],
-        has_time: Callable[[], bool],
+        has_room: Callable[[], bool],
         progress: Progress,
     ) -> Selection:
         """Return the best selection, loops in blocks of steps or as they are in ``best``."""
@@ -592,11 +605,11 @@ class Session:
             return best
         whole = self.of(best).symbolic.regions
         for size in CLASS_SIZES:
-            if not has_time():
-                break
             beside = {one.size for one in best.classes} & {size // 2, size * 2}
             if size in CLASS_SIZES[2:] and not beside:
                 continue
+            if not has_room():
+                break
             progress(f"with loops in blocks of {size} steps")
             with suppress(EatssError, isl.Error):
                 classes = tuple(ClassSize(region=at, size=size) for at in plain.in_classes)

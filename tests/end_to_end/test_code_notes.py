@@ -46,6 +46,10 @@ FAST = {
         SQUARE,
         "for (int i = 0; i < n; i++) for (int j = 1; j < n; j++) A[i][j] += A[i][j - 1];",
     ),
+    "few rows of running sums": (
+        "float A[4][1000000]",
+        "for (int i = 0; i < 4; i++) for (int j = 1; j < 1000000; j++) A[i][j] += A[i][j - 1];",
+    ),
     "sweeps": (
         SQUARE,
         "for (int t = 0; t < n; t++) {"

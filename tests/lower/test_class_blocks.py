@@ -17,6 +17,7 @@ from eatss.base.shipped import data_directory
 from eatss.cards import load_profile
 from eatss.choose.options import SelectOptions
 from eatss.choose.selection import Selection
+from eatss.cost.access import with_fused_quotients
 from eatss.frontend.options import Reading
 from eatss.lower.class_blocks import ClassBuilder, class_runs_for
 from eatss.lower.kernel.barriers import barrier_faults, barriers_in, without_barrier
@@ -348,3 +349,40 @@ def test_quotients_that_are_not_exact_are_divisions(tmp_path: Path) -> None:
         of.write(replace(made, text=text), tmp_path)
         found = verify(tmp_path, device="cpu")
         assert (found.status == "ok") == (text == made.text)
+
+
+SOMETIMES = """
+#ifndef N
+#define N 1000
+#endif
+void sometimes(double A[N][N], double d[N], double t)
+{
+#pragma scop
+    for (int k = 0; k < N; k++)
+        for (int i = k + 1; i < N; i++)
+            for (int j = k + 1; j <= i; j++)
+                A[i][j] -= d[k] > 0.5 ? A[i][k] / d[k] / t : A[j][k] / A[k][k] / d[k];
+#pragma endscop
+}
+"""
+
+
+def test_quotients_that_do_not_always_run_are_no_less_than_nothing(tmp_path: Path) -> None:
+    (source := tmp_path / "sometimes.c").write_text(SOMETIMES, encoding="utf-8")
+    of = Session(source, code=True, rewrites=Rewrites(classes=(ClassSize(region=0, size=32),)))
+    facts = {one.name: one for one in of.analysed.facts}
+    for phase in (phase for run in runs(of) for part in run.parts for phase in part.phases):
+        (statement,) = facts[phase.kernel].work.statements
+        counts = dict(with_fused_quotients(statement, len(phase.divisors)).operations)
+        assert (counts["quotient"], min(counts.values()) > 0) == (2, True)
+
+
+def test_lanes_without_points_divide_no_integers(tmp_path: Path) -> None:
+    own = "A[i][k] * A[j][k] / A[k][k] * (70 / i)"
+    text = re.sub("d\\[k\\] > .*;", f"{own};", SOMETIMES).replace("1000", "40")
+    (source := tmp_path / "integers.c").write_text(text, encoding="utf-8")
+    of = Session(source, code=True, rewrites=Rewrites(classes=(ClassSize(region=0, size=32),)))
+    made = program(of, width=32)
+    assert "eatss_reciprocal<" in made.text
+    of.write(made, tmp_path / "made")
+    right(verify(tmp_path / "made", device="cpu"))

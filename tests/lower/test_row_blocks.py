@@ -321,3 +321,34 @@ def test_the_price_has_the_shared_memory_and_the_barriers_of_columns() -> None:
     slow = replace(known, coefficients=tuple(figures.items()))
     once, *twice = (chain(replace(H200, calibration=slow)) - chain(H200)).tolist()
     assert twice == pytest.approx([2 * once] * 2)
+
+
+TWO = """
+#define N 4096
+void two(float X[N][N], float Y[N][N], float Z[N][N])
+{
+#pragma scop
+    for (int i = 1; i < N; i++) {
+        float s = 0;
+        for (int j = 0; j < N; j++)
+            s += X[i][j] * X[i][j];
+        for (int j = 0; j < N; j++)
+            Y[i][j] = X[i][j] * s + Z[i - 1][j];
+    }
+#pragma endscop
+}
+"""
+
+
+def test_the_price_waits_for_other_rows_of_an_array_whose_row_registers_keep() -> None:
+    def cycles(source: str) -> float:
+        session = Session(source, code=True)
+        facts = {one.name: one for one in session.analysed.facts}
+        run = max(row_runs_for(session.analysed, H200), key=lambda one: len(one.kernels))
+        assert [own.array for own in run.registers.kept] == ["X"]
+        one, lanes, tile = np.array([1]), np.array([256]), np.array([4096])
+        block = FusedRows(kernels=run.kernels, loops=1, rows=one, lanes=lanes, tile=tile)
+        demand = rows_prediction(facts, run, block, H200, in_order=False).demand
+        return float(demand.chain_cycles[0])
+
+    assert cycles(TWO.replace("Z[i - 1]", "X[i - 1]")) == pytest.approx(cycles(TWO))

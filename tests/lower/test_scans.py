@@ -240,12 +240,23 @@ def test_tiles_of_long_rows_look_back_in_one_launch(text: str, tmp_path: Path) -
     assert "eatss_next_tile(&" in whole.text
 
 
+def test_running_sums_of_one_array_have_words_of_their_own(tmp_path: Path) -> None:
+    body = (
+        "for (int i = 1; i < N; i++) s[i] = s[i - 1] + x[i];\n"
+        "for (int i = 0; i < N; i++) y[i] = s[i] * s[N - 1 - i];\n"
+        "for (int i = 1; i < N; i++) s[i] = s[i - 1] + y[N - 1 - i];"
+    )
+    made = eatss.codegen(chunked(body, s="[N]", x="[N]", y="[N]"), gpu="h200", output=tmp_path)
+    assert made.text.count("eatss_next_tile(&") == 2
+    assert verify(tmp_path, device="cpu", sizes=[{"N": 1600}]).ok
+
+
 MISTAKES = {
     "nothing is before": ("block, 0, ", "block, block, "),
     "tiles change places": ("512 * block", "512 * (block ^ 1)"),
     "what is before is left out": ("s_r_whole = s_r_1;", "s_r_whole = 0;"),
     "the first tile begins at one": ("(float)0", "(float)1"),
-    "states lie a place too far": ("&s_r_tiles[1], run", "&s_r_tiles[3], run"),
+    "states lie a place too far": ("&f_k0_tiles[1], run", "&f_k0_tiles[3], run"),
     "the element in front is of all tiles": ("if (block == 0) {", "{"),
 }
 

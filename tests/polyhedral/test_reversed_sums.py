@@ -133,6 +133,12 @@ def test_a_backward_solve_is_no_single_thread(tmp_path: Path) -> None:
     assert (found.status, found.message) == ("ok", "")
 
 
+def test_accesses_not_seconds_say_how_many_ways_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    for most, expected in ((8, ()), (9, (0,))):
+        monkeypatch.setattr("eatss.session.session._MOST_ACCESSES", most)
+        assert Session(SOURCE).select("h200", SelectOptions(target="cuda")).reverse == expected
+
+
 def test_with_strict_fp_no_sum_runs_from_its_end() -> None:
     cuda = SelectOptions(target="cuda")
     assert not Session(SOURCE).select("h200", cuda, strict_fp=True).reverse

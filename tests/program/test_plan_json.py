@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
+from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +16,7 @@ from hypothesis import strategies as st
 
 from eatss.base.diagnostics import InputError
 from eatss.program import (
+    INTEGERS,
     Apply,
     Argument,
     Assumption,
@@ -182,3 +186,19 @@ def test_any_part_replaced_by_anything_loads_or_is_refused(folder: Path, value: 
             continue
         loaded += 1
     assert loaded < len(places[::31])
+
+
+def leaves(hint: Any) -> Iterator[Any]:
+    inner = get_args(hint)
+    yield from (hint,) if not inner else (leaf for one in inner for leaf in leaves(one))
+
+
+def test_integers_are_found_in_every_field_that_may_hold_some() -> None:
+    """Fields are found by the words of their annotations: another name would hide them."""
+    whole = {*get_args(IntExpr), *INTEGERS.through}
+    for kind in (*INTEGERS.through, Entry, Assumption):
+        hints = get_type_hints(kind)
+        for field in fields(kind):
+            held = whole.intersection(leaves(hints[field.name]))
+            words = r"\b(IntExpr|HostStep|OperationCount)s?\b|\bWork\b"
+            assert not held or re.search(words, str(field.type)), (kind, field.name)

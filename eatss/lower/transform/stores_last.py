@@ -22,7 +22,7 @@ another one reads.
 
 It is done where a statement has quotients, or reads other elements of what it writes. Any other
 division, and most functions, have a branch in them for numbers that are rare. What stands behind it
-is not loaded before it, so a thread loads what all of its points read first:
+is not loaded before it, so a thread loads first what all of its points read, without a condition:
 
     for (rs = 0; rs < 4; ++rs) y[s] = (x[s] - mean[c]) / sqrtf(var[c]);
 
@@ -38,6 +38,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from eatss.analysis.variant import WORD_BYTES
 from eatss.base.trees import free_name
@@ -66,7 +67,14 @@ from eatss.lower.kernel.uses import (
     with_bodies,
     with_homes,
 )
-from eatss.polyhedral.expression import Binary, Call, Expression, fused_quotient, preorder
+from eatss.polyhedral.expression import (
+    Binary,
+    Call,
+    Expression,
+    fused_quotient,
+    preorder,
+    read_always,
+)
 from eatss.program import Name, equals, names_in
 
 _MOST_WORDS = 32
@@ -135,7 +143,8 @@ def _loads_first(loop: For, points: Collection[str], taken: set[str]) -> Nodes:
     lets = {one.name: (one.value,) for one in every_of((loop,), Let)}
     loops = {one.counter: trips_from_zero(one) or 0 for one in every_of((loop,), For)}
     homes: dict[Element, Element] = {}
-    for own in (one for node in computes for one in node.reads[1:]):
+    reads = ([one.reads[k] for k in sorted(read_always(one.statement.value))] for one in computes)
+    for own in chain(*reads):
         if own.buffer.space == "global" and own not in homes:
             moved = depends_on(names_in(*own.subscripts), lets)
             along = {one: trips for one, trips in loops.items() if one in moved}

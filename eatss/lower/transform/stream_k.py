@@ -90,7 +90,6 @@ from eatss.program import (
     select,
 )
 from eatss.program.expression import IntExprs
-from eatss.program.plan import Grid
 
 _BLOCK, _BLOCKS = Name(f"{CUDA.block}x"), Name(f"{CUDA.blocks}x")
 _PLACES = (CUDA.block, CUDA.blocks)
@@ -112,7 +111,7 @@ class Stream:
 
     blocks: int
     loop: str
-    tiles: Grid
+    tiles: tuple[IntExpr, IntExpr, IntExpr]
     thread: IntExpr
 
 

@@ -207,3 +207,15 @@ def test_what_points_read_is_loaded_before_divisions(tmp_path: Path) -> None:
         "z_r[rj]",
     ]
     assert verify(tmp_path, device="cpu").ok
+
+
+def test_what_is_behind_a_condition_is_not_loaded_before_it(tmp_path: Path) -> None:
+    guarded = ROWS.replace("x[i][j] -", "(i > 0 ? x[i - 1][j] : 0.0f) -")
+    source = tmp_path / "f.c"
+    source.write_text("#include <math.h>\n" + guarded, encoding="utf-8")
+    block, tiles = {"k0": (2, 32)}, {"k0": {"i": 8, "j": 64}}
+    sizes = {"N": 37, "M": 150}
+    program = eatss.codegen(source, gpu="h200", defines=sizes, tiles=tiles, block=block)
+    save_program(program, tmp_path)
+    assert "s_r[4]" in program.text
+    assert verify(tmp_path, device="cpu").ok
