@@ -1,14 +1,15 @@
 """How many elements a rectangular tile touches, as a polynomial in its sizes.
 
 A tile takes ``T_l`` consecutive values of each loop ``l``. References that differ by constants are
-translated copies of one image, whose union is counted as any set is: so the halo of a stencil
-counts once. Where there is no polynomial for all sizes from the least ones on, the number is
-bounded from above.
+translated copies of one image, whose union is counted: so the halo of a stencil counts once. Boxes
+are counted cell by cell, anything else as any set is. Where there is no polynomial for all sizes
+from the least ones on, the number is bounded from above.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
+from itertools import pairwise
 
 import islpy as isl
 
@@ -60,10 +61,53 @@ def _translates(alike: Sequence[Reference], least: Mapping[str, int]) -> tuple[P
     if not all(subscript.affine for subscript in first.subscripts):
         return Polynomial.product(first.loops), False
     offsets = sorted({tuple(one.offset for one in own.subscripts) for own in alike})
-    elements = _counted(first, offsets, least) if len(offsets) <= _MOST_COPIES else None
-    return (
-        (_bound(first.subscripts, offsets, least), False) if elements is None else (elements, True)
-    )
+    elements = _boxes(first.subscripts, offsets, least)
+    if elements is None and len(offsets) <= _MOST_COPIES:
+        elements = _counted(first, offsets, least)
+    return (_bound(first, offsets, least), False) if elements is None else (elements, True)
+
+
+def _boxes(
+    subscripts: Sequence[Subscript], offsets: Sequence[Numbers], least: Mapping[str, int]
+) -> Polynomial | None:
+    """Return the elements of copies of a box, each side along a loop of its own.
+
+    ``None`` where it is no such box, or copies of the least size do not overlap.
+    """
+    steps = {name: abs(factor) for one in subscripts for name, factor in one.coefficients}
+    if any(len(one.coefficients) > 1 for one in subscripts) or len(steps) < sum(
+        len(one.coefficients) for one in subscripts
+    ):
+        return None
+    lattices: dict[Numbers, set[Numbers]] = {}  # copies by what no steps lead from one to another
+    for own in offsets:
+        sides = [(at, one.loops) for at, one in zip(own, subscripts, strict=True)]
+        rest = tuple(at % steps[loops[0]] if loops else at for at, loops in sides)
+        place = tuple(at // steps[loops[0]] for at, loops in sides if loops)
+        lattices.setdefault(rest, set()).add(place)
+    for places in lattices.values():
+        for name, along in zip(steps, zip(*places, strict=True), strict=False):
+            if max(along) - min(along) > least[name]:
+                return None
+    return sum((_cells([*steps], own) for own in lattices.values()), start=Polynomial.constant(0))
+
+
+def _cells(loops: Sequence[str], places: Set[Numbers]) -> Polynomial:
+    """Return the size of a union of boxes that overlap, by the cells along the first loop.
+
+    Their sides cut out cells of constant width in front of and behind what is in all of them.
+    """
+    if not loops:
+        return Polynomial.constant(1)
+    marks = sorted({first for first, *_ in places})
+    common = Polynomial.product([loops[0]]) + Polynomial.constant(marks[0] - marks[-1])
+    cells = [(common, places)]
+    for low, high in pairwise(marks):
+        width = Polynomial.constant(high - low)
+        cells.append((width, {one for one in places if one[0] <= low}))
+        cells.append((width, {one for one in places if one[0] >= high}))
+    sizes = (width * _cells(loops[1:], {one[1:] for one in own}) for width, own in cells)
+    return sum(sizes, start=Polynomial.constant(0))
 
 
 def _counted(
@@ -116,17 +160,18 @@ def _union(
 
 
 def _bound(
-    subscripts: Sequence[Subscript], offsets: Sequence[Numbers], least: Mapping[str, int]
+    reference: Reference, offsets: Sequence[Numbers], least: Mapping[str, int]
 ) -> Polynomial:
-    """Bound a union by the boxes around its copies or by the one around it, whichever is less.
+    """Bound a union by its copies, the boxes around them or the one around all, what is least.
 
-    The two are compared at four times the least sizes.
+    They are compared at four times the least sizes.
     """
+    points = Polynomial.constant(len(offsets)) * Polynomial.product(reference.loops)
     copies, hull = Polynomial.constant(len(offsets)), Polynomial.constant(1)
-    for one, own in zip(subscripts, zip(*offsets, strict=True), strict=True):
+    for one, own in zip(reference.subscripts, zip(*offsets, strict=True), strict=True):
         length = Polynomial.constant(1)
         for name, factor in one.coefficients:
             length += Polynomial.of([(abs(factor), [name]), (-abs(factor), [])])
         copies, hull = copies * length, hull * (length + Polynomial.constant(max(own) - min(own)))
     sizes = {name: 4 * size for name, size in least.items()}
-    return min(copies, hull, key=lambda bound: bound.evaluate(sizes))
+    return min(points, copies, hull, key=lambda bound: bound.evaluate(sizes))

@@ -52,7 +52,6 @@ from eatss.lower.index_range import (
     written_out,
 )
 from eatss.lower.instructions import ATOMICS, SHUFFLES
-from eatss.lower.kernel.barriers import with_integers
 from eatss.lower.kernel.nodes import Buffer, Kernel, Let, LookBack, Streamed
 from eatss.lower.kernel.uses import (
     computed_by,
@@ -411,7 +410,7 @@ class RegionBuilder:
             phases,
             block,
             integers,
-            self._scop.sizes,
+            context.macros,
             context.shared_limit_bytes,
             front,
             tests,
@@ -565,13 +564,12 @@ class RegionBuilder:
         code = transformed(
             made.kernel.kernel,
             instructions=self._options.instructions,
-            sizes=self._scop.sizes,
+            macros=context.macros,
+            integers=(*context.parameters, *made.kernel.piece.host_names),
             strict_fp=self._options.strict_fp,
             most_shared_bytes=context.shared_limit_bytes,
             registers=self._most_registers(made.kernel.kernel),
         )
-        host = made.kernel.piece.host_names
-        code = with_integers(code, (*context.parameters, *host))
         kernel = replace(made.kernel, kernel=code)
         told = instruction_notes(code, self._options.instructions)
         notes = (*made.kernel.notes, *told)
@@ -619,7 +617,8 @@ class RegionBuilder:
         code = transformed(
             kernel.kernel,
             instructions=instructions,
-            sizes=self._scop.sizes,
+            macros=context.macros,
+            integers=(*context.parameters, *unit.piece.host_names),
             strict_fp=self._options.strict_fp,
             neighbours=neighbours,
             stages=stages,
@@ -629,8 +628,6 @@ class RegionBuilder:
             paddings=paddings,
             points=tuple(one.point for one in unit.mapping.mapped),
         )
-        # tests of where rows begin may need sizes that nothing else does
-        code = with_integers(code, (*context.parameters, *unit.piece.host_names))
         if warps is None or computed_by(code, warps.instruction) or code.streamed is not None:
             code = replace(code, resident=resident)
         not_done = [] if plan is None else left_out(plan, code)

@@ -459,7 +459,7 @@ class ClassBuilder:
             index_bits=context.index_bits,
             body=nodes,
         )
-        for fault in (*kernel_faults(kernel, context.scop.sizes), *barrier_faults(nodes)):
+        for fault in (*kernel_faults(kernel, context.macros), *barrier_faults(nodes)):
             raise fault_in(kernel, fault)
         if kernel.shared_bytes > context.shared_limit_bytes:
             raise input_error(

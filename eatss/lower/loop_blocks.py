@@ -158,7 +158,7 @@ def in_one_block(
     phases: Mapping[str, PhaseKernel],
     block: LoopBlock,
     integers: Sequence[str],
-    sizes: Sequence[str],
+    macros: Sequence[str],
     most_bytes: int,
     front: Sequence[Let] = (),
     tests: IntExprs = (),
@@ -170,7 +170,7 @@ def in_one_block(
         phases: the kernels that they launch, by name.
         block: its threads.
         integers: what kernels may be passed besides arrays, in that order.
-        sizes: names that kernels know without being passed them.
+        macros: names that kernels know without being passed them.
         most_bytes: shared memory that a block may have.
         front: what a block knows first.
         tests: what tells whether it has something to do.
@@ -185,7 +185,7 @@ def in_one_block(
     kernels = [one.kernel for one in phases.values()]
     if any(one.warps or one.overlaid or one.streamed is not None for one in kernels):
         return None
-    names = NameTable({name for one in kernels for name in taken_names(one, sizes)})
+    names = NameTable({name for one in kernels for name in taken_names(one, (*macros, *integers))})
     builder = _Builder(phases, block.threads, names)
     body = builder.body(front, tests, steps)
     if not builder.fits:
@@ -203,7 +203,7 @@ def in_one_block(
     )
     if kernel.shared_bytes > most_bytes:
         return None
-    for fault in (*kernel_faults(kernel, sizes), *barrier_faults(body)):
+    for fault in (*kernel_faults(kernel, macros), *barrier_faults(body)):
         raise fault_in(kernel, fault)
     return kernel
 

@@ -58,6 +58,11 @@ class KernelContext:
     copies_together: bool = False
     strict_fp: bool = False
 
+    @property
+    def macros(self) -> Names:
+        """The sizes that kernels know without being passed them."""
+        return tuple(name for name in self.scop.sizes if name not in self.parameters)
+
 
 @frozen
 class KernelInput:

@@ -284,7 +284,7 @@ class TileBuilder:
             index_bits=self.context.index_bits,
             body=nodes,
         )
-        for fault in (*kernel_faults(kernel, self.context.scop.sizes), *barrier_faults(nodes)):
+        for fault in (*kernel_faults(kernel, self.context.macros), *barrier_faults(nodes)):
             raise fault_in(kernel, fault)
         return kernel
 

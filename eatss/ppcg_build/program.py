@@ -126,16 +126,17 @@ def own_type(words: str, names: Mapping[str, str] = MappingProxyType({})) -> str
 
 _KERNEL_NAME = re.compile(r"\b__global__\s+\w+\s+(\w+)")
 _CHANGED = re.compile(
-    r"^[ \t]*\#[ \t]*include\b.*"
-    r"|^[ \t]*\#define[ \t]+(?P<macro>ppcg_m(?:in|ax)\(x,y\))[ \t]*(?P<body>.*)"
+    r"//.*|/\*[\s\S]*?\*/|\"(?:[^\"\\\n]|\\.)*\""
+    r"|^[ \t]*\#[ \t]*include\b(?:\\\n|.)*"
+    r"|^[ \t]*\#define[ \t]+(?P<macro>ppcg_m(?:in|ax)\(x,y\))[ \t]*(?P<body>(?:\\\n|.)*)"
     r"|\btypedef\s+(?P<type>[^;{]*?)\s*\b(?P<alias>\w+)\s*;"
     r"|\b__global__\b(?:\s+void\s+(?P<kernel>\w+)\s*\((?P<parameters>[^)]*)\))?"
     r"|\b__shared__\s+(?P<shared>[^;]*)",
     re.MULTILINE,
 )
-"""What of a kernel file is read, or stands otherwise in the text of the program."""
+"""What of a kernel file is read, or stands otherwise in the text of the program; comments first."""
 
-_SHARED = re.compile(r"(?P<type>[\w\s]+?)\s+(?P<name>\w+)\s*(?P<extents>(?:\[\d+\])*)\s*")
+_SHARED = re.compile(r"(?P<type>[\w\s]+?)\s+(?P<name>\w+)\s*(?P<extents>(?:\[ ?\d+ ?\] ?)*)")
 
 
 def kernel_names(text: str) -> Names:

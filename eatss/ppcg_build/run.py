@@ -93,8 +93,7 @@ def ppcg_arguments(words: Sequence[str], *, selecting: bool = True) -> PpcgArgum
     try:
         given, rest = _OPTIONS.parse_known_args(list(words))
     except ArgumentError as error:
-        name = error.argument_name
-        raise _wrong(f"'{name}' is the last word, and its value is missing") from None
+        raise _wrong(f"'{error.argument_name}' is given no value") from None
     files = [word for word in rest if not word.startswith("-")]
     if len(files) != 1:
         what = f"{len(files)} files: {', '.join(files)}" if files else "no C file"

@@ -76,6 +76,30 @@ def test_the_halo_of_a_star_has_no_corners() -> None:
     assert elements.evaluate({"i": 7, "j": 9}) == 9 * 11 - 4
 
 
+def test_a_star_of_four_dimensions_is_counted() -> None:
+    places = [tuple(by * (one == at) for one in range(4)) for at in range(4) for by in (-1, 0, 1)]
+    names = (*NAMES, "l")
+    star = [
+        Reference(
+            array="A", text="A", statements=("S0",), reads=True, writes=False, relation=NO_RELATION,
+            subscripts=tuple(
+                Subscript(coefficients=((name, 1),), symbols=(), offset=offset)
+                for name, offset in zip(names, own, strict=True)
+            ),
+        )
+        for own in places
+    ]  # fmt: skip
+    loops = [Loop(name=name, parallel=True, trip_count=None) for name in names]
+    elements, exact = footprint(star, loops)
+    assert exact
+    assert elements.evaluate(dict.fromkeys(names, 5)) == 5**4 + 4 * 2 * 5**3
+
+
+def test_a_bound_is_never_more_than_the_points_of_a_tile() -> None:
+    """Rows of 1000 elements in an array of one dimension."""
+    assert _text(_reference(({"i": 1000, "j": 1}, 0))) == ("T_i*T_j", False)
+
+
 def test_references_that_move_differently_are_added_and_marked() -> None:
     one, other = _reference(({"i": 1}, 0), ({"k": 1}, 0)), _reference(({"j": 1}, 0), ({"k": 1}, 0))
     assert _text(one, other) == ("T_i*T_k + T_j*T_k", False)

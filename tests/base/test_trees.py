@@ -9,12 +9,16 @@ import pytest
 
 from eatss.base.trees import _fields
 from eatss.lower.kernel import nodes
+from eatss.program import plan
 from eatss.program.expression import Constant
 
 CLASSES = [
-    one
-    for one in vars(nodes).values()
-    if isinstance(one, type) and is_dataclass(one) and one.__module__ == nodes.__name__
+    *(
+        one
+        for one in vars(nodes).values()
+        if isinstance(one, type) and is_dataclass(one) and one.__module__ == nodes.__name__
+    ),
+    *(plan.Assumption, *plan.INTEGERS.through),
 ]
 
 

@@ -14,6 +14,7 @@ from eatss.base.diagnostics import InputError, InternalError
 from eatss.base.shipped import data_directory
 from eatss.lower import thread_builder
 from eatss.lower.index_range import INT_MAX, Range, range_of, widened
+from eatss.lower.transform import chain
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, evaluate
 from eatss.program.linear import bounds
 
@@ -145,3 +146,13 @@ def test_a_size_that_only_a_test_of_rows_asks_for_is_passed(tmp_path: Path) -> N
     program = codegen(source, gpu="h200")
     assert "const bool wide_A = eatss_is_aligned(A) && n % 2 == 0;" in program.text
     assert {"n", "m"} <= {*program.kernels[-1].arguments}
+
+
+def test_a_size_that_is_not_passed_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chain, "with_integers", lambda kernel, _: kernel)
+    loops = "*out = 0; for (int i = 0; i < m; i++) *out += A[0][i];"
+    source = written(tmp_path, loops, "int n, int m, double A[n][n], double *out")
+    with pytest.raises(InternalError, match="nothing is called n"):
+        codegen(source, gpu="h200")

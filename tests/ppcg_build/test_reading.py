@@ -131,6 +131,25 @@ def test_other_kernels_are_refused(text: str, said: str) -> None:
         read_kernels(text)
 
 
+def test_comments_and_texts_declare_nothing() -> None:
+    text = (
+        "#include \\\n  <a.h>\n// __global__ void old(int n)\n/* __shared__ int a[2]; */\n"
+        '__global__ void kernel0(int n)\n{\n    f("__shared__ int b[2];");\n'
+        "    __shared__ int shared_A [4] [ 2 ];\n}\n"
+    )
+    found = read_kernels(text)
+    (kernel,) = found.kernels
+    assert (kernel.name, [one.extents for one in kernel.shared]) == ("kernel0", [(4, 2)])
+    assert found.text.count("EATSS_SHARED_AT") == 1
+    assert "a.h" not in found.text
+
+
+@pytest.mark.parametrize("words", [["a.c", "-D"], ["a.c", "-D", "--report"]])
+def test_an_option_without_its_value_is_named(words: list[str]) -> None:
+    with refusing("EATSS-R001", "'-D' is given no value"):
+        ppcg_arguments(words)
+
+
 def test_all_recorded_code_is_read() -> None:
     answers = json.loads(STORE.read_text()).values()
     hosts = [answer["files"] for answer in answers if any("_host" in f for f in answer["files"])]

@@ -24,6 +24,7 @@ from eatss.lower.kernel.barriers import (
     behind_turn,
     needed_barriers_only,
     varying_names,
+    with_integers,
 )
 from eatss.lower.kernel.checks import fault_in, kernel_faults
 from eatss.lower.kernel.instruction import Instruction
@@ -60,7 +61,8 @@ def transformed(
     kernel: Kernel,
     *,
     instructions: Sequence[str],
-    sizes: Collection[str],
+    macros: Collection[str],
+    integers: Sequence[str],
     strict_fp: bool,
     neighbours: Sequence[InterleavedPoints] = (),
     stages: int = 1,
@@ -75,7 +77,8 @@ def transformed(
     Args:
         kernel: without barriers.
         instructions: names of instructions to use where they fit.
-        sizes: names that kernels know without being passed them.
+        macros: names that kernels know without being passed them.
+        integers: what it is passed besides arrays where it mentions that, in the order of this.
         strict_fp: whether floating-point operations are to be those of the source.
         neighbours: loops of which threads have points that follow each other.
         stages: how many buffers of each tile there are to be, see :func:`pipelined`.
@@ -91,6 +94,7 @@ def transformed(
         InternalError: ``EATSS-K901``, a kernel is not well formed, or threads may meet in shared
             memory without a barrier.
     """
+    sizes = (*macros, *integers)
 
     def taken(of: Kernel) -> set[str]:
         return taken_names(of, sizes)
@@ -123,10 +127,12 @@ def transformed(
     kernel = with_stores_last(kernel, points, taken(kernel))
     kernel = with_registers_defined(kernel, taken(kernel))
     kernel = with_common_subexpressions(kernel, taken(kernel))
-    kernel = _checked(kernel, sizes, "after registers got values and parts of values names: ")
+    # tests of where rows begin may need sizes that nothing else does
+    kernel = with_integers(replace(kernel, body=without_unused(kernel.body)), integers)
+    kernel = _checked(kernel, macros, "after registers got values and parts of values names: ")
     if strict_fp:
         _check_rounding(kernel)
-    kernel = replace(kernel, body=with_barriers(without_unused(kernel.body), kernel.overlaid))
+    kernel = replace(kernel, body=with_barriers(kernel.body, kernel.overlaid))
     for fault in barrier_faults(kernel.body, kernel.overlaid):
         raise fault_in(kernel, fault)
     return kernel
