@@ -306,11 +306,6 @@ def _sum(parts: Sequence[Predicted]) -> Predicted:
     return replace(total, resident_blocks=resident)
 
 
-_ALONE = 0.5
-"""Share of the time in which phases of rows are computed that loads of no other block fill. Of 13
-layouts of normalisations on an H200 what is expected over what was measured has a standard
-deviation of 0.079 (logarithms), with 1 one of 0.097, with 0 one of 0.100."""
-
 _ROWS_IN_L2 = 0.5
 """Share of L2 up to which the rows of blocks that run at a time are there from phase to phase."""
 
@@ -392,7 +387,7 @@ def _joined(
         late=0.0 * ones,
         dram_bytes=_moved_bytes(plans, total, card, registers, block, blocks),
         scatter=ones,
-        chain_cycles=total.chain_cycles + wait + _ALONE * alone,
+        chain_cycles=total.chain_cycles + wait + alone,
         apart_code=first.apart_code,
         apart_again=first.apart_again,
     )
