@@ -650,9 +650,8 @@ __device__ __forceinline__ Number eatss_quotient(Number x, Number c, Number reci
 {
     const bool single = sizeof(Number) == sizeof(float);
     const Number least = (Number)(single ? {float quotient} : {double quotient});
-    const Number q = x * reciprocal;  // of a zero, it has the sign of the quotient, too
-    const Number quotient = fma(fma(q, c, -x), x == 0 ? q : -reciprocal, q);
-    exact &= fabs(quotient) >= least || x == 0;
+    const Number q = x * reciprocal, quotient = fma(fma(q, c, -x), -reciprocal, q);
+    exact &= fabs(quotient) >= least || (x == 0 && c > 0);
     return quotient;
 }
 """)

@@ -34,9 +34,8 @@ static Number by_reciprocal(Number x, Number c)
 {{
     bool exact = true;
     const Number reciprocal = eatss_reciprocal<Number>(c, exact);
-    const bool is_taken = exact;
     const Number quotient = eatss_quotient<Number>(x, c, reciprocal, exact);
-    return exact || (is_taken && x == 0) ? quotient : x / c;
+    return exact ? quotient : x / c;
 }}
 template <typename Number, typename Bits>
 static long wrong(const Number *x, long count, Number c, Bits *first, bool is_literal = true)
@@ -258,7 +257,7 @@ MUTANTS = {
 }
 MUTANTS_BY_RECIPROCALS = {
     "another reciprocal": ("inverse = eatss_inverse(c)", "inverse = eatss_inverse(c + c * apart)"),
-    "zeros of the other sign": ("x == 0 ? q : -reciprocal", "-reciprocal"),
+    "zeros of the other sign": ("(x == 0 && c > 0)", "x == 0"),
     "divisors that are too small": ("exact &= fabs(c) >= least;", ""),
     "divisors that are too large": ("exact &= fabs(c) <= 1 / least;", ""),
 }
