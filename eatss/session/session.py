@@ -116,7 +116,7 @@ A way takes about 0.05 s of the processor an access, all a minute. No time is as
 selected is the same on a machine that does other work.
 """
 
-_NO_TIME = "whether arrays are better computed anew is not tried to the end: it takes too long"
+_NO_ROOM = "whether arrays are better computed anew is not tried to the end: the program is large"
 
 _IN_ORDER = "sums keep their order: in one pass, and any order, they are expected to take less"
 
@@ -489,7 +489,7 @@ class Session:
             if with_ in tried or run_cost(best) == NEVER:
                 continue
             if not has_room():
-                best = _with_note(best, _NO_TIME)
+                best = _with_note(best, _NO_ROOM)
                 break
             tried.append(with_)
             progress(f"with {', '.join(one.array for one in with_) or 'nothing'} computed anew")

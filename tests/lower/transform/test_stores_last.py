@@ -192,30 +192,27 @@ void f(float y[N][M], float x[N][M], float s[N], float z[M])
 """
 
 
-def test_what_points_read_is_loaded_before_divisions(tmp_path: Path) -> None:
-    source = tmp_path / "f.c"
-    source.write_text("#include <math.h>\n" + ROWS, encoding="utf-8")
+def text_of(folder: Path, rows: str) -> str:
+    (source := folder / "f.c").write_text("#include <math.h>\n" + rows, encoding="utf-8")
     block, tiles = {"k0": (2, 32)}, {"k0": {"i": 8, "j": 64}}
     sizes = {"N": 37, "M": 150}
     program = eatss.codegen(source, gpu="h200", defines=sizes, tiles=tiles, block=block)
-    save_program(program, tmp_path)
-    before = program.text.partition("float x_r[4][2];")[2].partition("y[")[0]
+    save_program(program, folder)
+    assert verify(folder, device="cpu").ok
+    return program.text
+
+
+def test_what_points_read_is_loaded_before_divisions(tmp_path: Path) -> None:
+    text = text_of(tmp_path, ROWS)
+    before = text.partition("float x_r[4][2];")[2].partition("y[")[0]
     assert re.findall(r"(\w+\S*) = \w+\[", before) == [
         "x_r[ri][rj]",
         "x_r_1[ri]",
         "s_r[ri]",
         "z_r[rj]",
     ]
-    assert verify(tmp_path, device="cpu").ok
 
 
 def test_what_is_behind_a_condition_is_not_loaded_before_it(tmp_path: Path) -> None:
     guarded = ROWS.replace("x[i][j] -", "(i > 0 ? x[i - 1][j] : 0.0f) -")
-    source = tmp_path / "f.c"
-    source.write_text("#include <math.h>\n" + guarded, encoding="utf-8")
-    block, tiles = {"k0": (2, 32)}, {"k0": {"i": 8, "j": 64}}
-    sizes = {"N": 37, "M": 150}
-    program = eatss.codegen(source, gpu="h200", defines=sizes, tiles=tiles, block=block)
-    save_program(program, tmp_path)
-    assert "s_r[4]" in program.text
-    assert verify(tmp_path, device="cpu").ok
+    assert "s_r[4]" in text_of(tmp_path, guarded)
