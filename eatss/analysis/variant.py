@@ -222,7 +222,7 @@ class RegisterTileFacts:
     memory first; ``element_bytes`` is the width of an element. Of a reduction that several threads
     have parts of, ``what`` says what they come to (``"sum"``), and ``exchanges`` that cards have no
     atomic operation for it: blocks compare and exchange. One that is ``continued`` is added up in
-    the registers of another.
+    the registers of another. Nothing is ``stored`` of what only the launch sees. Points along loops ``across`` have parts of one element.
     """
 
     array: str
@@ -232,6 +232,8 @@ class RegisterTileFacts:
     what: str = ""
     exchanges: bool = False
     continued: bool = False
+    across: Names = ()
+    stored: bool = True
 
 
 @frozen
@@ -295,8 +297,8 @@ class LaunchFacts:
 
     @property
     def exchanges(self) -> bool:
-        """Whether blocks combine some element by comparing and exchanging."""
-        return any(own.exchanges for own in self.held)
+        """Whether blocks that share a sum combine some element by comparing and exchanging."""
+        return any(own.exchanges and not own.across for own in self.held)
 
     @property
     def statements(self) -> Names:

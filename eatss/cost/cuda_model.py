@@ -35,7 +35,7 @@ from eatss.cost.computes import add_computes, loops_apart
 from eatss.cost.cuda_code import CudaCode
 from eatss.cost.demand import TENSOR_COLUMNS, Column, Demand
 from eatss.cost.expected import Prediction
-from eatss.cost.stages import add_held, add_parts, add_spread, add_stages, loads_held
+from eatss.cost.stages import add_held, add_parts, add_spread, add_stages, loads_held, stores_held
 from eatss.cost.terms import Predicted, predict, prediction_at
 from eatss.plan.contract import registers_of_a_thread
 from eatss.plan.intervals import Interval
@@ -81,7 +81,7 @@ def moved_bytes(of: CudaCode) -> Number:
                     again = np.maximum(_again(of, use, touched), _streamed(of, use, everything))
                     moved[False] = np.maximum(moved[False], touched * again)
                     boxes[False] += use.touched
-                if use.writes:
+                if use.writes and stores_held(plan, use):
                     moved[True] = np.maximum(moved[True], touched)
                     boxes[True] += use.touched
         least += sum(min(whole, touched_bytes(own)) for own in boxes.values())

@@ -9,7 +9,7 @@ from math import prod
 
 import numpy as np
 
-from eatss.analysis.variant import WORD_BYTES
+from eatss.analysis.variant import WORD_BYTES, RegisterTileFacts
 from eatss.cost.access import LINE_BYTES, SECTOR_BYTES, issue_cycles, unrolled_instructions
 from eatss.cost.card import SCHEDULERS
 from eatss.cost.computes import product_cycles
@@ -190,6 +190,9 @@ def add_held(of: CudaCode) -> None:
         if not uses:
             continue
         access = uses[0].access
+        if own.across:
+            _add_combined(of, own, *of.row_request(access))
+            continue
         cycles, sectors = of.row_request(access)
         if plan.cut.shared_loop is not None:  # it starts at zero, and L2 reads, adds and writes
             times = _EXCHANGE if own.exchanges else 1.0
@@ -204,8 +207,26 @@ def add_held(of: CudaCode) -> None:
         if own.loads:
             of.add_global(points, cycles, sectors)
             of.chain_cycles += of.far_cycles * np.maximum(1.0, points / code.batch)
-        of.add_stores(points, cycles, sectors, of.torn(access))
-        of.add_instructions(points * (1.0 + own.loads) * code.load_instructions)
+        if own.stored:
+            of.add_stores(points, cycles, sectors, of.torn(access))
+        of.add_instructions(points * (float(own.stored) + own.loads) * code.load_instructions)
+
+
+def _add_combined(of: CudaCode, own: RegisterTileFacts, cycles: Number, sectors: Number) -> None:
+    """Add what makes one of the parts that points along some loops have: of a warp, then of all.
+
+    Atomic operations on one sector come one after the other, in the time of all blocks.
+    """
+    plan, points = of.plan, of.plan.points_beside(own.across)
+    rounds = plan.rounds_across(own.across)
+    left = points / 2.0**rounds
+    times = _EXCHANGE if own.exchanges else 1.0
+    of.add_instructions(points * (1.0 + 4.0 * rounds) + left * of.code.load_instructions * times)
+    of.add_global(left * times, cycles, sectors * _ATOMIC_MOVES)
+    each = prod((plan.threads[name] * plan.steps[name] for name in own.across), start=1.0)
+    turns = each / 2.0**rounds * SECTOR_BYTES / own.element_bytes * _ATOMIC_TURN_CYCLES
+    of.chain_cycles += turns * np.minimum(1.0, of.card.sms / plan.blocks)
+    of.chain_cycles += rounds * of.card.shared_cycles + of.card.atomic_cycles * times
 
 
 def add_spread(of: CudaCode) -> None:
@@ -282,3 +303,8 @@ def add_parts(of: CudaCode) -> Number:
 def loads_held(plan: LaunchPlan, use: UniformSet) -> bool:
     """Tell whether a thread loads what registers keep of a uniform set before it adds to it."""
     return any(own.loads for own in plan.cut.held if use.access.reference in own.references)
+
+
+def stores_held(plan: LaunchPlan, use: UniformSet) -> bool:
+    """Tell whether what a statement writes gets to memory: all but what registers have alone."""
+    return all(own.stored for own in plan.cut.held if use.access.reference in own.references)

@@ -12,7 +12,7 @@ from typing import Literal
 import islpy as isl
 
 from eatss.analysis.variant import VECTOR_BYTES, WORD_BYTES
-from eatss.base.frozen import their_names
+from eatss.base.frozen import Names, their_names
 from eatss.base.targets import AXES, CUDA
 from eatss.lower.arrays import (
     FALSE,
@@ -51,6 +51,7 @@ from eatss.lower.kernel.nodes import (
 from eatss.lower.kernel.uses import with_bodies, without_unused
 from eatss.lower.lanes import (
     digits,
+    groups_across,
     interleaved_places,
     lane_and_warp,
     of_lanes,
@@ -366,9 +367,23 @@ class KernelBuilder:
             references.combine_atomically = True
         else:
             found += self._transfers("load", known)
+        for across in references.across:
+            found += self._at_points(references.neutral(across), self._mapping.loops_of("", across))
         for part in self._parts:
             found += self._part(part, known)
-        return (*found, *self._transfers("store", known))
+        found += self._transfers("store", known)
+        return (*found, *(one for own in references.across for one in self._combined(own, known)))
+
+    def _combined(self, across: Names, known: isl.Set) -> Iterator[Node]:
+        """Yield what makes the parts one that points along some loops have."""
+        parts = list(self._references.combined(across))
+        groups, first = groups_across(self._mapping, across)
+        for lanes, apart in groups:
+            loops = self._mapping.loops_of("", across)
+            yield from self._at_points(shuffles(parts, lanes, apart), loops)
+        tiles = [one.origin for one in self._mapping.mapped if one.name in across]
+        stores = self._transfers("store", coalesced(without_parameters(known, tiles)), across)
+        yield from (If(conditions=tuple(first), body=stores),) if first else stores
 
     def _notes(self) -> Iterator[str]:
         """Say which operands are copied, what is computed anew, which loops share an axis."""
@@ -605,10 +620,12 @@ class KernelBuilder:
                 nodes = (counted(loop.point, loop.points, nodes, "whole"),)
         return nodes
 
-    def _transfers(self, kind: Literal["load", "store"], known: isl.Set) -> Nodes:
+    def _transfers(
+        self, kind: Literal["load", "store"], known: isl.Set, across: Names = ()
+    ) -> Nodes:
         """Return the loads or stores of registers, each at its points."""
         found: list[Node] = []
-        for instance, loops in self._references.transfers(kind):
+        for instance, loops in self._references.transfers(kind, across):
             phase = Phase(
                 instances=(instance,),
                 bound=self._bound,

@@ -17,12 +17,13 @@ from math import prod
 
 from eatss.analysis.variant import ALONG_X, ALONG_Y
 from eatss.base.diagnostics import SourceSpan, internal_error
+from eatss.base.frozen import Names
 from eatss.base.targets import CUDA
 from eatss.lower.instructions import COMBINES, FROM_LANE, SCAN_STEPS, SHUFFLES
 from eatss.lower.kernel.nodes import Buffer, Copy, Element, If, Intrinsic, Node, Nodes
 from eatss.lower.mapping import MappedLoop, Mapping
 from eatss.lower.pieces import NameTable
-from eatss.plan.shares import lanes_of_warp
+from eatss.plan.shares import lanes_of_warp, rounds_across
 from eatss.polyhedral.expression import Combiner
 from eatss.program import Constant, IntExpr, Name, equals, evaluate, substitute
 from eatss.program.expression import IntExprs
@@ -99,6 +100,34 @@ def shuffles(parts: Parts, width: int, beside: int = 1) -> Nodes:
         for register, combiner in parts
         for step in range(1, width.bit_length())
     )
+
+
+def groups_across(mapping: Mapping, loops: Names) -> tuple[list[tuple[int, int]], list[IntExpr]]:
+    """Return the lanes that make parts of threads along some loops one, and who then has it.
+
+    Returns:
+        How many lanes of a warp do, and how far they are apart, in turn; and the conditions of the
+        threads that are left.
+    """
+    groups: list[tuple[int, int]] = []
+    first: list[IntExpr] = []
+    before = 1
+    for at, loop in enumerate(mapping.with_threads):
+        if mapping.interleaved:
+            own = [[(ALONG_X // 2, ALONG_X), (2, 1)], [(ALONG_Y, 2)], []][min(at, 2)]
+        else:
+            own = [(2 ** int(rounds_across(before, loop.threads)), before)]
+        before *= loop.threads
+        if loop.name in loops:
+            own = [one for one in own if one[0] > 1 and mapping.threads % CUDA.lanes == 0]
+            groups += own
+            first += [is_first(loop.thread, prod(lanes for lanes, _ in own))] if own else []
+    return groups, first
+
+
+def is_first(thread: str, lanes: int) -> IntExpr:
+    """Return whether a thread is the first of so many lanes."""
+    return equals(Name(thread) % lanes, 0)
 
 
 def scan_steps(

@@ -18,7 +18,7 @@ from eatss.analysis.layout import (
 )
 from eatss.analysis.variant import WarpInstruction
 from eatss.base.diagnostics import SourceSpan, input_error
-from eatss.base.frozen import Numbers, frozen, their_names
+from eatss.base.frozen import Names, Numbers, frozen, their_names
 from eatss.base.targets import AXES, CUDA, Axis
 from eatss.cards import GpuProfile
 from eatss.choose.problem import choose_block
@@ -144,6 +144,11 @@ class Mapping:
     def spread(self) -> tuple[MappedLoop, ...]:
         """All loops that go to threads, the split one last."""
         return self.mapped if self.split is None else (*self.mapped, self.split)
+
+    def loops_of(self, along: str, across: Names) -> tuple[MappedLoop, ...]:
+        """Return the loops of whose points a thread has registers: the split one ``along`` it."""
+        loops = self.spread if along else self.mapped
+        return tuple(one for one in loops if one.name not in across)
 
     @property
     def shared(self) -> SerialTile | None:

@@ -177,6 +177,11 @@ class Piece:
         }
 
     @property
+    def combines(self) -> bool:
+        """Whether points of parallel loops have parts of what some statement updates."""
+        return any(one.combined for one in self.statements)
+
+    @property
     def loops(self) -> tuple[LoopMember, ...]:
         """The loops of the kernel, outermost first, without those of the host."""
         return self.band + self.inner

@@ -159,7 +159,7 @@ class UnitPlanner:
         mapping = layout(piece, facts, chosen, self._profile, self._options, own)
         selected = () if chosen.warps is None else (chosen.warps.instruction,)
         for name in (*self._options.instructions, *selected):
-            if not mapping.warps:
+            if not (mapping.warps or piece.combines):
                 mapping = in_warps(mapping, described(of_warps(name)), own)
         rows = self._plans.of(piece, mapping.mapped).rows
         parts = rows_together(piece, self._parts(piece, mapping), rows)

@@ -9,7 +9,7 @@ from typing import Literal
 
 import islpy as isl
 
-from eatss.base.frozen import Names, frozen, their_names
+from eatss.base.frozen import Names, distinct, frozen, their_names
 from eatss.base.targets import Axis
 from eatss.lower.arrays import Arrays, DeviceArray, affine_text, subscripts_of, value_of
 from eatss.lower.index_range import Indices
@@ -162,7 +162,7 @@ class References:
     def _declare(self, item: Registers, names: NameTable, what: str) -> None:
         array = self._arrays[item.array]
         mapping = self._mapping
-        several = [m for m in (mapping.spread if item.along else mapping.mapped) if m.points > 1]
+        several = [m for m in mapping.loops_of(item.along, item.across) if m.points > 1]
         registers = RegisterArray(
             item=item,
             buffer=Buffer.of(
@@ -226,16 +226,19 @@ class References:
         return tuple(Declare(buffer=r.buffer) for r in self._registers)
 
     def transfers(
-        self, kind: Literal["load", "store"]
+        self, kind: Literal["load", "store"], across: Names = ()
     ) -> Iterator[tuple[isl.Set, tuple[MappedLoop, ...]]]:
         """Yield the domains of transfers into registers, or out of them, with their loops.
 
-        These are bound to parameters.
+        These are bound to parameters. They are of what points along loops ``across`` have parts of,
+        of all others where there are none.
         """
         for number, registers in enumerate(self._registers):
+            if across != registers.item.across:
+                continue
             points, name = getattr(registers.item, kind), f"{kind}_{number}"
             if not points.is_empty():
-                own = self._mapping.spread if registers.item.along else self._mapping.mapped
+                own = self._mapping.loops_of(registers.item.along, registers.item.across)
                 loops = their_names(own)
                 dims = [f"{loop}'" for loop in loops]  # which no C can name
                 equal = " and ".join(f"{d} = {loop}" for d, loop in zip(dims, loops, strict=True))
@@ -253,24 +256,34 @@ class References:
         element = self._element(registers.array, subscripts)
         if kind == "load":
             return Copy(target=own, source=element)
-        if self.combine_atomically is None:
+        atomically = True if registers.item.across else self.combine_atomically
+        if atomically is None:
             return Copy(target=element, source=own)
         assert registers.combiner is not None
-        rows = ATOMICS if self.combine_atomically else COMBINES
+        rows = ATOMICS if atomically else COMBINES
         return Intrinsic.of(rows[registers.combiner.name], element, own)
 
-    def neutral(self) -> tuple[Init, ...]:
-        """Return assignments to all registers that change nothing of what is combined with them."""
+    def neutral(self, across: Names = ()) -> tuple[Init, ...]:
+        """Return assignments to registers that change nothing of what is combined with them."""
         return tuple(
             Init(target=own, value=combiner.neutral(own.buffer.element_type))
-            for own, combiner in self.combined()
+            for own, combiner in self.combined(across)
         )
 
-    def combined(self) -> Iterator[tuple[Element, Combiner]]:
-        """Yield the registers of the point that a thread is at, and what combines their parts."""
+    def combined(self, across: Names = ()) -> Iterator[tuple[Element, Combiner]]:
+        """Yield the registers of the point that a thread is at, and what combines their parts.
+
+        Those of which points along loops ``across`` have parts, others where there are none.
+        """
         for registers in self._registers:
-            assert registers.combiner is not None
-            yield registers.element, registers.combiner
+            if registers.item.across == across:
+                assert registers.combiner is not None
+                yield registers.element, registers.combiner
+
+    @property
+    def across(self) -> tuple[Names, ...]:
+        """The loops along which points have parts of elements, each choice once."""
+        return distinct(one.item.across for one in self._registers if one.item.across)
 
     def is_transfer(self, name: str) -> bool:
         """Tell whether an instance is a transfer of registers."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from collections.abc import Mapping as Dictionary
 from dataclasses import replace
+from math import prod
 
 import islpy as isl
 
@@ -15,6 +16,7 @@ from eatss.lower.arrays import union_of
 from eatss.lower.mapping import MappedLoop, Mapping
 from eatss.lower.pieces import Part, Piece
 from eatss.lower.scans import Scan
+from eatss.lower.units import sums_of
 from eatss.plan.contract import are_held, held_words, registers_of_a_thread
 from eatss.plan.stage import element_words
 from eatss.polyhedral.expression import Array
@@ -37,7 +39,8 @@ class Registers:
     the points, as sets of ``point[…]``, whose element is read before it is written here, and
     whose element is written here for others to see. Of a scalar, each point has a copy:
     ``escaping`` pairs statements with the instances whose value is read after the kernel. With a
-    loop ``along`` which lanes are there is one for each point of it, too.
+    loop ``along`` which lanes are there is one for each point of it, too. Along mapped loops
+    ``across`` it is the same element: threads have parts, which become one at the end.
     """
 
     array: str
@@ -47,6 +50,7 @@ class Registers:
     store: isl.Set
     escaping: tuple[tuple[str, isl.Set], ...] = ()
     along: str = ""
+    across: Names = ()
 
 
 @frozen
@@ -200,16 +204,22 @@ def within_registers(
     """Keep in registers what fits; return the plan and why something does not.
 
     Sums of arrays that are ``continued`` are in the registers of others.
+
+    Raises:
+        NeedsOneThreadError: parts that points have do not fit.
     """
     budget = held_words(registers_of_a_thread(profile, mapping.threads))
     kept = []
     notes = []
     for registers in storage.registers:
-        words = element_words(scop.array(registers.array).element_type.size_bytes) * mapping.points
+        words = element_words(scop.array(registers.array).element_type.size_bytes)
+        words *= prod(one.points for one in mapping.mapped if one.name not in registers.across)
         words *= registers.array not in continued
         if are_held(mapping.points, words, budget):
             budget -= words
             kept.append(registers)
+        elif registers.across:
+            raise NeedsOneThreadError(f"registers have no room for parts of '{registers.array}'")
         else:
             notes.append(
                 f"{registers.array} stays in L1: {mapping.points} points a thread need "
@@ -261,7 +271,9 @@ class _Planner:
                     scalars.append(self._scalar(declared, places))
                 continue
             for group, group_writes in self._groups(places):
-                if not group_writes and declared.n_dims:
+                if (combined := self._combined(array, group)) is not None:
+                    registers.append(combined)
+                elif not group_writes and declared.n_dims:
                     candidates.extend(self._candidates(array, group))
                 elif (self._mapped or sums) and (
                     found := self._registers(array, group)
@@ -376,6 +388,35 @@ class _Planner:
             relation=coalesced(relation),
             load=coalesced(load),
             store=coalesced(store),
+        )
+
+    def _combined(self, array: str, group: Sequence[Place]) -> Registers | None:
+        """Return the parts of a statement that is combined, ``None`` where each point has a whole.
+
+        Raises:
+            NeedsOneThreadError: something else of the launch uses what it updates, or points of one
+                element are not those of one row.
+        """
+        names = {name for name, _ in group}
+        if not any(self._piece.statement(name).combined for name in names):
+            return None
+        summed = [sums_of(self._piece, self._scop).get(name, frozenset()) for name in names]
+        across = tuple(one for one in self._mapped if one in summed[0])
+        if not across:
+            return None
+        rest = tuple(one for one in self._mapped if one not in across)
+        rows = _Planner(self._scop, self._piece, rest, self._dependences)
+        relation = rows._relation(group)
+        if len(names) > 1 or not (relation.is_single_valued() and relation.is_injective()):
+            raise NeedsOneThreadError(f"parts of '{array}' are used before they are one")
+        points = rows._points(rows._tied[group[0][0]])
+        return Registers(
+            array=array,
+            places=frozenset(group),
+            relation=coalesced(relation),
+            load=isl.Set.empty(points.get_space()),
+            store=coalesced(points),
+            across=across,
         )
 
     def _is_reused(self, group: Sequence[Place]) -> bool:

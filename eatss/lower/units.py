@@ -369,7 +369,7 @@ def row_groups(
 def shared_rows(pieces: Sequence[Piece], dependences: Dependences) -> int:
     """Return how many outer loops are rows of all pieces, 0 if they have none."""
     host = [loop.member.key for loop in pieces[0].host]
-    if any(not piece.selected or piece.inner for piece in pieces) or any(
+    if any(not one.selected or one.inner or one.combines for one in pieces) or any(
         [loop.member.key for loop in piece.host] != host for piece in pieces
     ):
         return 0

@@ -246,6 +246,8 @@ class Describing:
         self, units: Sequence[Unit], plain: KernelVariant
     ) -> Iterator[KernelVariant]:
         """Yield the variant with an instruction of warps, for the first loops that it fits."""
+        if self.piece.combines:
+            return
         for instruction in warp_instructions(self.profile, self.tf32):
             for loops in product_loops(their_names(self.kernel.parallel_loops)):
                 launches = tuple(
@@ -381,11 +383,13 @@ def _held(unit: Unit, held: Registers, kernel: KernelFacts, scop: Scop) -> Regis
         element_bytes=widths.get(held.array, element_type.size_bytes),
         loads=_loads(unit, held),
         what=combiner.what if mapping.shares_sums and combiner is not None else "",
-        exchanges=mapping.shares_sums
+        exchanges=(mapping.shares_sums or bool(held.across))
         and mapping.scan is None
         and combiner is not None
         and element_type not in combiner.single,
         continued=held.array in unit.continued,
+        stored=bool(mapping.shares_sums) or not held.store.is_empty(),
+        across=tuple(one.source_name for one in mapping.mapped if one.name in held.across),
     )
 
 
@@ -430,7 +434,7 @@ def stream_loop(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) -> st
         scheduled: the region.
     """
     long = [part for part in unit.parts if part.serial]
-    if unit.mapping.shares_sums or len(long) != 1:
+    if unit.mapping.shares_sums or unit.piece.combines or len(long) != 1:
         return None
     (part,) = long
     piece, scop, held = unit.piece, scheduled.scop, unit.storage.held

@@ -59,6 +59,7 @@ from eatss.plan.shares import (
     free_axes,
     lanes_of_warp,
     outer_tile,
+    rounds_across,
     stream_of,
     threads_beside_lanes,
     uniform_sets,
@@ -217,6 +218,10 @@ class Tiled:
     def all_points(self) -> Number:
         """Points of a thread, those of a sum left out."""
         return prod(self.points.values(), start=1.0)
+
+    def points_beside(self, loops: Collection[str]) -> Number:
+        """Return the points of a thread along all loops but some."""
+        return self.points_along({*self.points} - {*loops})
 
     def points_along(self, loops: Collection[str]) -> Number:
         """Return the points of a thread along some loops."""
@@ -495,10 +500,23 @@ class LaunchPlan(Tiled):
 
     def words_of(self, own: RegisterTileFacts) -> Number:
         """Return the registers of one array that a thread adds up."""
-        points = self.all_points * (not own.continued)
+        points = self.points_beside(own.across) * (not own.continued)
         if self.cut.scans:
             points = points * np.ceil(self.tile[self.cut.sum_loop or ""] / self.sum_lanes)
         return points * element_words(own.element_bytes)
+
+    def rounds_across(self, loops: Names) -> Number:
+        """Return the rounds of shuffles that make parts of points along some loops one."""
+        found: Number = 0.0
+        before: Number = 1.0
+        for name, threads in self.axes:
+            rounds = rounds_across(before, threads) * (np.mod(self.block_threads, CUDA.lanes) == 0)
+            for pair, on in self.interleaved.items():
+                lanes = dict(zip(pair, (banks.ALONG_X, banks.ALONG_Y), strict=True)).get(name, 1)
+                rounds = np.where(on, float(lanes.bit_length() - 1), rounds)
+            found = found + rounds * (name in loops)
+            before = before * threads
+        return found
 
     @property
     def fits(self) -> Flag:
@@ -605,7 +623,9 @@ class LaunchPlan(Tiled):
             ),
             serial={name: self.tile[name] for name in self.serial_band if name in self.tile},
             threads=self.block_threads,
-            sum_words=sum(element_words(own.element_bytes) for own in self.cut.held),
+            sum_words=sum(
+                element_words(own.element_bytes) for own in self.cut.held if not own.across
+            ),
             registers=np.minimum(self.card.registers_per_thread, of_block),
             load_vectors=self.variant.instruction is None and self.cut.sum_loop is None,
         )

@@ -55,6 +55,20 @@ def lanes_of_warp(lanes: Number, beside: Number) -> Number:
     return least(lanes, most(1, CUDA.lanes // beside))
 
 
+def rounds_across(before: Number, threads: Number) -> Number:
+    """Return in how many rounds of shuffles the lanes of a warp along an axis make parts one.
+
+    In each round half as many lanes are left. Others have no whole number of them in a warp.
+
+    Args:
+        before: threads of a block along the faster axes.
+        threads: along this one.
+    """
+    sizes = (2**step for step in range(1, CUDA.lanes.bit_length()))
+    fits = ((np.mod(threads, n) == 0) & (np.mod(CUDA.lanes, before * n) == 0) for n in sizes)
+    return sum((1.0 * one for one in fits), start=0.0)
+
+
 def chunks_of(wanted: Number, trips: Number, tile: Number) -> Number:
     """Return how many blocks share a sum: as many as wanted, if each has a tile."""
     return most(1, least(wanted, -(-trips // tile)))

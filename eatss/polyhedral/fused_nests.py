@@ -9,6 +9,14 @@ serial loop then stands before the first iteration of those of the other, or beh
 epilogue. Nests with as many serial loops that need nothing of each other and read the same elements
 go through them together: several results from one reading.
 
+A reduction of what a nest makes may share the loops of its terms, the last statement of a point:
+
+    for (i) for (j) { d[i][j] = 0; for (k) d[i][j] += (X[i][k] - Y[j][k]) * (X[i][k] - Y[j][k]); }
+    for (i) for (j) best[i] = fmin(best[i], d[i][j]);
+
+Points then have parts of it, which code combines (:attr:`Statement.combined`), and ``d`` stays in
+registers. What begins the reduction is moved in front of both.
+
 isl may also lay one loop of a band behind another one, by ``N + j``. Such loops are parted, so that
 they are phases of the same rows.
 """
@@ -27,6 +35,7 @@ from eatss.base.diagnostics import IllegalScheduleError
 from eatss.base.frozen import fixed
 from eatss.base.targets import Fusion
 from eatss.polyhedral.dependences import tried
+from eatss.polyhedral.expression import combiner_of
 from eatss.polyhedral.isl_names import (
     AffineForm,
     affine_form,
@@ -46,7 +55,6 @@ from eatss.polyhedral.tree import (
     alone,
     bands,
     branches,
-    children,
     coincident,
     functions,
     is_tilable,
@@ -80,7 +88,77 @@ def _changed(scheduled: ScheduledScop, fusion: Fusion) -> ScheduledScop:
     nests = (_Nest.of(one) for one in bands(root) if fusion == "rows")
     if any(nest is not None and len(nest.parts()) > 1 for nest in nests):
         scheduled = cut_again(scheduled, _parted(root).get_schedule())
-    return _with_fused_nests(scheduled, fusion)
+    found = _with_fused_nests(scheduled, "users" if fusion == "sums" else fusion)
+    return _with_reductions(found) if fusion == "sums" else found
+
+
+def _with_reductions(scheduled: ScheduledScop) -> ScheduledScop:
+    """Return a region in which reductions share the nests that make what they reduce."""
+    root = scheduled.schedule.get_root().get_child(0)
+    parts = list(_parts(root))
+    nests = [_Nest.of(one) for one in parts]
+    for at, place in combinations(range(len(parts)), 2):
+        first, then = nests[at], nests[place]
+        reduced = None if then is None else _as_parallel(scheduled, then)
+        if first is None or reduced is None or len(first.parallel) != len(reduced.parallel):
+            continue
+        both = _as_one(scheduled, root, first, reduced, "users")
+        if both is None:
+            continue
+        (name,) = set_names(reduced.domain)
+        statements = tuple(
+            replace(one, combined=one.combined or one.name == name)
+            for one in scheduled.scop.statements
+        )
+        marked = replace(scheduled, scop=replace(scheduled.scop, statements=statements))
+        others = parts[:at] + parts[at + 1 :]  # what stands between comes in front
+        tree = _in_order(root, others, place - 1, both)
+        with suppress(IllegalScheduleError):
+            return _with_reductions(cut_again(marked, tree.get_schedule(), both.assumes))
+    return scheduled
+
+
+def _parts(node: isl.ScheduleNode) -> Iterator[isl.ScheduleNode]:
+    """Yield what runs one after another."""
+    if node_kind(node) not in PARTED:
+        yield node
+        return
+    for one in branches(node):
+        yield from _parts(one)
+
+
+def _as_parallel(scheduled: ScheduledScop, nest: _Nest) -> _Nest | None:
+    """Return a reduction whose loops points share, ``None`` for other nests."""
+    names = set_names(nest.domain)
+    kernel = scheduled.kernel_of.get(names[0]) if len(names) == 1 and nest.serial else None
+    if kernel is None or kernel.inner_loops or len(kernel.statements) > 1:
+        return None
+    serial = {loop.name for loop in kernel.loops if not loop.parallel}
+    for one in kernel.reductions:
+        kind = scheduled.scop.array(one.array).element_type
+        if serial <= {*one.loops} and combiner_of(one.operator, kind) is not None:
+            return replace(nest, parallel=(*nest.parallel, *nest.serial), serial=())
+    return None
+
+
+def _in_order(
+    root: isl.ScheduleNode,
+    parts: Sequence[isl.ScheduleNode],
+    place: int,
+    nest: _Nest,
+    *,
+    in_order: bool = True,
+) -> isl.ScheduleNode:
+    """Return a tree of parts, in their order if that is asked, a nest in the place of one."""
+    filters = [one.parent().filter_get_filter() for one in parts]
+    filters[place] = nest.domain.universe()
+
+    def filled(at: int, leaf: isl.ScheduleNode) -> isl.ScheduleNode:
+        return nest.at_leaf(leaf) if at == place else copied_to(leaf, parts[at])
+
+    if len(parts) == 1:
+        return filled(0, root.cut())
+    return with_parts(root.cut(), filters, filled, in_order=in_order)
 
 
 def _parted(node: isl.ScheduleNode) -> isl.ScheduleNode:
@@ -385,14 +463,5 @@ def _one_form(function: isl.PwAff) -> isl.Aff | None:
 
 def _replaced(node: isl.ScheduleNode, at: tuple[int, int], both: _Nest) -> isl.ScheduleNode:
     """Return a sequence or set in which two parts are one nest."""
-    parts = [one for place, one in enumerate(children(node)) if place != at[1]]
-    filters = [one.filter_get_filter() for one in parts]
-    filters[at[0]] = both.domain.universe()
-
-    def filled(place: int, leaf: isl.ScheduleNode) -> isl.ScheduleNode:
-        return both.at_leaf(leaf) if place == at[0] else copied_to(leaf, parts[place].get_child(0))
-
-    ordered = node_kind(node) == "sequence"
-    if len(parts) == 1:
-        return filled(0, node.cut())
-    return with_parts(node.cut(), filters, filled, in_order=ordered)
+    parts = [one for place, one in enumerate(branches(node)) if place != at[1]]
+    return _in_order(node, parts, at[0], both, in_order=node_kind(node) == "sequence")

@@ -220,9 +220,17 @@ def fixed_ranges(scop: Scop, dependences: Dependences) -> isl.ScheduleConstraint
 
 
 def coincidence_dependences(scop: Scop, dependences: Dependences) -> isl.UnionMap:
-    """Return the dependences that no parallel loop may carry."""
+    """Return the dependences that no parallel loop may carry.
+
+    Those between updates by a statement that is combined are none: each point has a part.
+    """
     array_order = dependences.order.subtract_domain(_scalar_accesses(scop))
-    return dependences.validity.union(array_order.factor_domain())
+    found = dependences.validity.union(array_order.factor_domain())
+    for one in scop.statements:
+        if one.combined:
+            each = one.domain.to_union_set().universe()
+            found = found.subtract(isl.UnionMap.from_domain_and_range(each, each))
+    return found
 
 
 def local_dependences(coincidence: isl.UnionMap, node: isl.ScheduleNode) -> isl.UnionMap:

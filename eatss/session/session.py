@@ -556,7 +556,9 @@ class Session:
             lambda other: other._selected(profile, chosen, **how, progress=no_progress),
             has_room,
             progress,
-            FUSIONS if how["fuse_rows"] and run_cost(best) != NEVER else (),
+            [one for one in FUSIONS if not (strict_fp and one == "sums")]
+            if how["fuse_rows"] and run_cost(best) != NEVER
+            else (),
         )
         return self._in_classes(best, profile, chosen, how, has_room, progress)
 

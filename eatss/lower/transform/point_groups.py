@@ -57,7 +57,7 @@ from eatss.lower.kernel.uses import (
     trips_from_zero,
     with_buffers,
 )
-from eatss.lower.lanes import of_lanes
+from eatss.lower.lanes import is_first, of_lanes
 from eatss.lower.mapping import MappedLoop
 from eatss.plan.contract import interleaved_fragments
 from eatss.program import (
@@ -98,10 +98,11 @@ def with_interleaved_vectors(kernel: Kernel, of: InterleavedPoints) -> Kernel:
     if loop.points <= of.vector:
         return kernel
     counted = _trips(kernel, loop.point) <= {loop.points}
-    lanes = of_lanes(Name(loop.thread), loop.threads) if of.loads else ()
+    lanes = [is_first(loop.thread, 2**number) for number in range(CUDA.lanes.bit_length())]
+    lanes += of_lanes(Name(loop.thread), loop.threads) if of.loads else ()
     found = None
     if counted:
-        found = _in_groups(kernel, loop.thread, loop.point, threads, of.vector, lanes)
+        found = _in_groups(kernel, loop.thread, loop.point, threads, of.vector, tuple(lanes))
     if found is None and of.loads:  # each thread's own vectors follow each other
         return kernel
     if found is None:
