@@ -222,7 +222,8 @@ class RegisterTileFacts:
     memory first; ``element_bytes`` is the width of an element. Of a reduction that several threads
     have parts of, ``what`` says what they come to (``"sum"``), and ``exchanges`` that cards have no
     atomic operation for it: blocks compare and exchange. One that is ``continued`` is added up in
-    the registers of another. Nothing is ``stored`` of what only the launch sees. Points along loops ``across`` have parts of one element.
+    the registers of another. Nothing is ``stored`` of what only the launch sees. Points along loops
+    ``across`` have parts of one element.
     """
 
     array: str
