@@ -89,10 +89,14 @@ class CudaCode(DemandBuilder):
         return self._registers[1]
 
     def step_words(self, one: Compute) -> Number:
-        """Return the registers of what a thread loads for a step of a statement."""
+        """Return the registers of what a thread loads for a step of a statement.
+
+        Of a running sum those of what it adds up get it.
+        """
         words: Number = 0.0
+        summed = self.plan.rows_loaded[0] if self.plan.cut.scans else ()
         for use in one.uses:
-            if not use.held:
+            if not use.held and use.access.array not in summed:
                 each: Number = use.count / 2
                 if one.serial:
                     each = one.distinct(use) * one.steps_together(use)

@@ -257,9 +257,17 @@ def add_spread(of: CudaCode) -> None:
 
 
 def _add_scan(of: CudaCode, steps: Number) -> None:
-    """Add the shuffles of so many steps of a warp, of which each waits for the one before."""
+    """Add the shuffles of so many steps of a warp, of which each waits for the one before.
+
+    Where lanes have vectors of steps, these are as a step is, and of each step a lane adds up what
+    is before it in its vector, and what is in front of that.
+    """
     rounds, words = np.log2(of.plan.sum_lanes), element_words(of.plan.cut.held[0].element_bytes)
-    of.add_instructions(steps * (rounds * (words + 3.0) + words))
+    width = of.plan.rows_loaded[1]
+    of.add_instructions(2.0 * steps * (width > 1))
+    steps = steps / width
+    passed_on = (words + 3.0) * (1.0 + (width > 1))
+    of.add_instructions(steps * (rounds * (words + 3.0) + passed_on - 3.0))
     each = of.constants.result_wait * of.card.fp64_cycles + of.card.shared_cycles
     tiles = steps * of.plan.sum_lanes / of.plan.tile[of.plan.cut.sum_loop or ""]
     of.chain_cycles += steps * each + tiles * rounds * each

@@ -56,6 +56,7 @@ from eatss.lower.lanes import (
     lane_and_warp,
     of_lanes,
     passed_to_all,
+    scan_in_vectors,
     scan_steps,
     shuffles,
 )
@@ -575,6 +576,12 @@ class KernelBuilder:
             ]
             for part in self._parts:
                 nodes += self._part(part, inside)
+            width = self._mapping.scan_vector
+            if width > 1:
+                own = scan_in_vectors(
+                    values, carried, combiner, loop, width, look_back, self._names.inner()
+                )
+                return (*nodes, *self._at_points(own), *self._transfers("store", inside))
             steps, handed_on = scan_steps(values, carried, combiner, loop.threads)
             rows = (self._at_points(own, (loop,)) for own in (steps, handed_on))
             nodes += self._at_points(tuple(node for own in rows for node in own))

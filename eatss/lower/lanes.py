@@ -19,8 +19,19 @@ from eatss.analysis.variant import ALONG_X, ALONG_Y
 from eatss.base.diagnostics import SourceSpan, internal_error
 from eatss.base.frozen import Names
 from eatss.base.targets import CUDA
-from eatss.lower.instructions import COMBINES, FROM_LANE, SCAN_STEPS, SHUFFLES
-from eatss.lower.kernel.nodes import Buffer, Copy, Element, If, Intrinsic, Node, Nodes
+from eatss.lower.instructions import COMBINES, FROM_BELOW, FROM_LANE, SCAN_STEPS, SHUFFLES
+from eatss.lower.kernel.nodes import (
+    Buffer,
+    Copy,
+    Declare,
+    Element,
+    If,
+    Intrinsic,
+    LookBack,
+    Node,
+    Nodes,
+    counted,
+)
 from eatss.lower.mapping import MappedLoop, Mapping
 from eatss.lower.pieces import NameTable
 from eatss.plan.shares import lanes_of_warp, rounds_across
@@ -153,6 +164,77 @@ def scan_steps(
     added = Intrinsic.of(COMBINES[combiner.name], carried, values)
     last = Intrinsic.of(FROM_LANE, carried, values, source=width - 1)
     return steps, (added, Copy(target=values, source=carried), last)
+
+
+def scan_in_vectors(
+    values: Element,
+    carried: Element,
+    combiner: Combiner,
+    loop: MappedLoop,
+    width: int,
+    look_back: LookBack | None,
+    names: NameTable,
+) -> Nodes:
+    """Return what :func:`scan_steps` do where each lane has vectors of ``width`` steps.
+
+    A lane goes through its vectors, and lanes make running sums of what these come to:
+
+        for (rv) { for (e) y_r[4 * rv + e] += those before; y_r_ends[rv] = the last; scan steps; }
+        for (rv) y_r_ends[rv] = what is in front of the vector of the lane, all vectors before, too;
+        for (rv) for (e) y_r[4 * rv + e] = y_r_ends[rv] + y_r[4 * rv + e];
+
+    Args:
+        values: what each lane has of a step, and what comes of it.
+        carried: what all steps before came to, and then those with these.
+        combiner: what makes one value of two.
+        loop: of the steps.
+        width: steps of a vector.
+        look_back: how a tile gets what all before it came to, ``None`` where no other warp has any.
+        names: gives out names of registers and counters.
+    """
+    kind, vectors = values.buffer.element_type, loop.points // width
+    stem, at, inside = values.buffer.name, names.fresh("rv"), names.fresh("e")
+
+    def register(what: str, *extents: int) -> Buffer:
+        return Buffer.of("register", names.fresh(f"{stem}_{what}"), kind, *extents)
+
+    def step(place: IntExpr) -> Element:
+        return values.buffer.at(*values.subscripts[:-1], width * Name(at) + place)
+
+    def in_front(value: Element, one: Element) -> Nodes:
+        added = Intrinsic.of(COMBINES[combiner.name], front, one)
+        return (Copy(target=front, source=value), added, Copy(target=one, source=front))
+
+    ends, front = register("ends", vectors), register("front").at()
+    end = ends.at(Name(at))
+    added = Intrinsic.of(COMBINES[combiner.name], front, step(Name(inside) + 1))
+    to_end: Nodes = (added, Copy(target=step(Name(inside) + 1), source=front))
+    of_lanes, _ = scan_steps(end, carried, combiner, loop.threads)
+    summed: Nodes = (
+        Copy(target=front, source=step(Constant(0))),
+        counted(inside, width - 1, to_end),
+        Copy(target=end, source=front),
+        *of_lanes,
+    )
+    before: Nodes = (
+        *in_front(carried, end),
+        Copy(target=front, source=carried),
+        Intrinsic.of(FROM_BELOW, front, end, width=loop.threads),
+        Intrinsic.of(FROM_LANE, carried, end, source=loop.threads - 1),
+        Copy(target=end, source=front),
+    )
+    last: Nodes = (counted(inside, width, in_front(end, step(Name(inside)))),)
+    tiles = (look_back,) if look_back else ()
+    if look_back:
+        last = (*in_front(look_back.value, end), *last)
+    return (
+        Declare(buffer=ends),
+        Declare(buffer=front.buffer),
+        counted(at, vectors, summed),
+        counted(at, vectors, before),
+        *tiles,
+        counted(at, vectors, last),
+    )
 
 
 def passed_to_all(

@@ -90,10 +90,16 @@ def with_vectors(mapping: Mapping, plan: LaunchPlan) -> Mapping:
         one if nowhere(plan.neighbours(one.source_name)) else replace(one, cyclic=False)
         for one in mapping.mapped
     )
-    split = mapping.split
-    if split is not None and _one(plan.rows_loaded[1]) > 1:
+    split, width = mapping.split, int(_one(plan.rows_loaded[1]))
+    if split is not None and width > 1:
         split = replace(split, cyclic=False)
-    return replace(mapping, mapped=mapped, split=split, interleaved=bool(plan.interleaved))
+    return replace(
+        mapping,
+        mapped=mapped,
+        split=split,
+        interleaved=bool(plan.interleaved),
+        scan_vector=width if mapping.scan is not None else 1,
+    )
 
 
 def neighbours_of(
@@ -117,7 +123,12 @@ def neighbours_of(
     arrays, width = plan.rows_loaded
     split = mapping.split
     if split is not None and not split.cyclic:
-        found.append(InterleavedPoints(loop=split, vector=int(_one(width)), loads=arrays))
+        vector_of = int(_one(width))
+        found.append(
+            InterleavedPoints(
+                loop=split, vector=vector_of, loads=arrays, always=mapping.scan is not None
+            )
+        )
     return tuple(found)
 
 

@@ -126,7 +126,8 @@ class Mapping:
     of a sum that is spread likewise: each thread adds up its points, over ``chunks`` blocks. Blocks
     take turns at the tiles of a serial loop that is shared.
     What ``scan`` combines along the split loop is stored at each of its points; its tiles are
-    blocks, the fastest along x, if it has an axis of the grid.
+    blocks, the fastest along x, if it has an axis of the grid. Each lane then has vectors of
+    ``scan_vector`` steps.
     ``warps`` are loops, all that have several threads, whose threads are boxes of lanes. Where
     lanes are ``interleaved`` warps are boxes along the two fastest loops, too, with lanes in the
     order of :mod:`eatss.analysis.variant`.
@@ -139,6 +140,7 @@ class Mapping:
     warps: tuple[WarpLoop, ...] = ()
     interleaved: bool = False
     scan: Combiner | None = None
+    scan_vector: int = 1
 
     @property
     def spread(self) -> tuple[MappedLoop, ...]:

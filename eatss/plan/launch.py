@@ -459,7 +459,7 @@ class LaunchPlan(Tiled):
         vector.
         """
         loop, found = self.cut.sum_loop, dict[str, int]()
-        if self.cut.scans or any(loop in one.facts.coupled for one in self.computes):
+        if any(loop in one.facts.coupled for one in self.computes):
             return (), 1.0
         extents = {one.name: one.extents for one in self.facts.work.arrays}
         for one in self.computes:

@@ -11,6 +11,7 @@ from eatss.lower.instructions.products import PRODUCTS
 from eatss.lower.instructions.reductions import (
     ATOMICS,
     COMBINES,
+    FROM_BELOW,
     FROM_LANE,
     OF_LANE,
     SCAN_STEPS,
@@ -24,6 +25,7 @@ INSTRUCTIONS: Mapping[str, Instruction] = {
     for one in (
         *SHUFFLES.values(),
         OF_LANE,
+        FROM_BELOW,
         FROM_LANE,
         *COMBINES.values(),
         *ATOMICS.values(),
@@ -54,6 +56,7 @@ _OF_WARPS = {one.name: one for one in PRODUCTS}
 __all__ = [
     "ATOMICS",
     "COMBINES",
+    "FROM_BELOW",
     "FROM_LANE",
     "INSTRUCTIONS",
     "OF_LANE",

@@ -223,6 +223,16 @@ __device__ __forceinline__ Value eatss_from_lane(Value value, int lane)
 )
 """``target`` is the ``value`` of one lane."""
 
+FROM_BELOW = replace(
+    _from_lane("lane_below", "width", "value[lane - 1] if lane % width else target[lane]", _BELOW),
+    operands=(
+        Operand(name="target", role="inout", held=ONE_A_LANE),
+        Operand(name="value", held=ONE_A_LANE),
+    ),
+    cuda="{target} = eatss_lane_below({value}, 1, {width}, {target});",
+)
+"""``target`` is the ``value`` of the lane below; the first of ``width`` lanes keeps its own."""
+
 _UPDATE = """\
 
 // *pointer becomes what it and a value make, as one step. Bits are compared, so no value is lost

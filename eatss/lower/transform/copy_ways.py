@@ -309,7 +309,7 @@ def with_vectorised_stores(
     """
     known = {(node.buffer, node.width): node for node in kernel.body if isinstance(node, Aligned)}
     copies = every_of(kernel.body, Copy)
-    loaded = {one.source.buffer for one in copies if one.target.buffer.space == "register"}
+    loaded = {(one.source.buffer, one.target.buffer) for one in copies}
     new = []
 
     def aligned(row: _Row) -> Name:
@@ -327,7 +327,7 @@ def with_vectorised_stores(
         tests = [test for row in found for test in row.tests]
         if not found or own & set(names_in(*tests)):
             return None
-        if any(row.copy.target.buffer in loaded for row in found):
+        if any((one.copy.target.buffer, one.copy.source.buffer) in loaded for one in found):
             return None
         conditions = dict.fromkeys((*map(aligned, found), *tests))
 

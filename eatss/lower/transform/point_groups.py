@@ -75,12 +75,14 @@ class InterleavedPoints:
     """A ``loop`` of which each thread of a block has points that follow each other.
 
     It loads ``vector`` of them at a time, of which its points are a multiple. Of arrays in
-    ``loads`` it does so from global memory.
+    ``loads`` it does so from global memory, and its vectors may follow each other if not ``always``
+    apart.
     """
 
     loop: MappedLoop
     vector: int
     loads: Names = ()
+    always: bool = False
 
 
 def with_interleaved_vectors(kernel: Kernel, of: InterleavedPoints) -> Kernel:
@@ -103,7 +105,7 @@ def with_interleaved_vectors(kernel: Kernel, of: InterleavedPoints) -> Kernel:
     found = None
     if counted:
         found = _in_groups(kernel, loop.thread, loop.point, threads, of.vector, tuple(lanes))
-    if found is None and of.loads:  # each thread's own vectors follow each other
+    if found is None and of.loads and not of.always:  # each thread's own vectors follow each other
         return kernel
     if found is None:
         raise fault_in(kernel, f"{loop.points} points of {loop.thread} do not lie in vectors")
