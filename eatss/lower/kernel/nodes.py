@@ -499,6 +499,7 @@ class Load:
     reads: tuple[Element, ...]
     types: Mapping[str, ElementType]
     flag: str = ""
+    integers: IntExprs = ()
 
 
 @frozen
