@@ -397,17 +397,18 @@ class _Planner:
             NeedsOneThreadError: something else of the launch uses what it updates, or points of one
                 element are not those of one row.
         """
-        names = {name for name, _ in group}
-        if not any(self._piece.statement(name).combined for name in names):
+        own = [name for name, at in group if at == 0 and self._piece.statement(name).combined]
+        if not own:
             return None
-        summed = [sums_of(self._piece, self._scop).get(name, frozenset()) for name in names]
-        across = tuple(one for one in self._mapped if one in summed[0])
+        summed = sums_of(self._piece, self._scop).get(own[0], frozenset())
+        across = tuple(one for one in self._mapped if one in summed)
         if not across:
             return None
         rest = tuple(one for one in self._mapped if one not in across)
         rows = _Planner(self._scop, self._piece, rest, self._dependences)
         relation = rows._relation(group)
-        if len(names) > 1 or not (relation.is_single_valued() and relation.is_injective()):
+        users = {name for name, _ in group}
+        if len(users) > 1 or not (relation.is_single_valued() and relation.is_injective()):
             raise NeedsOneThreadError(f"parts of '{array}' are used before they are one")
         points = rows._points(rows._tied[group[0][0]])
         return Registers(
