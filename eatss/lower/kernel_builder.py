@@ -383,7 +383,12 @@ class KernelBuilder:
             loops = self._mapping.loops_of("", across)
             yield from self._at_points(shuffles(parts, lanes, apart), loops)
         tiles = [one.origin for one in self._mapping.mapped if one.name in across]
-        stores = self._transfers("store", coalesced(without_parameters(known, tiles)), across)
+        known = coalesced(without_parameters(known, tiles))
+        stores = (
+            *self._references.seen(across),
+            *self._transfers("peek", known, across),
+            *self._transfers("store", known, across),
+        )
         yield from (If(conditions=tuple(first), body=stores),) if first else stores
 
     def _notes(self) -> Iterator[str]:
@@ -628,7 +633,7 @@ class KernelBuilder:
         return nodes
 
     def _transfers(
-        self, kind: Literal["load", "store"], known: isl.Set, across: Names = ()
+        self, kind: Literal["load", "store", "peek"], known: isl.Set, across: Names = ()
     ) -> Nodes:
         """Return the loads or stores of registers, each at its points."""
         found: list[Node] = []

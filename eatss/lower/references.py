@@ -13,7 +13,7 @@ from eatss.base.frozen import Names, distinct, frozen, their_names
 from eatss.base.targets import Axis
 from eatss.lower.arrays import Arrays, DeviceArray, affine_text, subscripts_of, value_of
 from eatss.lower.index_range import Indices
-from eatss.lower.instructions import ATOMICS, COMBINES
+from eatss.lower.instructions import ATOMICS, COMBINES, IMPROVEMENTS, PEEK
 from eatss.lower.kernel.nodes import (
     Buffer,
     Copy,
@@ -127,7 +127,8 @@ class RegisterArray:
     """Registers of a thread: an element for each of its points.
 
     ``point`` is the place of the point that a thread is at. ``combiner`` is what makes one value of
-    the parts that several threads have, where they may.
+    the parts that several threads have, where they may. Of extrema that are compared and exchanged
+    a thread has ``seen`` before what memory has.
     """
 
     item: Registers
@@ -135,6 +136,7 @@ class RegisterArray:
     array: DeviceArray
     point: IntExprs
     combiner: Combiner | None
+    seen: Buffer | None = None
 
     @property
     def element(self) -> Element:
@@ -163,18 +165,23 @@ class References:
         array = self._arrays[item.array]
         mapping = self._mapping
         several = [m for m in mapping.loops_of(item.along, item.across) if m.points > 1]
+        combiner = mapping.scan or combiner_in(
+            self._piece, {name for name, _ in item.places}, self._scop
+        )
+
+        def own(suffix: str) -> Buffer:
+            name, kind = names.fresh(f"{array.name}_{suffix}"), array.array.element_type
+            return Buffer.of("register", name, kind, *(m.points for m in several))
+
+        improves = combiner is not None and combiner.name in IMPROVEMENTS
+        compared = item.across and improves and array.array.element_type.is_floating
         registers = RegisterArray(
             item=item,
-            buffer=Buffer.of(
-                "register",
-                names.fresh(f"{array.name}_r"),
-                array.array.element_type,
-                *(m.points for m in several),
-            ),
+            buffer=own("r"),
             array=array,
             point=tuple(Name(m.point) for m in several),
-            combiner=mapping.scan
-            or combiner_in(self._piece, {name for name, _ in item.places}, self._scop),
+            combiner=combiner,
+            seen=own("seen") if compared else None,
         )
         self._registers.append(registers)
         self._at |= dict.fromkeys(item.places, registers)
@@ -225,19 +232,25 @@ class References:
         """Return the declarations of the registers."""
         return tuple(Declare(buffer=r.buffer) for r in self._registers)
 
+    def seen(self, across: Names) -> tuple[Declare, ...]:
+        """Return the declarations of what is seen of memory before parts are put there."""
+        own = (one.seen for one in self._registers if one.item.across == across)
+        return tuple(Declare(buffer=one) for one in own if one is not None)
+
     def transfers(
-        self, kind: Literal["load", "store"], across: Names = ()
+        self, kind: Literal["load", "store", "peek"], across: Names = ()
     ) -> Iterator[tuple[isl.Set, tuple[MappedLoop, ...]]]:
         """Yield the domains of transfers into registers, or out of them, with their loops.
 
         These are bound to parameters. They are of what points along loops ``across`` have parts of,
-        of all others where there are none.
+        of all others where there are none. To ``peek`` is to load what a store may leave as it is.
         """
         for number, registers in enumerate(self._registers):
             if across != registers.item.across:
                 continue
-            points, name = getattr(registers.item, kind), f"{kind}_{number}"
-            if not points.is_empty():
+            name = f"{kind}_{number}"
+            points = registers.item.load if kind == "load" else registers.item.store
+            if not points.is_empty() and (kind != "peek" or registers.seen is not None):
                 own = self._mapping.loops_of(registers.item.along, registers.item.across)
                 loops = their_names(own)
                 dims = [f"{loop}'" for loop in loops]  # which no C can name
@@ -256,6 +269,13 @@ class References:
         element = self._element(registers.array, subscripts)
         if kind == "load":
             return Copy(target=own, source=element)
+        seen = None if registers.seen is None else registers.seen.at(*registers.point)
+        if seen is not None and kind == "peek":
+            return Intrinsic.of(PEEK, seen, element)
+        if seen is not None and registers.combiner is not None:
+            row = IMPROVEMENTS[registers.combiner.name]
+            operands = zip(("target", "value", "seen"), (element, own, seen), strict=True)
+            return Intrinsic(instruction=row, operands=tuple((k, (v,)) for k, v in operands))
         atomically = True if registers.item.across else self.combine_atomically
         if atomically is None:
             return Copy(target=element, source=own)
@@ -287,7 +307,7 @@ class References:
 
     def is_transfer(self, name: str) -> bool:
         """Tell whether an instance is a transfer of registers."""
-        return name.startswith(("load_", "store_"))
+        return name.startswith(("load_", "store_", "peek_"))
 
     def element(self, place: Place, values: Dictionary[str, IntExpr]) -> Element:
         """Return what a reference is where the counters have ``values``."""

@@ -99,22 +99,22 @@ def _with_reductions(scheduled: ScheduledScop) -> ScheduledScop:
     nests = [_Nest.of(one) for one in parts]
     for at, place in combinations(range(len(parts)), 2):
         first, then = nests[at], nests[place]
-        reduced = None if then is None else _as_parallel(scheduled, then)
-        if first is None or reduced is None or len(first.parallel) != len(reduced.parallel):
-            continue
-        both = _as_one(scheduled, root, first, reduced, "users")
-        if both is None:
-            continue
-        (name,) = set_names(reduced.domain)
-        statements = tuple(
-            replace(one, combined=one.combined or one.name == name)
-            for one in scheduled.scop.statements
-        )
-        marked = replace(scheduled, scop=replace(scheduled.scop, statements=statements))
-        others = parts[:at] + parts[at + 1 :]  # what stands between comes in front
-        tree = _in_order(root, others, place - 1, both)
-        with suppress(IllegalScheduleError):
-            return _with_reductions(cut_again(marked, tree.get_schedule(), both.assumes))
+        for reduced, front in () if first is None or then is None else _summed(scheduled, then):
+            if first is None or len(first.parallel) != len(reduced.parallel):
+                continue
+            both = _as_one(scheduled, root, first, reduced, "users")
+            if both is None:
+                continue
+            (name,) = set_names(reduced.domain)
+            statements = tuple(
+                replace(one, combined=one.combined or one.name == name)
+                for one in scheduled.scop.statements
+            )
+            marked = replace(scheduled, scop=replace(scheduled.scop, statements=statements))
+            between = parts[at + 1 : place]  # comes in front
+            tree = _in_order(root, [*parts[:at], *between, *front, both, *parts[place + 1 :]])
+            with suppress(IllegalScheduleError):
+                return _with_reductions(cut_again(marked, tree.get_schedule(), both.assumes))
     return scheduled
 
 
@@ -127,37 +127,57 @@ def _parts(node: isl.ScheduleNode) -> Iterator[isl.ScheduleNode]:
         yield from _parts(one)
 
 
-def _as_parallel(scheduled: ScheduledScop, nest: _Nest) -> _Nest | None:
-    """Return a reduction whose loops points share, ``None`` for other nests."""
+def _summed(scheduled: ScheduledScop, nest: _Nest) -> Iterator[tuple[_Nest, list[_Nest]]]:
+    """Yield a reduction of a nest, its loops shared by points, and what else the nest does first.
+
+    That is what runs once in its serial loops, as what begins the reduction.
+    """
     names = set_names(nest.domain)
-    kernel = scheduled.kernel_of.get(names[0]) if len(names) == 1 and nest.serial else None
-    if kernel is None or kernel.inner_loops or len(kernel.statements) > 1:
-        return None
+    kernel = scheduled.kernel_of.get(names[0]) if nest.serial else None
+    if kernel is None or kernel.inner_loops or {*kernel.statements} != {*names}:
+        return
     serial = {loop.name for loop in kernel.loops if not loop.parallel}
     for one in kernel.reductions:
         kind = scheduled.scop.array(one.array).element_type
-        if serial <= {*one.loops} and combiner_of(one.operator, kind) is not None:
-            return replace(nest, parallel=(*nest.parallel, *nest.serial), serial=())
-    return None
+        if not serial <= {*one.loops} or combiner_of(one.operator, kind) is None:
+            continue
+        kept, others = (
+            [own for own in nest.leaves if (one.statement in set_names(own)) == summed]
+            for summed in (True, False)
+        )
+        if len(kept) != 1 or len(set_names(kept[0])) > 1:
+            continue
+        reduced, *front = (
+            replace(
+                nest,
+                domain=nest.domain.intersect(own),
+                parallel=tuple(loop.intersect_domain(own) for loop in nest.parallel),
+                serial=tuple(loop.intersect_domain(own) for loop in nest.serial),
+                leaves=(own,),
+            )
+            for own in (*kept, *others)
+        )
+        values = (one for own in front for loop in own.serial for one in own.values(loop))
+        if all(isl.Map.from_range(own).is_single_valued() for own in values):
+            shared = replace(reduced, parallel=(*reduced.parallel, *reduced.serial), serial=())
+            yield shared, [replace(own, serial=()) for own in front]
 
 
 def _in_order(
-    root: isl.ScheduleNode,
-    parts: Sequence[isl.ScheduleNode],
-    place: int,
-    nest: _Nest,
-    *,
-    in_order: bool = True,
+    root: isl.ScheduleNode, parts: Sequence[isl.ScheduleNode | _Nest], *, in_order: bool = True
 ) -> isl.ScheduleNode:
-    """Return a tree of parts, in their order if that is asked, a nest in the place of one."""
-    filters = [one.parent().filter_get_filter() for one in parts]
-    filters[place] = nest.domain.universe()
+    """Return a tree of subtrees and nests, in their order if that is asked."""
 
     def filled(at: int, leaf: isl.ScheduleNode) -> isl.ScheduleNode:
-        return nest.at_leaf(leaf) if at == place else copied_to(leaf, parts[at])
+        one = parts[at]
+        return one.at_leaf(leaf) if isinstance(one, _Nest) else copied_to(leaf, one)
 
     if len(parts) == 1:
         return filled(0, root.cut())
+    filters = [
+        one.domain.universe() if isinstance(one, _Nest) else one.parent().filter_get_filter()
+        for one in parts
+    ]
     return with_parts(root.cut(), filters, filled, in_order=in_order)
 
 
@@ -463,5 +483,6 @@ def _one_form(function: isl.PwAff) -> isl.Aff | None:
 
 def _replaced(node: isl.ScheduleNode, at: tuple[int, int], both: _Nest) -> isl.ScheduleNode:
     """Return a sequence or set in which two parts are one nest."""
-    parts = [one for place, one in enumerate(branches(node)) if place != at[1]]
-    return _in_order(node, parts, at[0], both, in_order=node_kind(node) == "sequence")
+    parts = [both if place == at[0] else one for place, one in enumerate(branches(node))]
+    del parts[at[1]]
+    return _in_order(node, parts, in_order=node_kind(node) == "sequence")

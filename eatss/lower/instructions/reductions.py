@@ -6,7 +6,7 @@ from dataclasses import replace
 from eatss.base.frozen import Names
 from eatss.base.targets import CUDA
 from eatss.lower.kernel.instruction import ONE_A_LANE, Capability, Instruction, Operand
-from eatss.polyhedral.expression import ADD, COMBINERS, Combiner, ElementType
+from eatss.polyhedral.expression import ADD, COMBINERS, FLOATING, Combiner, ElementType
 
 _CHOICES = {
     "max": """\
@@ -333,3 +333,58 @@ They are found by the name of what combines them.
 """
 
 ATOMIC_ADD = ATOMICS[ADD.name]
+
+_PEEK = """\
+
+// A value that others may change meanwhile.
+template <typename Value>
+__device__ __forceinline__ Value eatss_peek(const Value *from)
+{
+    return __ldcg(from);
+}
+"""
+
+PEEK = Instruction(
+    name="peek",
+    what="a load",
+    operands=(Operand(name="target", role="out"), Operand(name="value")),
+    target="target",
+    value="value",
+    exact=True,
+    atomic=True,
+    cuda="{target} = eatss_peek(&{value});",
+    definitions=_PEEK,
+)
+"""``target`` gets a ``value`` that other threads may change by atomic operations."""
+
+
+def _improvement(combiner: Combiner) -> Instruction:
+    atomic = ATOMICS[combiner.name]
+    lines = ["", "// The same, if it would have changed a value that was there before."]
+    for kind in FLOATING:
+        name, c_type, made = _name(combiner), kind.value, combined(combiner, "seen", "value")
+        parameters = f"{c_type} *pointer, {c_type} value, {c_type} seen"
+        lines += [
+            f"__device__ __forceinline__ void {name}({parameters})",
+            "{",
+            f"    if ({made} != seen) {name}(pointer, value);",
+            "}",
+        ]
+    after = _value_of(combiner, "seen", "value")
+    return replace(
+        atomic,
+        name=f"improve_{combiner.name}",
+        operands=(*_UPDATED, Operand(name="seen")),
+        value=f"target if ({after}) == seen else ({combiner.value})",
+        element_types=FLOATING,
+        cuda=f"{_name(combiner)}(&{{target}}, {{value}}, {{seen}});",
+        helpers=(*atomic.helpers, atomic.definitions),
+        definitions="\n".join([*lines, ""]),
+    )
+
+
+IMPROVEMENTS = {
+    one.name: _improvement(one) for one in COMBINERS if one.what in ("maximum", "minimum")
+}
+"""What :data:`ATOMICS` do for minima and maxima of floats, which are compared and exchanged: no
+more than a comparison where ``seen``, a value of the target before, is no worse."""

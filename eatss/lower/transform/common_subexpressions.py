@@ -110,7 +110,7 @@ def with_common_subexpressions(kernel: Kernel, taken: set[str]) -> Kernel:
 def _parted(node: Compute, taken: set[str]) -> Nodes:
     """Return nodes that compute the parts of a value that repeat, then the value from them."""
     names = taken | set(node.types)
-    parts = []
+    parts: list[tuple[Buffer, Expression]] = []
     for part in _repeated(node.statement.value):
         kind = floating_type(part, node.types, node.statement.accesses)
         if kind is not None:

@@ -1010,6 +1010,10 @@ EATSS_UNSEEN T before_tile(unsigned long *found, unsigned int run, int tile, int
     eatss::shuffle(eatss::before_tile(found, run, tile, first, own, neutral, __VA_ARGS__), \
                    -(int)threadIdx.x, (int)eatss::WARP, __LINE__)
 template <class T>
+EATSS_UNSEEN T eatss_peek(const T *source) {
+    return *source;
+}
+template <class T>
 EATSS_UNSEEN T eatss_part(const T *source) {
     eatss::access((uintptr_t)source, sizeof(T), false, false);
     return *source;
@@ -1030,6 +1034,12 @@ inline double eatss_fmin(double one, double other) { return fmin(one, other); }
         eatss::access((uintptr_t)pointer, sizeof(T), true, true); \
         T value = (T)given;                                       \
         *pointer = (T)(combined);                                 \
+    }                                                             \
+    template <class T, class U>                                   \
+    void eatss_atomic_##name(T *pointer, U given, T seen) {       \
+        T after = seen;                                           \
+        eatss_atomic_##name(&after, given);                       \
+        if (after != seen) eatss_atomic_##name(pointer, given);   \
     }
 EATSS_ATOMIC(add, *pointer + value)
 EATSS_ATOMIC(multiply, *pointer * value)
