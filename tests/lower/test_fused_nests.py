@@ -96,3 +96,74 @@ def test_what_is_left_out_is_found(text: str, broken: str, tmp_path: Path) -> No
     (folder / program.file).write_text(program.text.replace(text, broken), encoding="utf-8")
     sizes = [{"NN": 130, "NO": 131, "NI": 33}]
     assert verify(folder, device="cpu", sizes=sizes).status == "wrong result"
+
+
+NEAREST = """
+#include <math.h>
+#ifndef N
+#define N 16384
+#endif
+#ifndef M
+#define M 16384
+#endif
+#ifndef K
+#define K 32
+#endif
+void nearest(TYPE best[N], TYPE X[N][K], TYPE Y[M][K])
+{
+#pragma scop
+    for (int i = 0; i < N; i++) {
+        best[i] = BEGIN;
+        for (int j = 0; j < M; j++) {
+            TYPE d = 0;
+            for (int k = 0; k < K; k++)
+                d += (X[i][k] - Y[j][k]) * (X[i][k] - Y[j][k]);
+            best[i] = UPDATE;
+        }
+    }
+#pragma endscop
+}
+"""
+MINIMUM = NEAREST.replace("BEGIN", "1e30f").replace("UPDATE", "fminf(best[i], d)")
+POINTS = [{"N": 130, "M": 300, "K": 33}, {"N": 1, "M": 1, "K": 1}, {"N": 3, "M": 0, "K": 2}]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        MINIMUM.replace("TYPE", "float"),
+        NEAREST.replace("TYPE", "double").replace("BEGIN", "0").replace("UPDATE", "best[i] + d"),
+        NEAREST.replace("TYPE", "int")
+        .replace("BEGIN", "0")
+        .replace("UPDATE", "d > best[i] ? d : best[i]"),
+    ],
+)
+def test_what_reduces_distances_does_so_where_they_are_made(text: str, tmp_path: Path) -> None:
+    made = eatss.codegen(text, gpu="h200", output=tmp_path)
+    (entry,) = made.entries
+    assert not entry.temporaries
+    assert len(made.kernels) == 2
+    right(verify(tmp_path, device="cpu", sizes=POINTS))
+
+
+def test_the_order_of_a_minimum_is_kept_where_that_is_asked() -> None:
+    made = eatss.codegen(MINIMUM.replace("TYPE", "float"), gpu="h200", strict_fp=True)
+    assert "eatss_atomic" not in made.text
+    assert "eatss_shuffle" not in made.text
+
+
+@pytest.mark.parametrize(
+    ("text", "broken"),
+    [
+        ("eatss_shuffle_down(best_r[ri], 8, 32)", "best_r[ri]"),
+        ("eatss_shuffle_down(best_r[ri], 1, 2)", "best_r[ri]"),
+        ("best_r[ri] = (1e38f * 1e38f * 0.0f);", "best_r[ri] = 0;"),
+        ("eatss_atomic_fmin(&best[i], best_r[ri], best_seen[ri]);", "best[i] = best_r[ri];"),
+        ("best_seen[ri] = eatss_peek(&best[i]);", "best_seen[ri] = 0;"),
+    ],
+)
+def test_a_part_of_a_minimum_that_is_lost_is_found(text: str, broken: str, tmp_path: Path) -> None:
+    made = eatss.codegen(MINIMUM.replace("TYPE", "float"), gpu="h200", output=tmp_path)
+    assert text in made.text
+    (tmp_path / made.file).write_text(made.text.replace(text, broken), encoding="utf-8")
+    assert not verify(tmp_path, device="cpu", sizes=POINTS[:1]).ok

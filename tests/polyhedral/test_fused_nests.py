@@ -178,3 +178,26 @@ def test_a_fault_of_the_check_is_no_refusal(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(fused_nests, "cut_again", losing)
     with pytest.raises(InternalError):
         with_fused_nests(scheduled, "users")
+
+
+@pytest.mark.parametrize("use", ["b[j] += C[i][j];", "c[i] = fmax(c[i], C[i][j]);"])
+def test_a_reduction_of_what_a_nest_makes_shares_its_points(use: str) -> None:
+    loops = "for (int i = 0; i < 6; i++) b[i] = c[i] = 0;".replace("b[i] = c[i]", use[0] + "[i]")
+    loops = PRODUCT % SUM + loops + USE % use
+    scheduled = fused(loops, "sums")
+    assert cuts(scheduled)[-1] == {"S0", "S1", "S3"}
+    assert [one.name for one in scheduled.scop.statements if one.combined] == ["S3"]
+    assert executed(as_scheduled(scheduled)) == executed(region(loops))
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "{ b[j] += C[i][j]; D[i][j] = b[j]; }",  # parts are used
+        "{ C[i][j] += b[j]; b[j] += C[i][j]; }",
+        "b[j] = 2 * b[j] + C[i][j];",
+    ],
+)
+def test_what_needs_the_order_of_a_reduction_keeps_nests_apart(use: str) -> None:
+    scheduled = fused(PRODUCT % SUM + USE % use, "sums")
+    assert not any(one.combined for one in scheduled.scop.statements)
