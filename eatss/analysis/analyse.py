@@ -31,7 +31,6 @@ def analyse(
     volume: VolumeKind = VolumeKind.FOOTPRINT,
     element_type: ElementType | None = None,
     first_index: int = 0,
-    reciprocals: bool = False,
 ) -> tuple[KernelFacts, ...]:
     """Return the facts of every kernel of a scheduled scop, in launch order.
 
@@ -40,7 +39,6 @@ def analyse(
         volume: How the elements a tile touches are counted.
         element_type: Overrides the type of every floating-point array.
         first_index: Number of the first kernel; regions of one file count on.
-        reciprocals: Whether points divide by what they share as code of eatss does.
     """
     return tuple(
         analyse_kernel(
@@ -49,7 +47,6 @@ def analyse(
             volume=volume,
             element_type=element_type,
             index=first_index + position,
-            reciprocals=reciprocals,
         )
         for position, kernel in enumerate(scheduled.kernels)
     )
@@ -66,7 +63,6 @@ def analyse_kernel(
     volume: VolumeKind,
     element_type: ElementType | None,
     index: int,
-    reciprocals: bool = False,
 ) -> KernelFacts:
     """Return the facts of one kernel. Scalars live in registers and are left out."""
     references = tuple(r for r in kernel.references if r.subscripts)
@@ -99,7 +95,7 @@ def analyse_kernel(
             ),
             default=0,
         ),
-        work=kernel_work(scop, kernel, references, element_type, reciprocals=reciprocals),
+        work=kernel_work(scop, kernel, references, element_type),
         overlaps=overlapping(references),
     )
 

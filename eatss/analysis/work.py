@@ -238,8 +238,6 @@ def kernel_work(
     kernel: Kernel,
     references: tuple[Reference, ...],
     element_type: ElementType | None = None,
-    *,
-    reciprocals: bool = False,
 ) -> KernelWork:
     """Count the work of one kernel.
 
@@ -248,12 +246,9 @@ def kernel_work(
         kernel: one of its kernels.
         references: its array references, in the order of ``KernelFacts.references``.
         element_type: overrides the type of every floating-point array.
-        reciprocals: whether points divide by what they share as code of eatss does.
     """
     counter = _Counter(scop, kernel, references, element_type)
-    counted = [
-        _StatementCounter(counter, name, reciprocals=reciprocals) for name in kernel.statements
-    ]
+    counted = [_StatementCounter(counter, name) for name in kernel.statements]
     facts = [one.facts() for one in counted]
     trips = []
     for loop in kernel.loops + kernel.inner_loops:
@@ -412,8 +407,8 @@ class _StatementCounter:
     scalar that it only reads along none.
     """
 
-    def __init__(self, of: _Counter, name: str, *, reciprocals: bool) -> None:
-        self.of, self.statement, self.reciprocals = of, of.scop.statement(name), reciprocals
+    def __init__(self, of: _Counter, name: str) -> None:
+        self.of, self.statement = of, of.scop.statement(name)
         schedule = of.schedules[name]
         self.points = schedule.intersect_domain(self.statement.domain).range()
         forms = zip(of.names, map(affine_form, output_affs(schedule)), strict=True)
@@ -462,7 +457,7 @@ class _StatementCounter:
         """Return the operations, and those whose value stays the same along some loops."""
         types = self.of.scop.types
         sizes = [value for _, value in self.of.scop.size_macros]
-        places = [*map(self._places, self.positions)] if self.reciprocals else None
+        places = [*map(self._places, self.positions)]
         operations = operations_of(statement, types, self.along, sizes, places)
         repeated: dict[Names, list[tuple[str, int]]] = {}
         for (kind, loops), often in operations.along.items():

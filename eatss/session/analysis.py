@@ -231,7 +231,6 @@ def _analysed(
             volume=options.volume,
             element_type=None if options.dtype is None else ElementType(options.dtype),
             first_index=first_index,
-            reciprocals=options.cut == "eatss",
         )
     return AnalysedScop(
         scop=scheduled.scop,
