@@ -27,9 +27,8 @@ from eatss.polyhedral.expression import (
     fused_quotient,
     operands,
     preorder,
-    reads_in,
 )
-from eatss.polyhedral.isl_names import coalesced, involved_dims
+from eatss.polyhedral.isl_names import coalesced
 from eatss.polyhedral.kernel import Dependences
 from eatss.polyhedral.scop import Access, Scop, Statement
 from eatss.program import IntExpr, OperationCount, Work
@@ -76,7 +75,6 @@ def operations_of(
     types: Mapping[str, ElementType],
     moving: Sequence[frozenset[str]] | None = None,
     sizes: Collection[int] = (),
-    places: Sequence[frozenset[str]] | None = None,
 ) -> Operations:
     """Count the floating-point operations of one instance of a statement.
 
@@ -93,11 +91,9 @@ def operations_of(
         moving: the loops that each access moves along; without them no loops are told apart. A
             value of counters moves along all of these.
         sizes: numbers that are no literals in generated code, which is for any.
-        places: the loops along which each access is of another element. What points along others of
-            what is written divide by has a reciprocal.
     """
     none = [frozenset[str]()] * len(statement.accesses)
-    visitor = _Visitor(statement, types, moving or none, [*map(str, sizes)], places or none)
+    visitor = _Visitor(statement, types, moving or none, [*map(str, sizes)])
     along, _, _ = visitor.visit(statement.value)
     counts = _by_kind(along)
     found = {kind: counts[kind] for kind in KINDS if counts[kind]}
@@ -117,7 +113,6 @@ class _Visitor:
     types: Mapping[str, ElementType]
     moving: Sequence[frozenset[str]]
     sizes: Sequence[str]
-    places: Sequence[frozenset[str]]
     notes: list[str] = field(default_factory=list)
     integer_products: int = 0
 
@@ -162,12 +157,7 @@ class _Visitor:
                 compares = operator in _COMPARISONS
                 if floating:
                     kind = "compare" if compares else _ARITHMETIC[operator]
-                    shared = self._divisor_places(node)
-                    if shared is not None:  # it is computed in front of the points
-                        once = ((kind, often) for (kind, _), often in parts[1][0].items())
-                        counts = parts[0][0] + Counter({(one, shared): n for one, n in once})
-                    steps = shared is not None or self._is_quotient(node)
-                    counts["quotient" if steps else kind, loops] += 1
+                    counts["quotient" if self._is_quotient(node) else kind, loops] += 1
                 self.integer_products += operator == "*" and not floating
                 floating = floating and not compares
             case Select():
@@ -187,21 +177,6 @@ class _Visitor:
     def _is_quotient(self, node: Binary) -> bool:
         literals = (one.text for one in preorder(node.right) if isinstance(one, Literal))
         return fused_quotient(node) is not None and not any(map(self.sizes.__contains__, literals))
-
-    def _divisor_places(self, node: Binary) -> frozenset[str] | None:
-        """Return the loops of what points along another loop of what is written all divide by.
-
-        ``None`` where there is no such loop.
-        """
-        own = reads_in(node.right)
-        counters = any(
-            isinstance(one, AffineValue) and involved_dims(one.value)
-            for one in preorder(node.right)
-        )
-        if node.operator != "/" or not own or counters:
-            return None
-        loops = frozenset[str]().union(*(self.places[at] for at in own))
-        return None if self.places[0] <= loops else loops
 
 
 def _by_kind(along: Counter[Along]) -> Counter[str]:

@@ -422,11 +422,8 @@ class _StatementCounter:
 
     def _along(self, array: str, position: int | None) -> frozenset[str]:
         moving = frozenset(self.moving)
-        return moving if array in self.of.written else self._places(position)
-
-    def _places(self, position: int | None) -> frozenset[str]:
-        """Return the loops along which the element of an access is another one."""
-        moving = frozenset(self.moving)
+        if array in self.of.written:
+            return moving
         if position is None:
             return frozenset()
         subscripts = self.of.references[position].subscripts
@@ -457,8 +454,7 @@ class _StatementCounter:
         """Return the operations, and those whose value stays the same along some loops."""
         types = self.of.scop.types
         sizes = [value for _, value in self.of.scop.size_macros]
-        places = [*map(self._places, self.positions)]
-        operations = operations_of(statement, types, self.along, sizes, places)
+        operations = operations_of(statement, types, self.along, sizes)
         repeated: dict[Names, list[tuple[str, int]]] = {}
         for (kind, loops), often in operations.along.items():
             own = tuple(name for name in self.moving if name in loops)
