@@ -569,7 +569,6 @@ class RegionBuilder:
             strict_fp=self._options.strict_fp,
             most_shared_bytes=context.shared_limit_bytes,
             registers=self._most_registers(made.kernel.kernel),
-            points=made.points,
         )
         kernel = replace(made.kernel, kernel=code)
         told = instruction_notes(code, self._options.instructions)

@@ -61,15 +61,11 @@ from eatss.program.linear import strict
 
 @frozen
 class RowsInOne:
-    """One kernel of several pieces; ``in_order``: its sums are added up as in the source.
-
-    ``points`` are counters of the points that a thread has of parallel loops.
-    """
+    """One kernel of several pieces; ``in_order``: its sums are added up as in the source."""
 
     kernel: BuiltKernel
     tiles: SizePairs
     in_order: bool
-    points: Names
 
 
 class RowPlanner(UnitPlanner):
@@ -244,7 +240,6 @@ class RowPlanner(UnitPlanner):
                 }.items()
             ),
             in_order=all(orders),
-            points=tuple(one.point for unit in units for one in unit.mapping.mapped),
         )
 
     def _in_registers(

@@ -288,12 +288,6 @@ def fused_quotient(node: Expression) -> ElementType | None:
     return kind if exact else None
 
 
-def divisors_always(node: Expression) -> tuple[Expression, ...]:
-    """Return what a value that reads something divides by, whatever its conditions are."""
-    quotients = (one for one in _always(node) if isinstance(one, Binary) and one.operator == "/")
-    return distinct(one.right for one in quotients if reads_in(one.right))
-
-
 def divisors(node: Expression) -> tuple[int, ...]:
     """Return the accesses, by number, by which something is divided as they are."""
     quotients = (one for one in preorder(node) if isinstance(one, Binary) and one.operator == "/")
@@ -301,16 +295,12 @@ def divisors(node: Expression) -> tuple[int, ...]:
 
 
 def read_always(node: Expression) -> Iterator[int]:
-    """Yield the accesses that a value reads whatever its conditions are."""
-    return (one.access for one in _always(node) if isinstance(one, Read))
-
-
-def _always(node: Expression) -> Iterator[Expression]:
-    """Yield the parts of a value that are computed whatever its conditions are, no recursion."""
+    """Yield the accesses that a value reads whatever its conditions are, without recursion."""
     left = [node]
     while left:
-        yield (one := left.pop())
-        match one:
+        match left.pop():
+            case Read(access=access):
+                yield access
             case Select(condition=condition):
                 left.append(condition)
             case Binary(operator="&&" | "||", left=first):

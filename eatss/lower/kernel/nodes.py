@@ -499,7 +499,6 @@ class Load:
     reads: tuple[Element, ...]
     types: Mapping[str, ElementType]
     flag: str = ""
-    integers: IntExprs = ()
 
 
 @frozen

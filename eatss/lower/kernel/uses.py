@@ -424,13 +424,6 @@ def affine_values(expression: Expression) -> Iterator[AffineValue]:
     return (node for node in preorder(expression) if isinstance(node, AffineValue))
 
 
-def integers_of(node: Compute, value: Expression) -> IntExprs:
-    """Return what the affine functions in a value are, which is made of parts of a statement's."""
-    own = affine_values(node.statement.value)
-    known = {id(one): integer for one, integer in zip(own, node.integers, strict=True)}
-    return tuple(known[id(one)] for one in affine_values(value))
-
-
 def constant_trips(loop: For) -> int | None:
     """Return how often a loop runs, ``None`` where that is not constant or it goes by other steps.
 

@@ -68,7 +68,6 @@ from eatss.lower.kernel.uses import (
     depends_on,
     every_of,
     inside,
-    integers_of,
     loads_along,
     mapped,
     mapped_of,
@@ -109,45 +108,29 @@ def with_common_subexpressions(kernel: Kernel, taken: set[str]) -> Kernel:
 
 def _parted(node: Compute, taken: set[str]) -> Nodes:
     """Return nodes that compute the parts of a value that repeat, then the value from them."""
-    names = taken | set(node.types)
-    parts: list[tuple[Buffer, Expression]] = []
-    for part in _repeated(node.statement.value):
-        kind = floating_type(part, node.types, node.statement.accesses)
-        if kind is not None:
-            parts.append((Buffer.of("register", free_name(f"v{len(parts)}", names), kind), part))
-    if not parts:
-        return (node,)
-    last, loads = with_parts_named(node, parts)
-    both = (one for own in loads for one in (Declare(buffer=own.target.buffer), own))
-    return (Scope(body=(*both, last)),)
-
-
-def with_parts_named(
-    node: Compute, parts: Sequence[tuple[Buffer, Expression]]
-) -> tuple[Compute, tuple[Load, ...]]:
-    """Return a statement that reads registers in the place of parts of its value, and their loads.
-
-    Parts may have those before them in them.
-    """
     statement, types = node.statement, dict(node.types)
-    accesses, reads = list(statement.accesses), list(node.reads)
+    accesses, reads, names = list(statement.accesses), list(node.reads), taken | set(types)
     values: dict[Expression, Read] = {}
-    named: list[tuple[Buffer, Expression]] = []
+    parts: list[tuple[Buffer, Expression]] = []
 
     def shortened(part: Expression) -> Expression:
         known = values.get(part)
         return rebuilt(part, shortened) if known is None else known
 
-    for own, part in parts:
-        named.append((own, shortened(part)))
-        values[part] = Read(access=len(accesses))
-        read = replace(statement.write, array=own.name, kind=AccessKind.READ, text=own.name)
-        accesses.append(read)
-        reads.append(own.at())
-        types[own.name] = own.element_type
+    for part in _repeated(statement.value):
+        kind = _floating_type(part, types, accesses)
+        if kind is not None:
+            own = Buffer.of("register", free_name(f"v{len(parts)}", names), kind)
+            parts.append((own, shortened(part)))
+            values[part] = Read(access=len(accesses))
+            read = replace(statement.write, array=own.name, kind=AccessKind.READ, text=own.name)
+            accesses.append(read)
+            reads.append(own.at())
+            types[own.name] = kind
+    if not parts:
+        return (node,)
     whole = replace(statement, value=shortened(statement.value), accesses=tuple(accesses))
-    integers = integers_of(node, whole.value)
-    last = replace(node, statement=whole, reads=tuple(reads), types=types, integers=integers)
+    last = replace(node, statement=whole, reads=tuple(reads), types=types)
     loads = (
         Load(
             statement=whole,
@@ -156,11 +139,12 @@ def with_parts_named(
             reads=last.reads,
             types=types,
             flag=node.flag,
-            integers=integers_of(node, part),
         )
-        for own, part in named
+        for own, part in parts
     )
-    return last, tuple(loads)
+    declared = (Declare(buffer=own) for own, _ in parts)
+    both = (one for pair in zip(declared, loads, strict=True) for one in pair)
+    return (Scope(body=(*both, last)),)
 
 
 def _repeated(value: Expression) -> tuple[Expression, ...]:
@@ -189,7 +173,7 @@ def _repeated(value: Expression) -> tuple[Expression, ...]:
     )
 
 
-def floating_type(
+def _floating_type(
     node: Expression, types: Mapping[str, ElementType], accesses: Sequence[Access]
 ) -> ElementType | None:
     """Return the floating-point type of a value, ``None`` where it has none or it is not sure."""
@@ -201,7 +185,7 @@ def floating_type(
         found = None
     else:  # the tree has all conversions, so operands are of the type of the result
         own = (node.if_true, node.if_false) if isinstance(node, Select) else operands(node)
-        known = (floating_type(one, types, accesses) for one in own)
+        known = (_floating_type(one, types, accesses) for one in own)
         found = None if isinstance(node, AffineValue) else next(filter(None, known), None)
     return found if found is not None and found.is_floating else None
 

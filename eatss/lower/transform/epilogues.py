@@ -72,11 +72,11 @@ from eatss.lower.kernel.nodes import (
     over_places,
 )
 from eatss.lower.kernel.uses import (
+    affine_values,
     buffers_of,
     elements,
     every,
     every_of,
-    integers_of,
     mapped_of,
     read,
     rewritten,
@@ -100,6 +100,7 @@ from eatss.polyhedral.expression import (
 )
 from eatss.polyhedral.isl_names import involved_dims
 from eatss.program import Name, names_in
+from eatss.program.expression import IntExprs
 
 
 def with_epilogue_scaling(kernel: Kernel, taken: set[str], *, apart: bool = False) -> Kernel:
@@ -260,7 +261,7 @@ class _Sum:
             ),
             target=own,
             reads=(*reads, sums.at(*places)),
-            integers=integers_of(first, value),
+            integers=_integers(first, value),
         )
 
     def _without(self, sums: Buffer) -> Node:
@@ -272,7 +273,7 @@ class _Sum:
         def changed(node: Compute) -> Compute:
             value = _value_without(node, self.shared)
             statement = replace(node.statement, value=value)
-            return replace(node, statement=statement, integers=integers_of(node, value))
+            return replace(node, statement=statement, integers=_integers(node, value))
 
         (loop,) = with_elements(mapped_of((self.loop,), Compute, changed), element)
         return loop
@@ -335,6 +336,13 @@ def _scalar(node: Compute, factor: Expression) -> str | None:
             buffer = node.reads[factor.access].buffer
             return buffer.name if buffer.space == "argument" else None
     return None
+
+
+def _integers(node: Compute, value: Expression) -> IntExprs:
+    """Return what the affine functions in a value are, which is made of parts of a statement's."""
+    own = affine_values(node.statement.value)
+    known = {id(one): integer for one, integer in zip(own, node.integers, strict=True)}
+    return tuple(known[id(one)] for one in affine_values(value))
 
 
 def _value_without(node: Compute, shared: Sequence[Expression]) -> Expression:

@@ -20,16 +20,9 @@ it too, could change what is loaded behind it. A thread has its points of parall
 dependences have shown to be so: none of them needs what another one stores, and none stores what
 another one reads.
 
-Quotients of several points by one value share its reciprocal, likewise:
-
-    divisor = sqrtf(s / M + 1e-5f);
-    inverse = eatss_reciprocal<float>(divisor, exact);
-    for (rj…) Y_r[rj] = eatss_quotient<float>(X[i][j], divisor, inverse, exact) * g[j];
-
-It is done where a statement has such quotients, or reads other elements of what it writes. Any
-other division, and most functions, have a branch in them for numbers that are rare. What stands
-behind it is not loaded before it, so a thread loads first what all of its points read, without a
-condition:
+It is done where a statement has quotients, or reads other elements of what it writes. Any other
+division, and most functions, have a branch in them for numbers that are rare. What stands behind it
+is not loaded before it, so a thread loads first what all of its points read, without a condition:
 
     for (rs = 0; rs < 4; ++rs) y[s] = (x[s] - mean[c]) / sqrtf(var[c]);
 
@@ -46,10 +39,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
-from math import prod
 
 from eatss.analysis.variant import WORD_BYTES
-from eatss.base.quotients import FORMATS
 from eatss.base.trees import free_name
 from eatss.lower.kernel.nodes import (
     Buffer,
@@ -64,30 +55,25 @@ from eatss.lower.kernel.nodes import (
     Let,
     Node,
     Nodes,
-    Reciprocal,
     Source,
 )
 from eatss.lower.kernel.uses import (
     depends_on,
     every,
     every_of,
-    integers_of,
     loads_along,
     mapped_of,
     trips_from_zero,
     with_bodies,
     with_homes,
 )
-from eatss.lower.transform.common_subexpressions import floating_type, with_parts_named
 from eatss.polyhedral.expression import (
     Binary,
     Call,
     Expression,
-    divisors_always,
     fused_quotient,
     preorder,
     read_always,
-    reads_in,
 )
 from eatss.program import Name, equals, names_in
 
@@ -121,83 +107,31 @@ def with_stores_last(kernel: Kernel, points: Collection[str], taken: set[str]) -
 def _together(loop: For, points: Collection[str], taken: set[str]) -> Nodes:
     """Return what a loop over points is with its stores last, nothing where it stays as it is."""
     computes = [*every_of((loop,), Compute)]
-    if not _is_plain(loop, computes, points):
-        return ()
-    shared, front, inverses = _with_divisors(loop, computes, taken)
     parts = (part for one in computes for part in preorder(one.statement.value))
-    has_quotients = bool(front) or any(map(fused_quotient, parts))
-    if not (has_quotients or _reads_own(computes)):
+    has_quotients = any(map(fused_quotient, parts))
+    if not (has_quotients or _reads_own(computes)) or not _is_plain(loop, computes, points):
         return ()
     homes = [*_homes((loop,), taken, ())]
     if sum(one.buffer.size_bytes for one in homes) > _MOST_WORDS * WORD_BYTES:
         return ()
     flag = free_name("exact", taken) if has_quotients else ""
-    by_flag = (replace(one, flag=flag) if isinstance(one, Reciprocal) else one for one in front)
 
-    def with_each(change: Callable[[Compute, Element, int], Node], nodes: Nodes) -> Nodes:
-        left = enumerate(homes)
+    def with_each(change: Callable[[Compute, Element], Node], nodes: Nodes) -> Nodes:
+        left = iter(homes)
+        return mapped_of(nodes, Compute, lambda one: change(one, next(left)))
 
-        def changed(one: Compute) -> Node:
-            at, home = next(left)
-            return change(one, home, at)
-
-        return mapped_of(nodes, Compute, changed)
-
-    def stored(one: Compute, home: Element, _: int) -> Node:
+    def stored(one: Compute, home: Element) -> Node:
         return Copy(target=one.target, source=home)
 
-    def divided(_: Compute, home: Element, at: int) -> Node:
-        return replace(shared[at], target=home, flag=flag, reciprocals=inverses[at])
-
-    fast = with_each(divided, (loop,))
+    fast = with_each(lambda one, home: replace(one, target=home, flag=flag), (loop,))
     bare = mapped_of((loop,), Source, lambda _: ())
-    again = with_each(lambda _, home, at: replace(shared[at], target=home), bare)
+    again = with_each(lambda one, home: replace(one, target=home), bare)
     tested: tuple[Nodes, Nodes] = ((), ())
     if has_quotients:
-        tested = (Flag(name=flag), *by_flag), (If(conditions=(equals(Name(flag), 0),), body=again),)
+        tested = (Flag(name=flag),), (If(conditions=(equals(Name(flag), 0),), body=again),)
     before, behind = tested
     declared = (Declare(buffer=one.buffer) for one in homes)
     return (*declared, *before, *fast, *behind, *with_each(stored, bare))
-
-
-_SHARED = 4
-"""Quotients by one value from which on it has a reciprocal."""
-
-
-def _with_divisors(
-    loop: For, computes: Sequence[Compute], taken: set[str]
-) -> tuple[list[Compute], Nodes, list[tuple[tuple[int, Element], ...]]]:
-    """Return statements that divide by a register what they divide by one value at all points.
-
-    With them come what gives these registers and their reciprocals in front of the loop, and which
-    of these each statement has.
-    """
-    loops = [*every_of((loop,), For)]
-    inside = {one.counter for one in loops} | {one.name for one in every_of((loop,), Let)}
-    several = prod(trips_from_zero(one) or 0 for one in loops) >= _SHARED
-    changed: list[Compute] = []
-    inverses: list[tuple[tuple[int, Element], ...]] = []
-    front: list[Node] = []
-    for one in computes:
-        parts = []
-        for part in divisors_always(one.statement.value) if several else ():
-            kind = floating_type(part, one.types, one.statement.accesses)
-            places = [place for at in reads_in(part) for place in one.reads[at].subscripts]
-            moves = inside & {*names_in(*places, *integers_of(one, part))}
-            if kind is not None and kind.value in FORMATS and not moves:
-                name = free_name("divisor", taken)
-                parts.append((Buffer.of("register", name, kind), part))
-        whole, loads = with_parts_named(one, parts)
-        changed.append(whole)
-        own = []
-        for at, load in enumerate(loads, len(one.reads)):
-            kind = load.target.buffer.element_type
-            inverse = Buffer.of("register", free_name("inverse", taken), kind).at()
-            own.append((at, inverse))
-            front += [Declare(buffer=load.target.buffer), load, Declare(buffer=inverse.buffer)]
-            front.append(Reciprocal(target=inverse, source=load.target, flag=""))
-        inverses.append(tuple(own))
-    return changed, tuple(front), inverses
 
 
 def _loads_first(loop: For, points: Collection[str], taken: set[str]) -> Nodes:

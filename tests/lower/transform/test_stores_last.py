@@ -216,37 +216,3 @@ def test_what_points_read_is_loaded_before_divisions(tmp_path: Path) -> None:
 def test_what_is_behind_a_condition_is_not_loaded_before_it(tmp_path: Path) -> None:
     guarded = ROWS.replace("x[i][j] -", "(i > 0 ? x[i - 1][j] : 0.0f) -")
     assert "s_r[4]" in text_of(tmp_path, guarded)
-
-
-BY_ROWS = """
-void f(float y[N][M], float x[N][M], float s[N], float z[M])
-{
-#pragma scop
-    for (int i = 0; i < N; i++)
-        for (int j = 0; j < M; j++)
-            y[i][j] = (x[i][j] - 0.5f) / sqrtf(s[i] / M + 1e-5f) * z[j];
-#pragma endscop
-}
-"""
-
-
-@pytest.mark.parametrize("strict_fp", [False, True])
-def test_what_points_all_divide_by_has_one_reciprocal(strict_fp: bool, tmp_path: Path) -> None:
-    (source := tmp_path / "f.c").write_text("#include <math.h>\n" + BY_ROWS, encoding="utf-8")
-    program = eatss.codegen(
-        source,
-        gpu="h200",
-        defines={"N": 37, "M": 300},
-        tiles={"k0": {"i": 1, "j": 256}},
-        block={"k0": (1, 64)},
-        strict_fp=strict_fp,
-    )
-    save_program(program, tmp_path)
-    assert program.text.count("eatss_reciprocal<float>(divisor") == 1
-    found = verify(tmp_path, device="cpu")
-    assert found.ok
-    assert found.bit_equal or not strict_fp
-    text = program.text.replace("exact &= fabs(quotient) >= least || (x == 0 && c > 0);", "")
-    text = text.replace("divisor = sqrtf(", "divisor = 1e-25f * sqrtf(")
-    save_program(replace(program, text=text), tmp_path)
-    assert verify(tmp_path, device="cpu").status == "wrong result"
