@@ -145,8 +145,6 @@ RESULT
 """
 RESULTS = {
     "sum": "s[0] += X[0][j][0][l] * a[j] * c[l];",
-    "product": "s[0] *= 1 + 0.01 * X[0][j][0][l] * c[l];",
-    "minimum": "s[0] = fmin(s[0], X[0][j][0][l] * a[j]);",
     "maximum": "s[0] = s[0] < X[0][j][0][l] - c[l] ? X[0][j][0][l] - c[l] : s[0];",
 }
 EVERYWHERE = [
@@ -186,7 +184,7 @@ def test_sums_over_three_loops_keep_a_result_a_row_of_threads(tmp_path: Path) ->
     assert "over j by up to 4 blocks" in notes
 
 
-@pytest.mark.parametrize("lanes", [1, 32, 64])
+@pytest.mark.parametrize("lanes", [1, 64])
 def test_blocks_share_one_loop_of_a_sum_where_results_have_two(lanes: int, tmp_path: Path) -> None:
     text = FEW.replace(
         "RESULT",

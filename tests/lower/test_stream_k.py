@@ -100,7 +100,7 @@ def test_a_fault_is_seen(tmp_path: Path) -> None:
     for before, after in faults:
         assert before in program.text
         text.write_text(program.text.replace(before, after), encoding="utf-8")
-        assert verify(tmp_path, device="cpu", sizes=TALL_SIZES).status != "ok"
+        assert verify(tmp_path, device="cpu", sizes=TALL_SIZES[:1]).status != "ok"
 
 
 def test_the_order_of_a_sum_is_kept_where_that_is_asked_for() -> None:
@@ -316,7 +316,8 @@ def test_a_fault_in_a_stream_is_seen(tmp_path: Path) -> None:
     for before, after in faults:
         assert before in program.text, before
         text.write_text(program.text.replace(before, after), encoding="utf-8")
-        assert verify(tmp_path, device="cpu", sizes=SIZES).status != "ok", after
+        found = verify(tmp_path, device="cpu", sizes=SIZES, first_failure=True)
+        assert found.status != "ok", after
 
 
 def test_other_loops_stay_as_they_are_and_say_so() -> None:

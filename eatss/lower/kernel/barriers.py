@@ -34,7 +34,7 @@ from dataclasses import replace
 from itertools import count
 from typing import NamedTuple, TypeAlias
 
-from eatss.base.frozen import Names, distinct, frozen, their_names
+from eatss.base.frozen import Names, distinct, their_names
 from eatss.base.targets import CUDA
 from eatss.lower.kernel.nodes import (
     Agreed,
@@ -91,14 +91,13 @@ _Places: TypeAlias = tuple[IntExprs, frozenset[_Definition]]
 """Subscripts, and what the names in them stand for."""
 
 
-@frozen
-class Stage:
-    """``(iteration + later) % count`` for the number of an iteration, by the loop's counter.
+class Stage(NamedTuple):
+    """``(iteration + later) % stages`` for the number of an iteration, by the loop's counter.
 
-    Without a loop it is ``later`` itself; with no ``count`` it may be any.
+    Without a loop it is ``later`` itself; with no ``stages`` it may be any.
     """
 
-    count: int = 0
+    stages: int = 0
     later: int = 0
     loop: str = ""
 
@@ -106,13 +105,13 @@ class Stage:
         """Return what it is by the number of the next iteration of a loop."""
         if self.loop != loop:
             return self
-        return replace(self, later=(self.later - 1) % self.count)
+        return self._replace(later=(self.later - 1) % self.stages)
 
     def in_turns(self, loop: str, cycle: Cycle | None) -> Stage:
         """Return what it is by the number of the first iteration of a loop."""
-        if cycle is None or self.loop or self.count != cycle.count:
+        if cycle is None or self.loop or self.stages != cycle.count:
             return self
-        return replace(self, loop=loop)
+        return self._replace(loop=loop)
 
     def behind(self, loop: str) -> Stage:
         """Return what it is where the iterations of a loop are over."""
@@ -138,9 +137,9 @@ def turn_after(cycle: Cycle) -> IntExpr:
 
 def may_meet(one: Stage, other: Stage) -> bool:
     """Tell whether two stages may be the same."""
-    if not one.count or not other.count or one.loop != other.loop:
+    if not one.stages or not other.stages or one.loop != other.loop:
         return True
-    return one.count != other.count or one.later == other.later
+    return one.stages != other.stages or one.later == other.later
 
 
 def stage_of(
@@ -157,19 +156,19 @@ def stage_of(
     if not isinstance(extent, Constant):
         return ANY
     if isinstance(first, Constant):
-        return Stage(count=extent.value, later=first.value)
+        return Stage(stages=extent.value, later=first.value)
     for loop, cycle in cycles.items():
         places = (Name(cycle.name), turn_after(cycle), turn_before(cycle))
         if cycle.count == extent.value and first in places:
             later = (0, 1, cycle.count - 1)
-            return Stage(count=cycle.count, later=later[places.index(first)], loop=loop)
+            return Stage(stages=cycle.count, later=later[places.index(first)], loop=loop)
     match first:
         case Apply(Operator.REMAINDER, (number, Constant(turns))) if turns == extent.value:
             form = linear(number)
             terms = () if form is None else tuple(form.terms.items())
             for loop in numbered:
                 if form is not None and terms == ((loop, 1),):
-                    return Stage(count=turns, later=form.constant % turns, loop=loop)
+                    return Stage(stages=turns, later=form.constant % turns, loop=loop)
     return ANY
 
 
@@ -354,7 +353,7 @@ class Follower:
                 behind = self._follow(node.body, before, uniform=uniform)
                 self._phase, self._apart_in = outside
                 # what comes next, the scope itself in another turn of a loop, may meet it
-                return frozenset(one._replace(apart=self._apart_in) for one in behind)
+                return _changed(behind, "apart", lambda one: self._apart_in)
             case If():
                 inside = uniform and not self._varies(*node.conditions)
                 bodies = (node.body, node.orelse)
@@ -479,7 +478,7 @@ class Follower:
 
 def behind_turn(pending: Pending) -> Pending:
     """Return what an iteration leaves for the next one: there its phases are others."""
-    return frozenset(one._replace(phase=_before(one.phase)) for one in pending)
+    return _changed(pending, "phase", lambda one: _before(one.phase))
 
 
 def _before(phase: str) -> str:
@@ -491,7 +490,17 @@ _EARLIER = ", before"
 
 
 def _in_stages(pending: Pending, change: Callable[[Stage], Stage]) -> Pending:
-    return frozenset(one._replace(stage=change(one.stage)) for one in pending)
+    return _changed(pending, "stage", lambda one: change(one.stage))
+
+
+def _changed(pending: Pending, field: str, value: Callable[[Use], object]) -> Pending:
+    """Return uses with another value of a field; most have it already."""
+    others = {
+        one: one._replace(**{field: new})
+        for one in pending
+        if (new := value(one)) != getattr(one, field)
+    }
+    return pending.difference(others).union(others.values()) if others else pending
 
 
 def varying_names(body: Sequence[Node]) -> frozenset[str]:
