@@ -22,6 +22,8 @@ from eatss.verify.run import verify
 from tests.examples import examples
 from tests.lower.spreading import made, spread_and_verified, spread_as
 
+pytestmark = pytest.mark.usefixtures("kept", "analysed_once")
+
 UPDATES = {
     "float": (
         "{t} = {b} + {e};",

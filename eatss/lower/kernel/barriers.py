@@ -32,7 +32,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from eatss.base.frozen import Names, distinct, their_names
 from eatss.base.targets import CUDA
@@ -493,7 +493,7 @@ def _in_stages(pending: Pending, change: Callable[[Stage], Stage]) -> Pending:
     return _changed(pending, "stage", lambda one: change(one.stage))
 
 
-def _changed(pending: Pending, field: str, value: Callable[[Use], object]) -> Pending:
+def _changed(pending: Pending, field: str, value: Callable[[Use], Any]) -> Pending:
     """Return uses with another value of a field; most have it already."""
     others = {
         one: one._replace(**{field: new})
