@@ -84,7 +84,6 @@ def test_a_recipe_keeps_them_as_one_and_an_option_apart() -> None:
     [
         ("i0 < NI; i0 +=", "i0 < NI - 1; i0 +="),  # in front of the last k-tile
         ("+ b[o] :", ":"),
-        ("if (n < NN) {", "if (n < NN - 1) {"),
     ],
 )
 def test_what_is_left_out_is_found(text: str, broken: str, tmp_path: Path) -> None:

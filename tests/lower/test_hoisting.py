@@ -128,7 +128,7 @@ def test_a_forward_substitution_is_launched_once_a_row() -> None:
 def test_a_forward_substitution_equals_the_original_at_odd_sizes(tmp_path: Path) -> None:
     codegen(FORWARD, gpu="h200", dtype="double", output=tmp_path / "out")
     right(
-        verify(tmp_path / "out", device="cpu", sizes=[{"NI": size} for size in (0, 1, 2, 17, 131)])
+        verify(tmp_path / "out", device="cpu", sizes=[{"NI": size} for size in (0, 1, 2, 17, 67)])
     )
 
 

@@ -36,8 +36,6 @@ BODIES = {
     "forward": ROWS + FORWARD + "X[i][j] = 0.5 * X[i][j - 1] + A[i][j];",
     "backward": ROWS + BACKWARD + "X[i][j] = (X[i][j] - 0.5 * X[i][j + 1]) / (2 + A[i][j + 1]);",
     "columns": ROWS + FORWARD + "X[j][i] = 0.5 * X[j - 1][i] + A[j][i] * X[j][i];",
-    "second order": ROWS
-    + "for (int j = 2; j < N; j++) X[i][j] = 0.5 * X[i][j - 1] - 0.25 * X[i][j - 2] + A[i][j];",
     "both sides": ROWS + FORWARD + "X[i][j] = 0.25 * (X[i][j - 1] + X[i][j] + X[i][j + 1]);",
     "two arrays": ROWS + FORWARD + "{ X[i][j] -= X[i][j - 1] * A[i][j] / (2 + B[i][j - 1]); "
     "B[i][j] -= A[i][j] * A[i][j] / (2 + B[i][j - 1]); }",

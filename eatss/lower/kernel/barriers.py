@@ -231,11 +231,7 @@ def barrier_faults(body: Sequence[Node], overlaid: Overlaid = ()) -> Names:
     Returns:
         Nothing if the barriers are enough and every thread meets each of them.
     """
-    return _faults(body, varying_names(body), overlaid)
-
-
-def _faults(body: Sequence[Node], varying: frozenset[str], overlaid: Overlaid) -> Names:
-    return Follower(varying, overlaid).followed(body, NOTHING)[1]
+    return Follower(varying_names(body), overlaid).followed(body, NOTHING)[1]
 
 
 def passed_on(body: Sequence[Node]) -> set[Buffer]:
@@ -284,12 +280,12 @@ def needed_barriers_only(body: Sequence[Node], overlaid: Overlaid = ()) -> Nodes
 
     Of what has faults nothing is left out.
     """
-    found, varying = tuple(body), varying_names(body)
-    if _faults(found, varying, overlaid):
+    found, follower = tuple(body), Follower(varying_names(body), overlaid, first=True)
+    if follower.followed(found, NOTHING)[1]:
         return found
     for at in reversed(range(barriers_in(found))):
         fewer = without_barrier(found, at)
-        if not _faults(fewer, varying, overlaid):
+        if not follower.followed(fewer, NOTHING)[1]:
             found = fewer
     return found
 
@@ -312,10 +308,13 @@ class Follower:
     Args:
         varying: names that differ between threads, see :func:`varying_names`.
         overlaid: groups of tiles that are the same memory.
+        first: whether the first fault is enough.
     """
 
-    def __init__(self, varying: frozenset[str], overlaid: Overlaid = ()) -> None:
-        self._varying = varying
+    def __init__(
+        self, varying: frozenset[str], overlaid: Overlaid = (), *, first: bool = False
+    ) -> None:
+        self._varying, self._first = varying, first
         self._groups = {name: at for at, group in enumerate(overlaid) for name in group}
         self._phase, self._apart_in = "", ""
         self._through: dict[_Places, int] = {}
@@ -341,6 +340,8 @@ class Follower:
         """Return what is pending behind nodes; ``uniform`` says that all threads get to them."""
         state = before
         for node in nodes:
+            if self._first and self._faults:
+                break
             state = self._step(node, state, uniform=uniform)
         return state
 
