@@ -220,7 +220,7 @@ found_some: list[bool] = []
 
 
 @given(text=chains())
-@settings(max_examples=examples(12), deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def check_random_chains(text: str) -> None:
     scop = region(text, ARGUMENTS.replace("20", "8"), LOCAL.replace("20", "8"))
     arrays = recomputable_arrays(scop)
