@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from math import prod
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -383,6 +383,19 @@ def select_cuda(choice: CudaChoice) -> KernelSelection:
         compared=len(choice.costs),
         **extra,
     )
+
+
+Known: TypeAlias = dict[Hashable, KernelSelection]
+"""Selections of kernels by all that they follow from."""
+
+
+def select_once(choice: CudaChoice, known: Known) -> KernelSelection:
+    """Select as :func:`select_cuda` does, each kernel once: ways to cut a program share many."""
+    facts, offered = choice.facts, tuple((len(own), own.fewer) for own in choice.every)
+    same = replace(facts, name="", index=0), tuple(choice.variants), choice.profile, choice.options
+    found = known.get((same, offered)) or select_cuda(choice)
+    known[same, offered] = found
+    return replace(found, name=facts.name, index=facts.index)
 
 
 def with_costs(

@@ -492,6 +492,7 @@ def _terms(linear: isl.Aff | isl.Constraint, columns: Sequence[_Column]) -> Coef
     pairs = (
         (name, integer(linear.get_coefficient_val(kind, position)))
         for kind, position, name in columns
+        if linear.involves_dims(kind, position, 1)
     )
     return tuple(pair for pair in pairs if pair[1])
 

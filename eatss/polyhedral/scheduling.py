@@ -278,9 +278,10 @@ def _tilable(node: isl.ScheduleNode, needed: isl.UnionMap) -> isl.ScheduleNode:
 
 def _scalar_accesses(scop: Scop) -> isl.UnionSet:
     """Return the tagged instances that access a scalar."""
+    scalars = {name for name in scop.written_arrays if not scop.array(name).n_dims}
     tagged = scop.no_points
-    for item in dependent_accesses(scop) if any(not one.n_dims for one in scop.arrays) else ():
-        if not scop.array(item.access.array).n_dims:
+    for item in dependent_accesses(scop) if scalars else ():
+        if item.access.array in scalars:
             tagged = tagged.union(tagging(item.statement, f"__ref{item.tag}").wrap())
     return tagged.universe()
 
