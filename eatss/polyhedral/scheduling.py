@@ -27,6 +27,7 @@ from eatss.polyhedral.tree import (
     alone,
     bands,
     coincident,
+    follows,
     functions,
     is_tilable,
     original_schedule,
@@ -346,7 +347,7 @@ def _wrong_order(scop: Scop, dependences: Dependences, schedule: isl.Schedule) -
     if not all(part.is_injective() for part in maps_of(relation)):
         return "runs several statement instances at once"
     time = isl.MultiUnionPwAff.from_union_map(relation)
-    if not dependences.validity.lex_ge_at_multi_union_pw_aff(time).is_empty():
+    if not follows(dependences.validity, time):
         return "violates a dependence"
     if live_ranges_overlap(dependences.order, dependences.tagged_flow, time):
         return "overwrites a value that is still needed"
@@ -373,12 +374,10 @@ def live_ranges_overlap(order: isl.UnionMap, flow: isl.UnionMap, time: isl.Multi
         flow: flow dependences, tagged by accesses.
         time: the schedule, of instances without tags.
     """
-    if order.is_empty():
+    if follows(order.factor_domain(), time):
         return False
     tagged_time = time.pullback_union_pw_multi_aff(tagger_of(order.union(flow)))
     swapped = order.lex_ge_at_multi_union_pw_aff(tagged_time)
-    if swapped.is_empty():
-        return False
     ends = swapped.domain().union(swapped.range())
     unread = ends.subtract(flow.domain()).subtract(flow.range()).identity()
     ranges = flow.union(unread)
