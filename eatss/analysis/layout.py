@@ -42,7 +42,7 @@ def mapped(change: Callable[..., Any], noun: Noun, *others: Noun) -> Noun:
 def _mapped(change: Callable[..., Any], value: Any, *others: Any) -> Any:
     if value is None or isinstance(value, str | bool):
         return value
-    names = _names_of(type(value))
+    names = _names_of(value.__class__)
     if names is not None:
         every = value, *others
         parts = {name: _mapped(change, *(getattr(one, name) for one in every)) for name in names}

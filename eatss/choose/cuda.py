@@ -21,6 +21,7 @@ from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import APART, Candidates, Layout, mapped, mapped_loops
 from eatss.analysis.variant import KernelVariant
 from eatss.base.diagnostics import Diagnostic, NoSolutionError
+from eatss.base.frozen import frozen
 from eatss.base.targets import AXES, MEASURES
 from eatss.cards.profile import GpuProfile
 from eatss.choose.cuda_candidates import MOST_LAYOUTS, Integers, every_candidate
@@ -226,6 +227,15 @@ def _factor(table: Integers) -> Integers | None:
     return next((own for own in (table[:, :1], table[:1]) if (table == own).all()), None)
 
 
+@frozen
+class Cheapest:
+    """Of all layouts of a kernel: the least cost, the time that may be taken, the best of a cut."""
+
+    cost: int
+    slowest_s: float
+    of_cuts: Mapping[object, int]
+
+
 class CudaChoice:
     """A kernel on a card, and all of its layouts, variant by variant.
 
@@ -277,23 +287,31 @@ class CudaChoice:
         value[streamed] = np.rint(value[streamed] * STREAM_MARGIN).astype(np.int64)
         return total.time_s, every((own.pipeline_stages > 1) & (late == 0)), value
 
+    @cached_property
+    def cheapest(self) -> Cheapest:
+        """What is kept of the costs of all layouts."""
+        ends = np.cumsum([len(own) for own in self.every])[:-1]
+        of_cuts: dict[object, list[Integers]] = {}
+        for own, value in zip(self.every, np.split(self.costs, ends), strict=True):
+            of_cuts.setdefault(own.variant.cut, []).append(value)
+        places = {cut: first_least(np.concatenate(own)) for cut, own in of_cuts.items()}
+        return Cheapest(cost=int(self.costs.min()), slowest_s=self.slowest_s, of_cuts=places)
+
     def searches(self, effort: Effort, cost: float) -> list[Search]:
         """Return what looks for layouts that cost less than what is taken, by a margin.
 
         All between those that are offered are looked through, variant by variant.
         """
         enough = cost / IRREGULAR_MARGIN
-        ends = np.cumsum([len(own) for own in self.every])[:-1]
-        of_cuts: dict[object, list[tuple[Candidates, Integers]]] = {}
-        for own, value in zip(self.every, np.split(self.costs, ends), strict=True):
-            of_cuts.setdefault(own.variant.cut, []).append((own, value))
+        of_cuts: dict[object, list[Candidates]] = {}
+        for own in self.every:
+            of_cuts.setdefault(own.variant.cut, []).append(own)
         most = effort.most_boxes // len(of_cuts)
         effort = replace(effort, most_boxes=most, children=0, enough=enough)
         found = []
-        for several in of_cuts.values():
-            offered = [own for own, _ in several]
-            space = CudaSpace(self.model, offered, self.profile, self.options, self.slowest_s)
-            best = first_least(np.concatenate([value for _, value in several]))
+        for cut, offered in of_cuts.items():
+            best, slowest_s = self.cheapest.of_cuts[cut], self.cheapest.slowest_s
+            space = CudaSpace(self.model, offered, self.profile, self.options, slowest_s)
             found.append(Search(space, space.points[best : best + 1], effort))
         return found
 
@@ -385,16 +403,20 @@ def select_cuda(choice: CudaChoice) -> KernelSelection:
     )
 
 
-Known: TypeAlias = dict[Hashable, KernelSelection]
-"""Selections of kernels by all that they follow from."""
+Known: TypeAlias = dict[Hashable, tuple[KernelSelection, Cheapest | None]]
+"""What was selected and priced of kernels, by all that it follows from."""
 
 
 def select_once(choice: CudaChoice, known: Known) -> KernelSelection:
     """Select as :func:`select_cuda` does, each kernel once: ways to cut a program share many."""
     facts, offered = choice.facts, tuple((len(own), own.fewer) for own in choice.every)
-    same = replace(facts, name="", index=0), tuple(choice.variants), choice.profile, choice.options
-    found = known.get((same, offered)) or select_cuda(choice)
-    known[same, offered] = found
+    same = replace(facts, name="", index=0), tuple(choice.variants), choice.profile
+    key = same, replace(choice.options, gap=None, timeout_s=None), offered
+    if key not in known:
+        known[key] = select_cuda(choice), choice.cheapest if choice.every else None
+    found, cheapest = known[key]
+    if cheapest is not None:
+        choice.cheapest = cheapest
     return replace(found, name=facts.name, index=facts.index)
 
 
@@ -458,7 +480,7 @@ def _taken(one: KernelSelection, choices: Mapping[str, CudaChoice]) -> dict[str,
     names = one.joined or (one.name,)
     if one.predicted is None or not all(choices[name].every for name in names):
         return {}
-    apart = [float(choices[name].costs.min()) for name in names]
+    apart = [float(choices[name].cheapest.cost) for name in names]
     every = sum(apart) or 1.0  # what takes less than one unit costs nothing
     return {name: one.objective * own / every for name, own in zip(names, apart, strict=True)}
 

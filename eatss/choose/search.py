@@ -190,11 +190,8 @@ def prove(searches: Sequence[Search]) -> None:
     """
     most = sum(one.effort.most_boxes for one in searches)
     while searches and (one := max(searches, key=lambda own: own.unproven)).unproven:
-        fresh = [own for own in searches if own.unproven and not own.found.boxes]
-        if most <= 0 or time.perf_counter() + _FIRST_S * len(fresh) >= one.effort.until:
-            if not fresh:
-                break
-            one = fresh[0]
+        if most <= 0 or time.perf_counter() >= one.effort.until:
+            break
         most -= one.step(most)
     for one in searches:
         one.end()
