@@ -10,6 +10,7 @@ algorithm: generations of points that mix the sizes of the best.
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -179,20 +180,30 @@ def search(
     return one.found
 
 
-_FIRST_S = 0.1
-"""Seconds that it takes to bound the first boxes of a search, about."""
+_GARBAGE = 300_000
+"""Objects after which those that are left are collected: recordings of two or three batches."""
 
 
 def prove(searches: Sequence[Search]) -> None:
     """Bound boxes of searches, whose efforts they share, always of the one that may gain most.
 
-    Each bounds some boxes, at last where time is limited: what costs little may gain little.
+    Where time is limited, those of kernels that cost little may bound nothing.
     """
     most = sum(one.effort.most_boxes for one in searches)
-    while searches and (one := max(searches, key=lambda own: own.unproven)).unproven:
-        if most <= 0 or time.perf_counter() >= one.effort.until:
-            break
-        most -= one.step(most)
+    collects = gc.isenabled()
+    gc.freeze()  # what was there before is not gone through for what is recorded and left
+    gc.disable()
+    try:
+        while searches and (one := max(searches, key=lambda own: own.unproven)).unproven:
+            if most <= 0 or time.perf_counter() >= one.effort.until:
+                break
+            most -= one.step(most)
+            if gc.get_count()[0] > _GARBAGE:
+                gc.collect()
+    finally:
+        gc.unfreeze()
+        if collects:
+            gc.enable()
     for one in searches:
         one.end()
 
@@ -337,7 +348,7 @@ class Search:
             bounds[fits] = np.fmax(boxes.bounds[fits], own)
             self._learn(boxes.sides - _sides(least, most), boxes.bounds, bounds)
         self.found.boxes += len(bounds)
-        good = bounds < self.found.cost
+        good = bounds < min(self.found.cost, self.effort.enough)
         if good.any():
             self._price(self.space.samples(least[good], most[good]))
         single: Any = (least == most).all(axis=1)
