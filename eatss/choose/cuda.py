@@ -297,7 +297,7 @@ class CudaChoice:
         places = {cut: first_least(np.concatenate(own)) for cut, own in of_cuts.items()}
         return Cheapest(cost=int(self.costs.min()), slowest_s=self.slowest_s, of_cuts=places)
 
-    def searches(self, effort: Effort, cost: float) -> list[Search]:
+    def searches(self, effort: Effort, cost: float, *, in_graph: bool = False) -> list[Search]:
         """Return what looks for layouts that cost less than what is taken, by a margin.
 
         All between those that are offered are looked through, variant by variant.
@@ -311,7 +311,9 @@ class CudaChoice:
         found = []
         for cut, offered in of_cuts.items():
             best, slowest_s = self.cheapest.of_cuts[cut], self.cheapest.slowest_s
-            space = CudaSpace(self.model, offered, self.profile, self.options, slowest_s)
+            space = CudaSpace(
+                self.model, offered, self.profile, self.options, slowest_s, in_graph=in_graph
+            )
             found.append(Search(space, space.points[best : best + 1], effort))
         return found
 
@@ -450,20 +452,17 @@ def with_bounds(
     time is asked for. A layout that is not offered is taken where it is expected to be
     ``IRREGULAR_MARGIN`` times better than all that are. Kernels that are one launch are compared
     with all layouts of each of them apart: of blocks for all of them every one that is offered was.
-    A loop that one block runs is left as it is: launches of a graph take less than each by itself.
+    Those of a loop that one block runs are replayed as a graph then.
     """
     if options.gap is None and options.timeout_s is None:
         return tuple(selections)
     joined = {name for one in selections for name in one.joined[1:]}
-    taken = {
-        one.name: _taken(one, choices)
-        for one in selections
-        if one.name not in joined and one.loop_block is None
-    }
+    taken = {one.name: _taken(one, choices) for one in selections if one.name not in joined}
+    graphs = {name for one in selections if one.loop_block is not None for name in one.joined}
     costs_of = {name: own for kernels in taken.values() for name, own in kernels.items()}
     efforts = efforts_of(options, [*costs_of.values()], began)
     searched = {
-        name: choices[name].searches(effort, cost)
+        name: choices[name].searches(effort, cost, in_graph=name in graphs)
         for (name, cost), effort in zip(costs_of.items(), efforts, strict=True)
     }
     prove([own for every in searched.values() for own in every])

@@ -23,6 +23,7 @@ from eatss.choose.objectives import values
 from eatss.choose.options import ModelOptions
 from eatss.choose.search import Costs, Sizes
 from eatss.cost.cuda_model import CudaModel
+from eatss.cost.loop_blocks import replayed
 from eatss.plan.intervals import Box, Interval, least_of, most_of
 from eatss.plan.numbers import Flag, Number, all_of
 
@@ -50,8 +51,13 @@ class CudaSpace:
         profile: GpuProfile,
         options: ModelOptions,
         slowest_s: float,
+        in_graph: bool = False,
     ) -> None:
-        """Take layouts of a variant, those whose blocks take equal shares last."""
+        """Take layouts of a variant, those whose blocks take equal shares last.
+
+        Their launches may be replayed as a graph.
+        """
+        self.in_graph = in_graph
         self.model, self.profile, self.options = model, profile, options
         self.slowest_s, self.offered = slowest_s, _joined(offered)
         own = self.offered
@@ -165,7 +171,11 @@ class CudaSpace:
         fits = found.fits & (found.shared_bytes <= shared_limit(own, self.profile, self.options))
         fits = most_of(fits & (found.total.time_s <= self.slowest_s) & self._keeps(numbers))
         streamed = least_of(1.0 * (own.streams > 0))
-        cost = values(found.total, self.options.objective)
+        total = found.total
+        if self.in_graph:
+            launches = sum(most_of(demand.launches) for demand, _ in found.launches)
+            total = replayed(self.model, total, launches)
+        cost = values(total, self.options.objective)
         return np.where(fits, cost * (1.0 + (STREAM_MARGIN - 1.0) * streamed), inf)
 
     def _keeps(self, numbers: Sequence[Number]) -> Flag:
