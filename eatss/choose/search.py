@@ -180,6 +180,9 @@ def search(
     return one.found
 
 
+_FIRST_S = 0.03
+"""Seconds that it takes to bound the first few boxes of a search, about."""
+
 _GARBAGE = 300_000
 """Objects after which those that are left are collected: recordings of two or three batches."""
 
@@ -187,7 +190,7 @@ _GARBAGE = 300_000
 def prove(searches: Sequence[Search]) -> None:
     """Bound boxes of searches, whose efforts they share, always of the one that may gain most.
 
-    Where time is limited, those of kernels that cost little may bound nothing.
+    Where time is limited, those of kernels that cost little may bound few boxes, at last.
     """
     most = sum(one.effort.most_boxes for one in searches)
     collects = gc.isenabled()
@@ -195,7 +198,10 @@ def prove(searches: Sequence[Search]) -> None:
     gc.disable()
     try:
         while searches and (one := max(searches, key=lambda own: own.unproven)).unproven:
-            if most <= 0 or time.perf_counter() >= one.effort.until:
+            fresh = [own for own in searches if own.unproven and not own.found.boxes]
+            if most <= 0 or time.perf_counter() + _FIRST_S * len(fresh) >= one.effort.until:
+                for own in fresh:
+                    own.step(1)
                 break
             most -= one.step(most)
             if gc.get_count()[0] > _GARBAGE:
@@ -282,7 +288,7 @@ class Search:
         # wide boxes are not worth a bound; at first, and of few in all, much is learnt of few
         all_boxes = self.effort.most_boxes
         wanted = max(BATCH // 4, min(BATCH // 2, all_boxes // 4), min(boxes // 4, BATCH))
-        wanted = min(wanted, most) if boxes else min(BATCH // 8, all_boxes)
+        wanted = min(wanted if boxes else min(BATCH // 8, all_boxes), most)
         self._bound(self._cut(self._taken(), wanted))
         if self.found.cost < before:
             self._evolve()
