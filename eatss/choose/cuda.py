@@ -32,6 +32,7 @@ from eatss.choose.objectives import (
     costs,
     first_least,
     nothing_allowed,
+    ranked,
     summed_cost,
 )
 from eatss.choose.options import ModelOptions, ObjectiveName
@@ -540,7 +541,7 @@ def ranked_cuda(
     choice = CudaChoice(facts, variants, profile, options)
     found: list[KernelSelection] = []
     alike: Counter[tuple[object, ...]] = Counter()
-    for place in np.argsort(choice.costs, kind="stable").tolist():
+    for place in ranked(choice.costs):
         if len(found) == count or choice.costs[place] == NEVER:
             break
         own, row = choice.at(place)
