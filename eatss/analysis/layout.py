@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, fields, is_dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 from eatss.analysis.variant import KernelVariant
@@ -41,18 +42,24 @@ def mapped(change: Callable[..., Any], noun: Noun, *others: Noun) -> Noun:
 def _mapped(change: Callable[..., Any], value: Any, *others: Any) -> Any:
     if value is None or isinstance(value, str | bool):
         return value
+    names = _names_of(value.__class__)
+    if names is not None:
+        every = value, *others
+        parts = {name: _mapped(change, *(getattr(one, name) for one in every)) for name in names}
+        return replace(value, **parts)
     if isinstance(value, tuple):
         return tuple(_mapped(change, *parts) for parts in zip(value, *others, strict=True))
     if isinstance(value, Mapping):
         return {key: _mapped(change, value[key], *(one[key] for one in others)) for key in value}
-    if is_dataclass(value) and not isinstance(value, type):
-        names = [one.name for one in fields(value) if not one.metadata.get("fixed")]
-        parts = {
-            name: _mapped(change, *(getattr(one, name) for one in (value, *others)))
-            for name in names
-        }
-        return replace(value, **parts)
     return change(value, *others)
+
+
+@cache
+def _names_of(noun: type) -> Names | None:
+    """Return the fields of a class that have columns, ``None`` for what is no noun."""
+    if not is_dataclass(noun):
+        return None
+    return tuple(one.name for one in fields(noun) if not one.metadata.get("fixed"))
 
 
 if TYPE_CHECKING:

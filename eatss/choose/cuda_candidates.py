@@ -285,6 +285,11 @@ def _points(facts: KernelFacts) -> float:
     return prod(trips[loop.name] for loop in mapped_loops(facts))
 
 
+def points_of_thread(facts: KernelFacts) -> float:
+    """Return how many instances of statements follow each other, whatever threads there are."""
+    return sum(one.instances or 0 for one in facts.work.statements) / max(1.0, _points(facts))
+
+
 def _tiles(facts: KernelFacts, own: Candidates) -> Column:
     """Return the number of tiles of each layout."""
     trips, sizes = trips_of(facts), own.tiles

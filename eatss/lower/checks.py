@@ -41,6 +41,7 @@ from eatss.polyhedral.kernel import Dependences
 from eatss.polyhedral.scheduling import coincidence_dependences, live_ranges_overlap
 from eatss.polyhedral.scop import Scop, Statement
 from eatss.polyhedral.tiled_sums import in_any_order
+from eatss.polyhedral.tree import follows
 from eatss.program import (
     Apply,
     Constant,
@@ -252,14 +253,12 @@ def check_order(
     tied = union_of(tied_instances(piece, their_names(mapping.mapped)).values())
     here = among(needed, tied)
     order, flow = (tied_between(r, tied) for r in (dependences.order, dependences.tagged_flow))
-    if here.lex_ge_at_multi_union_pw_aff(time).is_empty() and not live_ranges_overlap(
-        order, flow, time
-    ):
+    if follows(here, time) and not live_ranges_overlap(order, flow, time):
         return in_order
     every = needed.union(dependences.anti).union(dependences.output)
     here = among(every, tied)
     here = among(in_any_order(here, piece.kernel), tied)
-    if strict or not here.lex_ge_at_multi_union_pw_aff(time).is_empty():
+    if strict or not follows(here, time):
         raise internal_error(
             "EATSS-K901", "a thread runs its instances in the wrong order", span=span
         )
