@@ -28,8 +28,7 @@ from eatss.analysis.analyse import AnalysedProgram
 from eatss.analysis.layout import LoopBlock
 from eatss.base.frozen import frozen, their_names
 from eatss.base.targets import AXES, CUDA
-from eatss.lower.kernel.barriers import barrier_faults
-from eatss.lower.kernel.checks import fault_in, kernel_faults
+from eatss.lower.kernel.barriers import arguments_of, passed_to
 from eatss.lower.kernel.nodes import (
     Agreed,
     AllFinite,
@@ -58,8 +57,7 @@ from eatss.lower.kernel.uses import (
     without_unused,
 )
 from eatss.lower.pieces import NameTable, Piece, pieces_of
-from eatss.lower.row_planning import arguments_of
-from eatss.lower.transform.chain import with_barriers
+from eatss.lower.transform.chain import synchronised
 from eatss.lower.wavefronts import wavefront_functions
 from eatss.plan.loop_blocks import LoopRun, side_by_side
 from eatss.polyhedral.isl_names import integer
@@ -190,11 +188,10 @@ def in_one_block(
     body = builder.body(front, tests, steps)
     if not builder.fits:
         return None
-    body = with_barriers(body)
     kernel = replace(
         first.kernel,
         threads=block.threads,
-        arguments=arguments_of(kernels, body, integers),
+        arguments=arguments_of(body, integers, passed_to(kernels)),
         shared=tuple(builder.shared),
         body=body,
         resident=1,
@@ -203,9 +200,7 @@ def in_one_block(
     )
     if kernel.shared_bytes > most_bytes:
         return None
-    for fault in (*kernel_faults(kernel, macros), *barrier_faults(body)):
-        raise fault_in(kernel, fault)
-    return kernel
+    return synchronised(kernel, macros)
 
 
 class _Builder:

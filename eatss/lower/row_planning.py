@@ -21,9 +21,9 @@ from eatss.base.text import counted
 from eatss.cards import GpuProfile
 from eatss.lower.arrays import TRUE, condition_of, union_of
 from eatss.lower.checks import check_launches
-from eatss.lower.kernel.barriers import passed_on
-from eatss.lower.kernel.nodes import Argument, Buffer, If, Kernel, Nodes, Scope
-from eatss.lower.kernel.uses import buffers_of, names_of, with_buffers, without_unused
+from eatss.lower.kernel.barriers import arguments_of, passed_to
+from eatss.lower.kernel.nodes import Buffer, If, Nodes, Scope
+from eatss.lower.kernel.uses import with_buffers, without_unused
 from eatss.lower.kernel_builder import KernelBuilder, products_of_sizes
 from eatss.lower.mapping import Mapping
 from eatss.lower.pieces import NameTable, Part, Piece, pieces_of
@@ -209,7 +209,9 @@ class RowPlanner(UnitPlanner):
             name=name,
             threads=block.threads,
             arguments=arguments_of(
-                [one.kernel for one in phases], body, (*context.parameters, *pieces[0].host_names)
+                body,
+                (*context.parameters, *pieces[0].host_names),
+                passed_to(one.kernel for one in phases),
             ),
             shared=tuple(shared),
             body=body,
@@ -297,25 +299,6 @@ def _with_same_rows(units: Sequence[Unit]) -> list[Unit]:
         replace(unit, rows=renamed_parameter(rows, loops[0], loop))
         for unit, loop in zip(units, loops, strict=True)
     ]
-
-
-def arguments_of(
-    phases: Sequence[Kernel], body: Nodes, integers: Sequence[str]
-) -> tuple[Argument, ...]:
-    """Return what a body uses of the integers and arrays that kernels of its phases are passed."""
-    arrays: dict[str, Argument] = {}
-    for one in (one for phase in phases for one in phase.arguments if one.buffer is not None):
-        read_only = one.read_only and arrays.get(one.name, one).read_only
-        arrays[one.name] = replace(one, read_only=read_only)
-    used, passed, met = names_of(body), buffers_of(body), passed_on(body)
-    return (
-        *(Argument(name=name) for name in integers if name in used),
-        *(
-            replace(one, passed_on=one.buffer in met)
-            for one in arrays.values()
-            if one.buffer in passed
-        ),
-    )
 
 
 def _largest(tiles: Sequence[tuple[str, int]]) -> SizePairs:
