@@ -27,7 +27,7 @@ from typing import TypeAlias
 
 import islpy as isl
 
-from eatss.analysis.analyse import AnalysedProgram
+from eatss.analysis.analyse import AnalysedProgram, AnalysedScop
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import ClassBlock
 from eatss.base.diagnostics import input_error
@@ -67,7 +67,7 @@ from eatss.lower.kernel.uses import (
     affine_values,
     without_unused,
 )
-from eatss.lower.pieces import NameTable, Piece, pieces_of
+from eatss.lower.pieces import NameTable, Piece, in_regions, pieces_of
 from eatss.lower.promotion import unravelled
 from eatss.lower.references import BuiltKernel, KernelContext
 from eatss.lower.transform.chain import synchronised
@@ -83,7 +83,6 @@ from eatss.plan.class_blocks import (
 )
 from eatss.plan.stage import is_asynchronous
 from eatss.polyhedral.class_tiles import counter
-from eatss.polyhedral.dependences import bounded_work, source_lines
 from eatss.polyhedral.expression import Binary, Read, divisors, fused_quotient, preorder
 from eatss.polyhedral.isl_names import (
     SET,
@@ -914,11 +913,10 @@ def class_runs_for(
     """
     if not any(region.scop.class_size for region in program.scops):
         return ()
-    found: list[ClassRun] = []
-    numeric = [region.scheduled for region in program.scops]
-    for scheduled, region in zip(code() if code else numeric, program.scops, strict=True):
+
+    def runs(scheduled: ScheduledScop, region: AnalysedScop) -> Iterable[ClassRun]:
         scop = scheduled.scop
-        with source_lines("on what code can be made"), bounded_work(scop):
-            pieces = pieces_of(scheduled, NameTable((scop.function, *scop.parameters)))
-            found += map(run_of, classes_of(scheduled, pieces, region.facts))
-    return tuple(found)
+        pieces = pieces_of(scheduled, NameTable((scop.function, *scop.parameters)))
+        return map(run_of, classes_of(scheduled, pieces, region.facts))
+
+    return in_regions(program, runs, code)

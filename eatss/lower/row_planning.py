@@ -13,7 +13,7 @@ from functools import cache, partial
 
 import islpy as isl
 
-from eatss.analysis.analyse import AnalysedProgram
+from eatss.analysis.analyse import AnalysedProgram, AnalysedScop
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import FusedRows, Layout
 from eatss.base.frozen import Names, called, frozen, their_names
@@ -26,7 +26,7 @@ from eatss.lower.kernel.nodes import Buffer, If, Nodes, Scope
 from eatss.lower.kernel.uses import with_buffers, without_unused
 from eatss.lower.kernel_builder import KernelBuilder, products_of_sizes
 from eatss.lower.mapping import Mapping
-from eatss.lower.pieces import NameTable, Part, Piece, pieces_of
+from eatss.lower.pieces import NameTable, Part, Piece, in_regions, pieces_of
 from eatss.lower.planning import Unit, UnitPlanner, share_scalars
 from eatss.lower.recipe import CodegenOptions
 from eatss.lower.references import BuiltKernel, KernelContext
@@ -52,7 +52,7 @@ from eatss.lower.units import (
 from eatss.lower.variants import launch_of
 from eatss.plan.contract import registers_of_a_thread
 from eatss.plan.phases import KeptRow, RowPhase, RowRun, RowStorage, kept_rows, slots_of
-from eatss.polyhedral.dependences import bounded_work, source_lines, tried
+from eatss.polyhedral.dependences import tried
 from eatss.polyhedral.isl_names import coalesced, renamed_parameter, without_parameters
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.program.expression import IntExpr, SizePairs
@@ -334,16 +334,11 @@ def row_runs_for(
     """
     options = CodegenOptions(strict_fp=strict_fp)
 
-    def found_in(schedules: Sequence[ScheduledScop]) -> tuple[RowRun, ...]:
-        found: list[RowRun] = []
-        for scheduled, region in zip(schedules, program.scops, strict=True):
-            work = bounded_work(scheduled.scop)
-            with source_lines("on what code can be made"), work:
-                found += row_runs(scheduled, region.facts, profile, options)
-        return tuple(found)
+    def runs(scheduled: ScheduledScop, region: AnalysedScop) -> Iterator[RowRun]:
+        return row_runs(scheduled, region.facts, profile, options)
 
-    numeric = found_in([region.scheduled for region in program.scops])
-    return found_in(code()) if numeric and code is not None else numeric
+    numeric = in_regions(program, runs)
+    return in_regions(program, runs, code) if numeric and code is not None else numeric
 
 
 def row_runs(

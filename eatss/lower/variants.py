@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from eatss.analysis.analyse import AnalysedProgram
+from eatss.analysis.analyse import AnalysedProgram, AnalysedScop
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import GridSplitK, Layout, SplitK, mapped_loops
 from eatss.analysis.variant import (
@@ -28,7 +28,7 @@ from eatss.choose.cuda import in_warps, kernel_variant_of
 from eatss.choose.selection import KernelSelection, Selection
 from eatss.lower.instructions import of_warps
 from eatss.lower.mapping import sizes_of
-from eatss.lower.pieces import NameTable, Piece, pieces_of
+from eatss.lower.pieces import NameTable, Piece, in_regions, pieces_of
 from eatss.lower.planning import Unit, UnitPlanner
 from eatss.lower.products import WarpProducts, product_loops, references_at, warp_instructions
 from eatss.lower.recipe import CodegenOptions
@@ -36,7 +36,6 @@ from eatss.lower.scans import looks_back
 from eatss.lower.storage import Registers, StoragePlans
 from eatss.lower.units import LEAST_TRIPS, adds_only, combiner_in, sums_of, trips
 from eatss.lower.whole_tiles import runs_whole_if_finite
-from eatss.polyhedral.dependences import bounded_work, source_lines
 from eatss.polyhedral.expression import SUMS, ElementType
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.scop import Place, Scop
@@ -141,30 +140,31 @@ def kernel_variants_for(
     Raises:
         InputError: ``EATSS-P001``, a region is too much work for isl.
     """
-    found: dict[str, tuple[KernelVariant, ...]] = {}
     options = CodegenOptions(strict_fp=strict_fp)
-    for region in program.scops:
-        scheduled, scop = region.scheduled, region.scheduled.scop
+
+    def found(
+        scheduled: ScheduledScop, region: AnalysedScop
+    ) -> Iterator[tuple[str, tuple[KernelVariant, ...]]]:
+        scop = scheduled.scop
         names = NameTable((scop.function, *scop.parameters))
-        work = bounded_work(region.scop)
-        with source_lines("on what code can be made"), work:
-            for piece in pieces_of(scheduled, names):
-                kernel = piece.facts_in(region.facts)
-                if kernel is None:
-                    continue
-                described = Describing(
-                    scheduled=scheduled,
-                    facts=region.facts,
-                    profile=profile,
-                    options=options,
-                    tf32=tf32,
-                    piece=piece,
-                    kernel=kernel,
-                    names=piece.inner_names(names),
-                    plans=StoragePlans(scop, scheduled.dependences),
-                )
-                found[kernel.name] = tuple(described.variants())
-    return found
+        for piece in pieces_of(scheduled, names):
+            kernel = piece.facts_in(region.facts)
+            if kernel is None:
+                continue
+            described = Describing(
+                scheduled=scheduled,
+                facts=region.facts,
+                profile=profile,
+                options=options,
+                tf32=tf32,
+                piece=piece,
+                kernel=kernel,
+                names=piece.inner_names(names),
+                plans=StoragePlans(scop, scheduled.dependences),
+            )
+            yield kernel.name, tuple(described.variants())
+
+    return dict(in_regions(program, found))
 
 
 @frozen
