@@ -218,20 +218,18 @@ class Layout:
 
     ``tile_sizes`` by loop of the band, outermost first; ``block`` threads by mapped loop, the one
     along ``x`` last. ``spread`` is how its sums are spread over threads and blocks, ``shared_sum``
-    how blocks share sums that are not spread, ``host_loop`` a loop of the band that runs on the
-    host. ``warps`` is the instruction that warps compute products by, ``stages`` the boxes of
-    shared memory in use at once where threads compute alone, ``resident`` the blocks of an SM that
-    are to run at a time then, which bounds the registers of a thread. ``row_block`` says for the
-    first of several kernels how they become one, ``time_tile`` how they take several steps at once,
-    ``class_block`` how they take all steps of a class of tiles, ``loop_block`` how one block runs a
-    loop around them.
+    how blocks share sums that are not spread. ``warps`` is the instruction that warps compute
+    products by, ``stages`` the boxes of shared memory in use at once where threads compute alone,
+    ``resident`` the blocks of an SM that are to run at a time then, which bounds the registers of a
+    thread. ``row_block`` says for the first of several kernels how they become one, ``time_tile``
+    how they take several steps at once, ``class_block`` how they take all steps of a class of
+    tiles, ``loop_block`` how one block runs a loop around them.
     """
 
     tile_sizes: Sizes
     block: Sizes
     spread: SplitK | None = None
     shared_sum: GridSplitK | None = None
-    host_loop: str | None = None
     warps: WarpUse | None = None
     stages: Number = 1
     resident: Number = 1
@@ -256,11 +254,11 @@ class Layout:
         return None if self.warps is None else self.warps.instruction
 
     @property
-    def cut(self) -> tuple[bool, str | None, str | None, str | None]:
+    def cut(self) -> tuple[bool, str | None, str | None]:
         """What tells the variant of the kernel: see :attr:`KernelVariant.cut`."""
         own = self.shared_sum
         shared = None if own is None or own.streamed else own.loop
-        return self.spread is not None, shared, self.host_loop, self.instruction
+        return self.spread is not None, shared, self.instruction
 
     @property
     def lanes(self) -> Number:

@@ -546,7 +546,7 @@ def ranked_cuda(
             break
         own, row = choice.at(place)
         chosen = own.at(row)
-        shape = (chosen.tile_sizes, chosen.block, chosen.host_loop)
+        shape = chosen.tile_sizes, chosen.block
         alike[shape] += 1
         if alike[shape] <= ALIKE:
             found.append(choice.described(own, row))

@@ -102,7 +102,7 @@ def _plain(facts: KernelFacts, variants: KernelVariants, profile: GpuProfile) ->
     return [
         own
         for own in every_candidate(facts, variants.get(facts.name, ()), profile)
-        if own.host_loop is None and own.warps is None and own.shared_sum is None
+        if own.warps is None and own.shared_sum is None
     ]
 
 

@@ -928,7 +928,7 @@ class Session:
     def _with_cuts(self, selection: Selection, profile: GpuProfile) -> Selection:
         """Return sizes of a published model with what it has no variables for, as predicted.
 
-        That is how sums are spread and which loop runs on the host.
+        That is how sums are spread.
         """
         predicted = select_for(self.analysed, profile, ModelOptions(target="cuda"), fuse_rows=False)
         kernels = tuple(
@@ -938,7 +938,6 @@ class Session:
                 sum_loops=cut.sum_loops,
                 sum_kinds=cut.sum_kinds,
                 shared_sum=None if cut.shared_sum and cut.shared_sum.streamed else cut.shared_sum,
-                host_loop=cut.host_loop,
             )
             for kernel, cut in zip(selection.kernels, predicted.kernels, strict=True)
         )

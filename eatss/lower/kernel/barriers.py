@@ -267,6 +267,12 @@ def arguments_of(
     )
 
 
+def passed_to(kernels: Iterable[Kernel]) -> Iterable[Buffer]:
+    """Return the arrays that some kernels are passed, each once."""
+    passed = (one.buffer for kernel in kernels for one in kernel.arguments)
+    return distinct(one for one in passed if one is not None)
+
+
 def with_integers(kernel: Kernel, integers: Iterable[str]) -> Kernel:
     """Return a kernel that is passed all of some sizes and counters that it mentions by now."""
     needed = {*names_of(kernel.body), *their_names(kernel.arguments)}
