@@ -113,31 +113,27 @@ def _launched(
     asked: Mapping[str, Mapping[str, int]],
     profile: GpuProfile,
 ) -> Launched | None:
-    spread, host = _SPREAD.search(notes), _HOST.search(notes)
-    if _WARPS.search(notes):
-        return None  # a plan does not say how many boxes are filled ahead
-    for facts, variant, launch in _launches(program, profile):
-        if (variant.host_loop is None) != (host is None):
-            continue
+    spread = _SPREAD.search(notes)
+    if _WARPS.search(notes) or _HOST.search(notes):
+        return None  # a plan does not say how many boxes are filled ahead; no loop is hoisted now
+    for facts, launch in _launches(program, profile):
         if (launch.sum_loop is None) != (spread is None):
             continue
         if sorted(launch.statements) == sorted(kernel["statements"]):
-            alone = KernelVariant(launches=(launch,), host_loop=variant.host_loop)
+            alone = KernelVariant(launches=(launch,))
             own = asked.get(facts.name, {})
             sizes = _candidates(facts, alone, launch, kernel, notes, own)
             return None if sizes is None else Launched(facts, alone, launch, sizes)
     return None
 
 
-def _launches(
-    program: str, profile: GpuProfile
-) -> Iterator[tuple[KernelFacts, KernelVariant, LaunchFacts]]:
+def _launches(program: str, profile: GpuProfile) -> Iterator[tuple[KernelFacts, LaunchFacts]]:
     for facts, variants in _inspected(program, profile):
         for variant in variants:
             if variant.instruction is not None:
                 continue
             for launch in variant.launches:
-                yield facts, variant, launch
+                yield facts, launch
 
 
 def _candidates(
@@ -170,8 +166,6 @@ def _candidates(
         return None  # the generator does so where it is told to; the model does not offer it
     for loop in facts.loops:
         tiles.setdefault(loop.name, 1.0)
-    if variant.host_loop is not None:
-        tiles.pop(variant.host_loop, None)
     spread_as = SplitK(lanes=lanes, tile=sum_tile, chunks=chunks)
     return Candidates(
         variant=variant,

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import eatss
-from eatss.base.guard import guarded as guarded_by_itself
 from tests import forking_server
 from tests.precompiled_shim import FOLDER
 
@@ -104,10 +103,13 @@ def python(*words: str | Path) -> list[str]:
 
 
 def guarded(command: Sequence[str]) -> list[str]:
-    """Return what :func:`eatss.base.guard.guarded` does, of what has a worker forked."""
+    """Return what :func:`eatss.base.guard.guarded` does, of what has a worker forked.
+
+    A compiler ends soon by itself: starting a guard for it takes as long as most that it does.
+    """
     module = command[-1]
     if module not in ALL.modules:
-        return guarded_by_itself(command)  # a compiler
+        return [*command]
     assert command[:-1] == [sys.executable, "-m"]
     server = RUNNING if module in RUNNING.modules else ALL
     return server.forked("-m", module, parent=os.getpid())

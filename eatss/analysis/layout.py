@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, fields, is_dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 from eatss.analysis.variant import KernelVariant
@@ -41,18 +42,24 @@ def mapped(change: Callable[..., Any], noun: Noun, *others: Noun) -> Noun:
 def _mapped(change: Callable[..., Any], value: Any, *others: Any) -> Any:
     if value is None or isinstance(value, str | bool):
         return value
+    names = _names_of(value.__class__)
+    if names is not None:
+        every = value, *others
+        parts = {name: _mapped(change, *(getattr(one, name) for one in every)) for name in names}
+        return replace(value, **parts)
     if isinstance(value, tuple):
         return tuple(_mapped(change, *parts) for parts in zip(value, *others, strict=True))
     if isinstance(value, Mapping):
         return {key: _mapped(change, value[key], *(one[key] for one in others)) for key in value}
-    if is_dataclass(value) and not isinstance(value, type):
-        names = [one.name for one in fields(value) if not one.metadata.get("fixed")]
-        parts = {
-            name: _mapped(change, *(getattr(one, name) for one in (value, *others)))
-            for name in names
-        }
-        return replace(value, **parts)
     return change(value, *others)
+
+
+@cache
+def _names_of(noun: type) -> Names | None:
+    """Return the fields of a class that have columns, ``None`` for what is no noun."""
+    if not is_dataclass(noun):
+        return None
+    return tuple(one.name for one in fields(noun) if not one.metadata.get("fixed"))
 
 
 if TYPE_CHECKING:
@@ -211,20 +218,18 @@ class Layout:
 
     ``tile_sizes`` by loop of the band, outermost first; ``block`` threads by mapped loop, the one
     along ``x`` last. ``spread`` is how its sums are spread over threads and blocks, ``shared_sum``
-    how blocks share sums that are not spread, ``host_loop`` a loop of the band that runs on the
-    host. ``warps`` is the instruction that warps compute products by, ``stages`` the boxes of
-    shared memory in use at once where threads compute alone, ``resident`` the blocks of an SM that
-    are to run at a time then, which bounds the registers of a thread. ``row_block`` says for the
-    first of several kernels how they become one, ``time_tile`` how they take several steps at once,
-    ``class_block`` how they take all steps of a class of tiles, ``loop_block`` how one block runs a
-    loop around them.
+    how blocks share sums that are not spread. ``warps`` is the instruction that warps compute
+    products by, ``stages`` the boxes of shared memory in use at once where threads compute alone,
+    ``resident`` the blocks of an SM that are to run at a time then, which bounds the registers of a
+    thread. ``row_block`` says for the first of several kernels how they become one, ``time_tile``
+    how they take several steps at once, ``class_block`` how they take all steps of a class of
+    tiles, ``loop_block`` how one block runs a loop around them.
     """
 
     tile_sizes: Sizes
     block: Sizes
     spread: SplitK | None = None
     shared_sum: GridSplitK | None = None
-    host_loop: str | None = None
     warps: WarpUse | None = None
     stages: Number = 1
     resident: Number = 1
@@ -249,11 +254,11 @@ class Layout:
         return None if self.warps is None else self.warps.instruction
 
     @property
-    def cut(self) -> tuple[bool, str | None, str | None, str | None]:
+    def cut(self) -> tuple[bool, str | None, str | None]:
         """What tells the variant of the kernel: see :attr:`KernelVariant.cut`."""
         own = self.shared_sum
         shared = None if own is None or own.streamed else own.loop
-        return self.spread is not None, shared, self.host_loop, self.instruction
+        return self.spread is not None, shared, self.instruction
 
     @property
     def lanes(self) -> Number:

@@ -311,13 +311,11 @@ class LaunchFacts:
 class KernelVariant:
     """One way to cut a kernel into launches.
 
-    ``host_loop`` is a loop of the band that runs on the host; all launches run once for each of its
-    iterations. ``instruction`` is what warps compute products by. Sums ``in_order`` are added up in
-    that of the source.
+    ``instruction`` is what warps compute products by. Sums ``in_order`` are added up in that of the
+    source.
     """
 
     launches: tuple[LaunchFacts, ...]
-    host_loop: str | None = None
     instruction: WarpInstruction | None = None
     in_order: bool = False
 
@@ -332,10 +330,10 @@ class KernelVariant:
         return next((one.shared_loop for one in self.launches if one.shared_loop), None)
 
     @property
-    def cut(self) -> tuple[bool, str | None, str | None, str | None]:
-        """What tells it from the others: whether it spreads, its loops, its instruction."""
+    def cut(self) -> tuple[bool, str | None, str | None]:
+        """What tells it from the others: whether it spreads, its loop, its instruction."""
         name = None if self.instruction is None else self.instruction.name
-        return self.spreads, self.shared_loop, self.host_loop, name
+        return self.spreads, self.shared_loop, name
 
     @property
     def stream_loop(self) -> str | None:

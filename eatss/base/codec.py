@@ -140,12 +140,15 @@ def getters(kind: type) -> Mapping[str, Callable[[Any], Any]]:
 
 
 def unknown(given: Any, known: Any, where: str = "") -> Iterator[str]:
-    """Yield the places of the names in ``given`` that ``known``, both plain, does not have."""
+    """Yield the places of the names in ``given`` that ``known``, both plain, does not have.
+
+    What decides nothing may have been a choice once.
+    """
     if isinstance(given, Mapping) and isinstance(known, Mapping):
         for name, value in given.items():
             if name in known:
                 yield from unknown(value, known[name], f"{where}.{name}")
-            else:
+            elif value is not None:
                 yield f"{where}.{name}".lstrip(".")
     elif isinstance(given, list | tuple) and isinstance(known, list | tuple):
         for at, (value, own) in enumerate(zip(given, known, strict=False)):

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from math import prod
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import APART, Candidates, Layout, mapped, mapped_loops
 from eatss.analysis.variant import KernelVariant
 from eatss.base.diagnostics import Diagnostic, NoSolutionError
+from eatss.base.frozen import frozen
 from eatss.base.targets import AXES, MEASURES
 from eatss.cards.profile import GpuProfile
 from eatss.choose.cuda_candidates import MOST_LAYOUTS, Integers, every_candidate
@@ -31,6 +32,7 @@ from eatss.choose.objectives import (
     costs,
     first_least,
     nothing_allowed,
+    ranked,
     summed_cost,
 )
 from eatss.choose.options import ModelOptions, ObjectiveName
@@ -226,6 +228,15 @@ def _factor(table: Integers) -> Integers | None:
     return next((own for own in (table[:, :1], table[:1]) if (table == own).all()), None)
 
 
+@frozen
+class Cheapest:
+    """Of all layouts of a kernel: the least cost, the time that may be taken, the best of a cut."""
+
+    cost: int
+    slowest_s: float
+    of_cuts: Mapping[object, int]
+
+
 class CudaChoice:
     """A kernel on a card, and all of its layouts, variant by variant.
 
@@ -277,23 +288,33 @@ class CudaChoice:
         value[streamed] = np.rint(value[streamed] * STREAM_MARGIN).astype(np.int64)
         return total.time_s, every((own.pipeline_stages > 1) & (late == 0)), value
 
-    def searches(self, effort: Effort, cost: float) -> list[Search]:
+    @cached_property
+    def cheapest(self) -> Cheapest:
+        """What is kept of the costs of all layouts."""
+        ends = np.cumsum([len(own) for own in self.every])[:-1]
+        of_cuts: dict[object, list[Integers]] = {}
+        for own, value in zip(self.every, np.split(self.costs, ends), strict=True):
+            of_cuts.setdefault(own.variant.cut, []).append(value)
+        places = {cut: first_least(np.concatenate(own)) for cut, own in of_cuts.items()}
+        return Cheapest(cost=int(self.costs.min()), slowest_s=self.slowest_s, of_cuts=places)
+
+    def searches(self, effort: Effort, cost: float, *, in_graph: bool = False) -> list[Search]:
         """Return what looks for layouts that cost less than what is taken, by a margin.
 
         All between those that are offered are looked through, variant by variant.
         """
         enough = cost / IRREGULAR_MARGIN
-        ends = np.cumsum([len(own) for own in self.every])[:-1]
-        of_cuts: dict[object, list[tuple[Candidates, Integers]]] = {}
-        for own, value in zip(self.every, np.split(self.costs, ends), strict=True):
-            of_cuts.setdefault(own.variant.cut, []).append((own, value))
+        of_cuts: dict[object, list[Candidates]] = {}
+        for own in self.every:
+            of_cuts.setdefault(own.variant.cut, []).append(own)
         most = effort.most_boxes // len(of_cuts)
         effort = replace(effort, most_boxes=most, children=0, enough=enough)
         found = []
-        for several in of_cuts.values():
-            offered = [own for own, _ in several]
-            space = CudaSpace(self.model, offered, self.profile, self.options, self.slowest_s)
-            best = first_least(np.concatenate([value for _, value in several]))
+        for cut, offered in of_cuts.items():
+            best, slowest_s = self.cheapest.of_cuts[cut], self.cheapest.slowest_s
+            space = CudaSpace(
+                self.model, offered, self.profile, self.options, slowest_s, in_graph=in_graph
+            )
             found.append(Search(space, space.points[best : best + 1], effort))
         return found
 
@@ -385,6 +406,23 @@ def select_cuda(choice: CudaChoice) -> KernelSelection:
     )
 
 
+Known: TypeAlias = dict[Hashable, tuple[KernelSelection, Cheapest | None]]
+"""What was selected and priced of kernels, by all that it follows from."""
+
+
+def select_once(choice: CudaChoice, known: Known) -> KernelSelection:
+    """Select as :func:`select_cuda` does, each kernel once: ways to cut a program share many."""
+    facts, offered = choice.facts, tuple((len(own), own.fewer) for own in choice.every)
+    same = replace(facts, name="", index=0), tuple(choice.variants), choice.profile
+    key = same, replace(choice.options, gap=None, timeout_s=None), offered
+    if key not in known:
+        known[key] = select_cuda(choice), choice.cheapest if choice.every else None
+    found, cheapest = known[key]
+    if cheapest is not None:
+        choice.cheapest = cheapest
+    return replace(found, name=facts.name, index=facts.index)
+
+
 def with_costs(
     selections: Sequence[KernelSelection], options: ModelOptions
 ) -> tuple[KernelSelection, ...]:
@@ -415,20 +453,17 @@ def with_bounds(
     time is asked for. A layout that is not offered is taken where it is expected to be
     ``IRREGULAR_MARGIN`` times better than all that are. Kernels that are one launch are compared
     with all layouts of each of them apart: of blocks for all of them every one that is offered was.
-    A loop that one block runs is left as it is: launches of a graph take less than each by itself.
+    Those of a loop that one block runs are replayed as a graph then.
     """
     if options.gap is None and options.timeout_s is None:
         return tuple(selections)
     joined = {name for one in selections for name in one.joined[1:]}
-    taken = {
-        one.name: _taken(one, choices)
-        for one in selections
-        if one.name not in joined and one.loop_block is None
-    }
+    taken = {one.name: _taken(one, choices) for one in selections if one.name not in joined}
+    graphs = {name for one in selections if one.loop_block is not None for name in one.joined}
     costs_of = {name: own for kernels in taken.values() for name, own in kernels.items()}
     efforts = efforts_of(options, [*costs_of.values()], began)
     searched = {
-        name: choices[name].searches(effort, cost)
+        name: choices[name].searches(effort, cost, in_graph=name in graphs)
         for (name, cost), effort in zip(costs_of.items(), efforts, strict=True)
     }
     prove([own for every in searched.values() for own in every])
@@ -445,7 +480,7 @@ def _taken(one: KernelSelection, choices: Mapping[str, CudaChoice]) -> dict[str,
     names = one.joined or (one.name,)
     if one.predicted is None or not all(choices[name].every for name in names):
         return {}
-    apart = [float(choices[name].costs.min()) for name in names]
+    apart = [float(choices[name].cheapest.cost) for name in names]
     every = sum(apart) or 1.0  # what takes less than one unit costs nothing
     return {name: one.objective * own / every for name, own in zip(names, apart, strict=True)}
 
@@ -506,12 +541,12 @@ def ranked_cuda(
     choice = CudaChoice(facts, variants, profile, options)
     found: list[KernelSelection] = []
     alike: Counter[tuple[object, ...]] = Counter()
-    for place in np.argsort(choice.costs, kind="stable").tolist():
+    for place in ranked(choice.costs):
         if len(found) == count or choice.costs[place] == NEVER:
             break
         own, row = choice.at(place)
         chosen = own.at(row)
-        shape = (chosen.tile_sizes, chosen.block, chosen.host_loop)
+        shape = chosen.tile_sizes, chosen.block
         alike[shape] += 1
         if alike[shape] <= ALIKE:
             found.append(choice.described(own, row))

@@ -222,7 +222,7 @@ def streaming_candidates(
     found = []
     for own in alone:
         loop = own.variant.stream_loop
-        if loop is None or own.variant.spreads or own.variant.host_loop is not None:
+        if loop is None or own.variant.spreads:
             continue
         staged = {
             group: on if any(loop in one.loops for one, _ in _accesses(facts, group)) else 0 * on
@@ -285,6 +285,11 @@ def _points(facts: KernelFacts) -> float:
     return prod(trips[loop.name] for loop in mapped_loops(facts))
 
 
+def points_of_thread(facts: KernelFacts) -> float:
+    """Return how many instances of statements follow each other, whatever threads there are."""
+    return sum(one.instances or 0 for one in facts.work.statements) / max(1.0, _points(facts))
+
+
 def _tiles(facts: KernelFacts, own: Candidates) -> Column:
     """Return the number of tiles of each layout."""
     trips, sizes = trips_of(facts), own.tiles
@@ -317,7 +322,6 @@ def _made(
         variant=variant,
         tile_sizes=tuple((one.name, tiles.get(one.name, ones)) for one in facts.loops),
         block=tuple((one.name, threads.get(one.name, ones)) for one in mapped_loops(facts)),
-        host_loop=variant.host_loop,
         **{"stages": ones, "resident": ones, **chosen},
     )
 
@@ -413,7 +417,7 @@ def _spread(facts: KernelFacts, variant: KernelVariant, profile: GpuProfile) -> 
     depth = len(names)
     table = np.array(rows, dtype=np.int64).reshape(len(rows), 2 * depth + 4).T
     plain = np.full(len(rows), PLAIN_TILE, dtype=np.int64)
-    tiles_of = {loop.name: plain for loop in facts.loops if loop.name != variant.host_loop}
+    tiles_of = {loop.name: plain for loop in facts.loops}
     tiles_of |= dict(zip(names, table[depth:-4], strict=True))
     threads = dict(zip(names, table[:depth], strict=True))
     lanes, sum_tile, chunks, takers = table[-4:]

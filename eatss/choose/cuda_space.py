@@ -23,6 +23,7 @@ from eatss.choose.objectives import values
 from eatss.choose.options import ModelOptions
 from eatss.choose.search import Costs, Sizes
 from eatss.cost.cuda_model import CudaModel
+from eatss.cost.loop_blocks import replayed
 from eatss.plan.intervals import Box, Interval, least_of, most_of
 from eatss.plan.numbers import Flag, Number, all_of
 
@@ -33,6 +34,10 @@ than without (``library-streams``)."""
 
 _AGAIN = 12
 """Times as many boxes after which bounds are recorded anew: which monomials tell most changes."""
+
+
+_FEW = 32
+"""Boxes whose bounds are not worth finding where sizes cancel, which takes three times as long."""
 
 
 class CudaSpace:
@@ -50,8 +55,13 @@ class CudaSpace:
         profile: GpuProfile,
         options: ModelOptions,
         slowest_s: float,
+        in_graph: bool = False,
     ) -> None:
-        """Take layouts of a variant, those whose blocks take equal shares last."""
+        """Take layouts of a variant, those whose blocks take equal shares last.
+
+        Their launches may be replayed as a graph.
+        """
+        self.in_graph = in_graph
         self.model, self.profile, self.options = model, profile, options
         self.slowest_s, self.offered = slowest_s, _joined(offered)
         own = self.offered
@@ -108,7 +118,11 @@ class CudaSpace:
         return least.T, most.T
 
     def bounds(self, lows: Sizes, highs: Sizes) -> Costs:
-        """Return costs that no layout of a box goes under."""
+        """Return costs that no layout of a box goes under, of a few boxes by their ends alone."""
+        if len(lows) <= _FEW:
+            with np.errstate(all="ignore"):
+                own = self._priced([*map(Interval, 1.0 * lows.T, 1.0 * highs.T)])
+                return np.broadcast_to(own, len(lows))
         found: Costs = self._bounds(*1.0 * lows.T, *1.0 * highs.T)
         return found
 
@@ -165,7 +179,11 @@ class CudaSpace:
         fits = found.fits & (found.shared_bytes <= shared_limit(own, self.profile, self.options))
         fits = most_of(fits & (found.total.time_s <= self.slowest_s) & self._keeps(numbers))
         streamed = least_of(1.0 * (own.streams > 0))
-        cost = values(found.total, self.options.objective)
+        total = found.total
+        if self.in_graph:
+            launches = sum(most_of(demand.launches) for demand, _ in found.launches)
+            total = replayed(self.model, total, launches)
+        cost = values(total, self.options.objective)
         return np.where(fits, cost * (1.0 + (STREAM_MARGIN - 1.0) * streamed), inf)
 
     def _keeps(self, numbers: Sequence[Number]) -> Flag:

@@ -50,8 +50,7 @@ class KernelExpectation(Layout):
     PPCG's own, or those that eatss selects for the energy objective. ``note`` says why nothing is
     expected of these. For generated code ``shared`` are the arrays that are staged, ``spread`` says
     how sums are spread, ``shared_sum`` how blocks share sums that are not, and ``sum_kinds`` what
-    these are (``"maximum"``), ``host_loop`` is a loop
-    of the band that the host runs, and ``warps`` the instruction that warps compute products by.
+    these are (``"maximum"``), and ``warps`` the instruction that warps compute products by.
     ``stages`` are the boxes of shared memory in use at once where threads compute alone,
     ``row_block`` says how it and those behind it become one kernel, ``time_tile`` how they take
     several steps at once, ``loop_block`` how one block runs their loop: nothing is left for those

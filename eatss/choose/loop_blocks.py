@@ -24,8 +24,9 @@ from eatss.choose.cuda_candidates import every_candidate
 from eatss.choose.objectives import NEVER, cheapest, costs, first_least, summed_cost
 from eatss.choose.options import ModelOptions
 from eatss.choose.selection import KernelSelection
+from eatss.cost.cuda_model import CudaModel
 from eatss.cost.expected import Prediction
-from eatss.cost.loop_blocks import in_phases, replayed_s, step_of_tile_s, tiles_prediction
+from eatss.cost.loop_blocks import in_phases, replayed, step_of_tile_s, tiles_prediction
 from eatss.plan.loop_blocks import LoopRun, side_by_side
 
 THREADS = (128, 256, 512, 1024)
@@ -101,7 +102,7 @@ def _plain(facts: KernelFacts, variants: KernelVariants, profile: GpuProfile) ->
     return [
         own
         for own in every_candidate(facts, variants.get(facts.name, ()), profile)
-        if own.host_loop is None and own.warps is None and own.shared_sum is None
+        if own.warps is None and own.shared_sum is None
     ]
 
 
@@ -208,10 +209,8 @@ def _is_less(
     for facts, one in zip(kernels, apart, strict=True):
         if one.predicted is None:
             return False
-        time_s = replayed_s(facts, profile, one.predicted)
-        share = time_s / one.predicted.time_s
-        energy_j = share * one.predicted.energy_j  # most of it is constant power
-        launched.append(replace(one.predicted, time_s=time_s, energy_j=energy_j))
+        model = CudaModel.of(facts, profile)
+        launched.append(replayed(model, one.predicted, one.predicted.launches))
     taken_s, launched_s = (sum(one.time_s for one in of) for of in (best.parts, launched))
     cost = summed_cost(launched, options.objective)
     margin = _MARGIN_IN_TILES if best.block.tiles else _MARGIN

@@ -14,7 +14,7 @@ A package offers one by an entry point of the group ``eatss.objectives``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -107,6 +107,18 @@ def first_least(costs: Iterable[int]) -> int:
     each = costs if isinstance(costs, np.ndarray) else np.array([*costs])
     least = int(each.min())
     return int(np.argmax(each <= min(NEVER - 1, least + max(1, least // _EQUAL))))
+
+
+def ranked(costs: npt.NDArray[np.int64]) -> Iterator[int]:
+    """Yield the places of costs, the least first; equal ones go by the order offered."""
+    order = np.argsort(costs, kind="stable")
+    inside, at = costs[order], 0
+    while at < len(order):
+        least = int(inside[at])
+        equal = min(least, NEVER >> 1) + max(1, least // _EQUAL)
+        end = int(np.searchsorted(inside, equal, side="right"))
+        yield from np.sort(order[at : max(end, at + 1)]).tolist()
+        at = max(end, at + 1)
 
 
 def cheapest(offered: Iterable[_Offered], cost: Callable[[_Offered], int]) -> _Offered | None:

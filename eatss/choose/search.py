@@ -10,6 +10,7 @@ algorithm: generations of points that mix the sizes of the best.
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -179,23 +180,36 @@ def search(
     return one.found
 
 
-_FIRST_S = 0.1
-"""Seconds that it takes to bound the first boxes of a search, about."""
+_FIRST_S = 0.03
+"""Seconds that it takes to bound the first few boxes of a search, about."""
+
+_GARBAGE = 300_000
+"""Objects after which those that are left are collected: recordings of two or three batches."""
 
 
 def prove(searches: Sequence[Search]) -> None:
     """Bound boxes of searches, whose efforts they share, always of the one that may gain most.
 
-    Each bounds some boxes, at last where time is limited: what costs little may gain little.
+    Where time is limited, those of kernels that cost little may bound few boxes, at last.
     """
     most = sum(one.effort.most_boxes for one in searches)
-    while searches and (one := max(searches, key=lambda own: own.unproven)).unproven:
-        fresh = [own for own in searches if own.unproven and not own.found.boxes]
-        if most <= 0 or time.perf_counter() + _FIRST_S * len(fresh) >= one.effort.until:
-            if not fresh:
+    collects = gc.isenabled()
+    gc.freeze()  # what was there before is not gone through for what is recorded and left
+    gc.disable()
+    try:
+        while searches and (one := max(searches, key=lambda own: own.unproven)).unproven:
+            fresh = [own for own in searches if own.unproven and not own.found.boxes]
+            if most <= 0 or time.perf_counter() + _FIRST_S * len(fresh) >= one.effort.until:
+                for own in fresh:
+                    own.step(1)
                 break
-            one = fresh[0]
-        most -= one.step(most)
+            most -= one.step(most)
+            if gc.get_count()[0] > _GARBAGE:
+                gc.collect()
+    finally:
+        gc.unfreeze()
+        if collects:
+            gc.enable()
     for one in searches:
         one.end()
 
@@ -274,7 +288,7 @@ class Search:
         # wide boxes are not worth a bound; at first, and of few in all, much is learnt of few
         all_boxes = self.effort.most_boxes
         wanted = max(BATCH // 4, min(BATCH // 2, all_boxes // 4), min(boxes // 4, BATCH))
-        wanted = min(wanted, most) if boxes else min(BATCH // 8, all_boxes)
+        wanted = min(wanted if boxes else min(BATCH // 8, all_boxes), most)
         self._bound(self._cut(self._taken(), wanted))
         if self.found.cost < before:
             self._evolve()
@@ -340,7 +354,7 @@ class Search:
             bounds[fits] = np.fmax(boxes.bounds[fits], own)
             self._learn(boxes.sides - _sides(least, most), boxes.bounds, bounds)
         self.found.boxes += len(bounds)
-        good = bounds < self.found.cost
+        good = bounds < min(self.found.cost, self.effort.enough)
         if good.any():
             self._price(self.space.samples(least[good], most[good]))
         single: Any = (least == most).all(axis=1)

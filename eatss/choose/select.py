@@ -6,18 +6,27 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from fractions import Fraction
+from functools import cache
 from math import inf, prod
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import Layout
 from eatss.base.diagnostics import Diagnostic, NoSolutionError, Progress, no_progress
 from eatss.base.frozen import Names, frozen
-from eatss.base.targets import TARGETS
+from eatss.base.targets import MEASURES, TARGETS
 from eatss.cards.profile import GpuProfile
 from eatss.choose.class_blocks import with_class_blocks
-from eatss.choose.cuda import CudaChoice, KernelVariants, select_cuda, with_bounds, with_costs
-from eatss.choose.cuda_candidates import layouts_of_each
+from eatss.choose.cuda import (
+    CudaChoice,
+    KernelVariants,
+    Known,
+    select_once,
+    with_bounds,
+    with_costs,
+)
+from eatss.choose.cuda_candidates import layouts_of_each, points_of_thread
 from eatss.choose.loop_blocks import with_loop_blocks
+from eatss.choose.objectives import NEVER, first_least, summed_cost
 from eatss.choose.options import DEFAULT_TIMEOUT_S, PUBLISHED, Cell, ModelOptions
 from eatss.choose.ppcg import proofs_of_ppcg, select_ppcg
 from eatss.choose.problem import (
@@ -47,6 +56,7 @@ from eatss.choose.selection import (
 )
 from eatss.choose.smt import SmtScript, refutation
 from eatss.choose.time_tiles import with_time_tiles
+from eatss.cost.expected import Prediction
 from eatss.plan.class_blocks import ClassRun
 from eatss.plan.loop_blocks import LoopRun
 from eatss.plan.phases import RowRun
@@ -74,6 +84,8 @@ def select_program(
     class_runs: Sequence[ClassRun] = (),
     loop_runs: Sequence[LoopRun] = (),
     strict_fp: bool = False,
+    below: int = NEVER,
+    known: Known | None = None,
     progress: Progress = no_progress,
 ) -> Selection:
     """Select the tile sizes of every kernel of a program.
@@ -92,11 +104,14 @@ def select_program(
         class_runs: which of them are classes of tiles, whose steps it can make one launch.
         loop_runs: which of them are in a loop on the host, which one block may run.
         strict_fp: whether generated code keeps the order of all operations.
+        below: what a run has to cost less than, to be selected at all.
+        known: kernels that were selected before; those selected now are added.
         progress: hears which kernel it is at.
 
     Raises:
         InputError: options that do not fit profile or kernels.
-        NoSolutionError: kernels without tile sizes within the limits, one finding each.
+        NoSolutionError: kernels without tile sizes within the limits, one finding each, or
+            :class:`DearerError`: kernels that stay by themselves cost more.
     """
     vector: tuple[int, ...] | None = None
     modelled, card = as_modelled(kernels, profile, options)
@@ -110,7 +125,15 @@ def select_program(
             one.name: CudaChoice(one, offered.get(one.name, ()), profile, options, most)
             for one in kernels
         }
-        selections = _select_each(kernels, lambda own: select_cuda(choices[own.name]), progress)
+        select = cache(lambda name: select_once(choices[name], {} if known is None else known))
+        if below < NEVER and options.objective in MEASURES:
+            every = (row_runs, time_runs, class_runs, loop_runs)
+            together = {name for runs in every for run in runs for name in run.kernels}
+            apart = [one for one in kernels if one.name not in together]
+            _check_cheaper(
+                sorted(apart, key=points_of_thread, reverse=True), select, options, below
+            )
+        selections = _select_each(kernels, lambda own: select(own.name), progress)
         selections = with_row_blocks(
             selections, kernels, row_runs, profile, options, in_order=strict_fp
         )
@@ -137,6 +160,26 @@ def select_program(
         uniform_sizes=vector,
         ppcg_options=ppcg_options,
     )
+
+
+class DearerError(NoSolutionError):
+    """A run costs no less than another way to cut its regions."""
+
+
+def _check_cheaper(
+    kernels: Sequence[KernelFacts],
+    select: Callable[[str], KernelSelection],
+    options: ModelOptions,
+    below: int,
+) -> None:
+    """Check that kernels cost less together than a run may: what others cost comes on top."""
+    parts = list[Prediction]()
+    for one in kernels:
+        predicted = select(one.name).predicted
+        parts += [] if predicted is None else [predicted]
+        if first_least((summed_cost(parts, options.objective), below)):
+            message = f"what kernel {one.name} costs is more than a run does otherwise"
+            raise DearerError(Diagnostic(code="EATSS-M020", message=message))
 
 
 def select_kernel(

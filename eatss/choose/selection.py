@@ -178,7 +178,6 @@ class KernelSelection(Layout, Shown):
         sum_loops: The loops of these sums.
         sum_kinds: What sums that are spread or shared are: ``"sum"``, ``"maximum"``, ….
         shared_sum: How blocks of generated code share sums that are not spread.
-        host_loop: A loop of the band that its host runs.
         warps: The instruction by which warps of generated code compute its products.
         stages: Boxes of shared memory in use at once where threads compute alone.
         resident: Blocks of an SM that are to run at a time then; it bounds registers.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
+from typing import TypeVar
 
 import numpy as np
 
@@ -18,7 +19,11 @@ from eatss.cards.profile import GpuProfile
 from eatss.cost.card import Card, card_of
 from eatss.cost.cuda_model import CudaModel
 from eatss.cost.expected import Prediction
+from eatss.cost.terms import Predicted
 from eatss.plan.loop_blocks import LoopRun, waves_of
+from eatss.plan.numbers import Number
+
+_Launched = TypeVar("_Launched", Prediction, Predicted)
 
 _SM_BYTES_CYCLE = 64.0
 """Bytes of a cycle that come to one SM from L2 at most [vendor]."""
@@ -53,14 +58,16 @@ def _one_sm(card: Card, threads: int) -> Card:
     )
 
 
-def replayed_s(facts: KernelFacts, profile: GpuProfile, launched: Prediction) -> float:
-    """Return the seconds of launches that are replayed as a graph, as those of a loop are.
+def replayed(model: CudaModel, launched: _Launched, launches: Number) -> _Launched:
+    """Return what is expected of launches that are replayed as a graph, as those of a loop are.
 
-    One waits for another as long as an empty kernel of a graph takes.
+    One waits for another as long as an empty kernel of a graph takes. Energy is less by as much as
+    time: most of it is constant power.
     """
-    model = CudaModel.of(facts, profile)
-    spared = (model.constants.launch_wait - 1.0) * model.card.launch_s
-    return launched.time_s - launched.launches * spared
+    spared_s = (model.constants.launch_wait - 1.0) * model.card.launch_s
+    share = 1.0 - launches * spared_s / launched.time_s
+    time_s, energy_j = share * launched.time_s, share * launched.energy_j
+    return replace(launched, time_s=time_s, energy_j=energy_j)
 
 
 def step_of_tile_s(facts: KernelFacts, layouts: Candidates, profile: GpuProfile) -> Sequence[float]:

@@ -27,7 +27,7 @@ from typing import TypeAlias
 
 import islpy as isl
 
-from eatss.analysis.analyse import AnalysedProgram
+from eatss.analysis.analyse import AnalysedProgram, AnalysedScop
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import ClassBlock
 from eatss.base.diagnostics import input_error
@@ -38,12 +38,10 @@ from eatss.base.text import counted as amount
 from eatss.lower.arrays import TRUE, affine_text, condition_of, union_of, value_of
 from eatss.lower.index_range import Indices
 from eatss.lower.instructions import FROM_LANE
-from eatss.lower.kernel.barriers import barrier_faults
-from eatss.lower.kernel.checks import fault_in, kernel_faults
+from eatss.lower.kernel.barriers import arguments_of
 from eatss.lower.kernel.copies import BY_CP_ASYNC
 from eatss.lower.kernel.nodes import (
     Agreed,
-    Argument,
     Buffer,
     Commit,
     Compute,
@@ -67,14 +65,12 @@ from eatss.lower.kernel.nodes import (
 )
 from eatss.lower.kernel.uses import (
     affine_values,
-    buffers_of,
-    names_of,
     without_unused,
 )
-from eatss.lower.pieces import NameTable, Piece, pieces_of
+from eatss.lower.pieces import NameTable, Piece, in_regions, pieces_of
 from eatss.lower.promotion import unravelled
 from eatss.lower.references import BuiltKernel, KernelContext
-from eatss.lower.transform.chain import with_barriers
+from eatss.lower.transform.chain import synchronised
 from eatss.plan.class_blocks import (
     COPIED_IN_TURNS,
     ClassPart,
@@ -87,7 +83,6 @@ from eatss.plan.class_blocks import (
 )
 from eatss.plan.stage import is_asynchronous
 from eatss.polyhedral.class_tiles import counter
-from eatss.polyhedral.dependences import bounded_work, source_lines
 from eatss.polyhedral.expression import Binary, Read, divisors, fused_quotient, preorder
 from eatss.polyhedral.isl_names import (
     SET,
@@ -449,18 +444,21 @@ class ClassBuilder:
             own = tuple(part.body(launch, place if begin == Constant(0) else place - begin))
             mine = place < end
             body = (If(conditions=(mine,), body=own, orelse=body),) if body else own
-        nodes = with_barriers(without_unused((first, *body)))
+        nodes = without_unused((first, *body))
         kernel = Kernel(
             name=self._name,
             threads=block.threads,
-            arguments=self._arguments(nodes),
+            arguments=arguments_of(
+                nodes,
+                (*context.parameters, self._own[0].pieces[0].host_names[0]),
+                (one.buffer for one in context.arrays.values()),
+            ),
             shared=tuple(buffer for one in self._parts for buffer in one.buffers),
             static_shared_bytes=context.static_shared_bytes,
             index_bits=context.index_bits,
             body=nodes,
         )
-        for fault in (*kernel_faults(kernel, context.macros), *barrier_faults(nodes)):
-            raise fault_in(kernel, fault)
+        kernel = synchronised(kernel, context.macros)
         if kernel.shared_bytes > context.shared_limit_bytes:
             raise input_error(
                 "EATSS-K011",
@@ -497,19 +495,6 @@ class ClassBuilder:
             placed.append(bound_domain(one.instances(statement), functions, their_names(host)))
         statements = tuple(one.statements[0] for one in pieces)
         return replace(pieces[0], host=host, band=(), statements=statements, placed=tuple(placed))
-
-    def _arguments(self, nodes: Nodes) -> tuple[Argument, ...]:
-        names, buffers = names_of(nodes), buffers_of(nodes)
-        written = {s.write.array for one in self._own for s in one.statements}
-        integers = (*self._context.parameters, self._own[0].pieces[0].host_names[0])
-        return (
-            *(Argument(name=name) for name in integers if name in names),
-            *(
-                Argument(name=one.name, buffer=one.buffer, read_only=key not in written)
-                for key, one in self._context.arrays.items()
-                if one.buffer in buffers
-            ),
-        )
 
 
 _Pass: TypeAlias = tuple[frozenset[str], Nodes]
@@ -928,11 +913,10 @@ def class_runs_for(
     """
     if not any(region.scop.class_size for region in program.scops):
         return ()
-    found: list[ClassRun] = []
-    numeric = [region.scheduled for region in program.scops]
-    for scheduled, region in zip(code() if code else numeric, program.scops, strict=True):
+
+    def runs(scheduled: ScheduledScop, region: AnalysedScop) -> Iterable[ClassRun]:
         scop = scheduled.scop
-        with source_lines("on what code can be made"), bounded_work(scop):
-            pieces = pieces_of(scheduled, NameTable((scop.function, *scop.parameters)))
-            found += map(run_of, classes_of(scheduled, pieces, region.facts))
-    return tuple(found)
+        pieces = pieces_of(scheduled, NameTable((scop.function, *scop.parameters)))
+        return map(run_of, classes_of(scheduled, pieces, region.facts))
+
+    return in_regions(program, runs, code)

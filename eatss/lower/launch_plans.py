@@ -169,10 +169,8 @@ def launch_plan_of(
         group = references_at(facts, unit.piece, one.places)
         if group in groups:
             groups[group] = 1
-    host = [one.source_name for one in unit.piece.host]
     variant = KernelVariant(
         launches=(cut,),
-        host_loop=layout.host_loop if layout.host_loop in host else None,
         instruction=instruction,
         in_order=options.strict_fp,
     )

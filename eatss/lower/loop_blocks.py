@@ -16,7 +16,7 @@ threads may run them side by side, or one after another.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
 from itertools import groupby
@@ -24,12 +24,11 @@ from math import prod
 
 import islpy as isl
 
-from eatss.analysis.analyse import AnalysedProgram
+from eatss.analysis.analyse import AnalysedProgram, AnalysedScop
 from eatss.analysis.layout import LoopBlock
 from eatss.base.frozen import frozen, their_names
 from eatss.base.targets import AXES, CUDA
-from eatss.lower.kernel.barriers import barrier_faults
-from eatss.lower.kernel.checks import fault_in, kernel_faults
+from eatss.lower.kernel.barriers import arguments_of, passed_to
 from eatss.lower.kernel.nodes import (
     Agreed,
     AllFinite,
@@ -57,9 +56,8 @@ from eatss.lower.kernel.uses import (
     with_expressions,
     without_unused,
 )
-from eatss.lower.pieces import NameTable, Piece, pieces_of
-from eatss.lower.row_planning import arguments_of
-from eatss.lower.transform.chain import with_barriers
+from eatss.lower.pieces import NameTable, Piece, in_regions, pieces_of
+from eatss.lower.transform.chain import synchronised
 from eatss.lower.wavefronts import wavefront_functions
 from eatss.plan.loop_blocks import LoopRun, side_by_side
 from eatss.polyhedral.isl_names import integer
@@ -109,20 +107,20 @@ def loop_runs_for(
     """
     if not any(facts.host_loops for region in program.scops for facts in region.facts):
         return ()
-    schedules = [region.scheduled for region in program.scops] if code is None else code()
-    found: list[LoopRun] = []
-    for scheduled, region in zip(schedules, program.scops, strict=True):
-        known = {one.statements: one.name for one in region.facts}
-        for loop, group in groupby(pieces_of(scheduled, NameTable()), _outermost):
-            pieces = list(group)
-            kernels = [known.get(one.kernel.statements) for one in pieces]
-            if loop is None or None in kernels:
-                continue
-            run = LoopRun(kernels=tuple(filter(None, kernels)))
-            if len(pieces) == 1 and wavefront_functions(pieces[0], scheduled) is not None:
-                run = _in_wavefronts(run, pieces[0], region.scheduled)
-            found.append(run)
-    return tuple(found)
+    return in_regions(program, _loop_runs, code)
+
+
+def _loop_runs(scheduled: ScheduledScop, region: AnalysedScop) -> Iterator[LoopRun]:
+    known = {one.statements: one.name for one in region.facts}
+    for loop, group in groupby(pieces_of(scheduled, NameTable()), _outermost):
+        pieces = list(group)
+        kernels = [known.get(one.kernel.statements) for one in pieces]
+        if loop is None or None in kernels:
+            continue
+        run = LoopRun(kernels=tuple(filter(None, kernels)))
+        if len(pieces) == 1 and wavefront_functions(pieces[0], scheduled) is not None:
+            run = _in_wavefronts(run, pieces[0], region.scheduled)
+        yield run
 
 
 def _in_wavefronts(run: LoopRun, piece: Piece, numeric: ScheduledScop) -> LoopRun:
@@ -190,11 +188,10 @@ def in_one_block(
     body = builder.body(front, tests, steps)
     if not builder.fits:
         return None
-    body = with_barriers(body)
     kernel = replace(
         first.kernel,
         threads=block.threads,
-        arguments=arguments_of(kernels, body, integers),
+        arguments=arguments_of(body, integers, passed_to(kernels)),
         shared=tuple(builder.shared),
         body=body,
         resident=1,
@@ -203,9 +200,7 @@ def in_one_block(
     )
     if kernel.shared_bytes > most_bytes:
         return None
-    for fault in (*kernel_faults(kernel, macros), *barrier_faults(body)):
-        raise fault_in(kernel, fault)
-    return kernel
+    return synchronised(kernel, macros)
 
 
 class _Builder:

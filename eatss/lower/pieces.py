@@ -9,13 +9,16 @@ one after another compute the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
+from typing import TypeVar
 
 import islpy as isl
 
+from eatss.analysis.analyse import AnalysedProgram, AnalysedScop
 from eatss.analysis.facts import KernelFacts
 from eatss.base.frozen import Names, called, frozen, their_names
+from eatss.polyhedral.dependences import bounded_work, source_lines
 from eatss.polyhedral.isl_names import (
     bound_domain,
     function_on,
@@ -29,6 +32,8 @@ from eatss.polyhedral.kernels import build_kernels
 from eatss.polyhedral.scop import Access, Place, Statement
 from eatss.polyhedral.tree import KernelTree, Member, alone, cut_tree
 from eatss.program.tokens import RESERVED_FORM, is_reserved
+
+_Found = TypeVar("_Found")
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
@@ -201,6 +206,29 @@ def union_of_sizes(placed: Iterable[isl.Set], names: Sequence[str]) -> isl.Set:
     """Return a convex set around the sizes for which there is an instance, without some loops."""
     sizes = (without_parameters(domain.params(), names).remove_divs() for domain in placed)
     return isl.Set.from_basic_set(reduce(isl.Set.union, sizes).coalesce().simple_hull())
+
+
+def in_regions(
+    program: AnalysedProgram,
+    find: Callable[[ScheduledScop, AnalysedScop], Iterable[_Found]],
+    code: Callable[[], Sequence[ScheduledScop]] | None = None,
+) -> tuple[_Found, ...]:
+    """Return what is found in each region of a program.
+
+    Args:
+        program: the regions.
+        find: looks into one that is scheduled, with the facts of its kernels.
+        code: gives the schedules that code is made from, where they may be others.
+
+    Raises:
+        InputError: ``EATSS-P001``, a region is too much work for isl.
+    """
+    schedules = [one.scheduled for one in program.scops] if code is None else code()
+    found: list[_Found] = []
+    for scheduled, region in zip(schedules, program.scops, strict=True):
+        with source_lines("on what code can be made"), bounded_work(scheduled.scop):
+            found += find(scheduled, region)
+    return tuple(found)
 
 
 def pieces_of(scheduled: ScheduledScop, names: NameTable) -> tuple[Piece, ...]:

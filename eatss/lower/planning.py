@@ -38,7 +38,6 @@ from eatss.lower.units import (
     Sums,
     adds_only,
     combiner_in,
-    hoistable,
     may_follow,
     only_updates,
     outer_loop,
@@ -135,10 +134,6 @@ class UnitPlanner:
             whole = self._whole(piece, facts, chosen, names)
         except NeedsOneThreadError as error:
             return [self.one_thread(piece, names, str(error))]
-        if chosen.spread is not None and chosen.host_loop is not None:
-            hoisted = self._hoisted(whole, facts, chosen, names)
-            if hoisted:
-                return hoisted
         units = [
             own
             for unit in self._apart(whole, facts)
@@ -228,26 +223,6 @@ class UnitPlanner:
             if held < _held_sums(units, facts) and not share_scalars(units, whole.storage):
                 return [part for unit in units for part in self._apart(unit, facts)]
         return [whole]
-
-    def _hoisted(
-        self, whole: Unit, facts: KernelFacts, chosen: Layout, names: NameTable
-    ) -> list[Unit]:
-        """Return the units of a piece whose selected serial loop runs on the host.
-
-        Empty if that is not legal, or leaves no sum to be split.
-        """
-        mapped = their_names(whole.mapping.mapped)
-        for piece in hoistable(whole.piece, mapped, self._scheduled.dependences):
-            if piece.host[-1].source_name != chosen.host_loop:
-                continue
-            try:
-                inside = self._whole(piece, facts, chosen, names)
-            except NeedsOneThreadError:
-                continue
-            units = self._split_units(inside, facts, chosen, names)
-            if any(unit.mapping.split is not None for unit in units):
-                return _noted(units, f"the loop {chosen.host_loop} runs on the host")
-        return []
 
     def _split_units(
         self, whole: Unit, facts: KernelFacts, chosen: Layout, names: NameTable

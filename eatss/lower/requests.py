@@ -163,7 +163,6 @@ def _is_of(kernel: KernelFacts, decided: KernelSelection | KernelRecipe) -> bool
         and [(one.array, one.access) for one in decided.references] == texts
         and (tuple(sizes) == loops or not (sizes or parallel))
         and {*dict(decided.block)} <= {*loops}
-        and decided.host_loop in (None, *loops)
         and (shared is None or shared.loop in sizes)
     )
 

@@ -13,7 +13,7 @@ from functools import cache, partial
 
 import islpy as isl
 
-from eatss.analysis.analyse import AnalysedProgram
+from eatss.analysis.analyse import AnalysedProgram, AnalysedScop
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import FusedRows, Layout
 from eatss.base.frozen import Names, called, frozen, their_names
@@ -21,12 +21,12 @@ from eatss.base.text import counted
 from eatss.cards import GpuProfile
 from eatss.lower.arrays import TRUE, condition_of, union_of
 from eatss.lower.checks import check_launches
-from eatss.lower.kernel.barriers import passed_on
-from eatss.lower.kernel.nodes import Argument, Buffer, If, Kernel, Nodes, Scope
-from eatss.lower.kernel.uses import buffers_of, names_of, with_buffers, without_unused
+from eatss.lower.kernel.barriers import arguments_of, passed_to
+from eatss.lower.kernel.nodes import Buffer, If, Nodes, Scope
+from eatss.lower.kernel.uses import with_buffers, without_unused
 from eatss.lower.kernel_builder import KernelBuilder, products_of_sizes
 from eatss.lower.mapping import Mapping
-from eatss.lower.pieces import NameTable, Part, Piece, pieces_of
+from eatss.lower.pieces import NameTable, Part, Piece, in_regions, pieces_of
 from eatss.lower.planning import Unit, UnitPlanner, share_scalars
 from eatss.lower.recipe import CodegenOptions
 from eatss.lower.references import BuiltKernel, KernelContext
@@ -52,7 +52,7 @@ from eatss.lower.units import (
 from eatss.lower.variants import launch_of
 from eatss.plan.contract import registers_of_a_thread
 from eatss.plan.phases import KeptRow, RowPhase, RowRun, RowStorage, kept_rows, slots_of
-from eatss.polyhedral.dependences import bounded_work, source_lines, tried
+from eatss.polyhedral.dependences import tried
 from eatss.polyhedral.isl_names import coalesced, renamed_parameter, without_parameters
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.program.expression import IntExpr, SizePairs
@@ -209,7 +209,9 @@ class RowPlanner(UnitPlanner):
             name=name,
             threads=block.threads,
             arguments=arguments_of(
-                [one.kernel for one in phases], body, (*context.parameters, *pieces[0].host_names)
+                body,
+                (*context.parameters, *pieces[0].host_names),
+                passed_to(one.kernel for one in phases),
             ),
             shared=tuple(shared),
             body=body,
@@ -299,25 +301,6 @@ def _with_same_rows(units: Sequence[Unit]) -> list[Unit]:
     ]
 
 
-def arguments_of(
-    phases: Sequence[Kernel], body: Nodes, integers: Sequence[str]
-) -> tuple[Argument, ...]:
-    """Return what a body uses of the integers and arrays that kernels of its phases are passed."""
-    arrays: dict[str, Argument] = {}
-    for one in (one for phase in phases for one in phase.arguments if one.buffer is not None):
-        read_only = one.read_only and arrays.get(one.name, one).read_only
-        arrays[one.name] = replace(one, read_only=read_only)
-    used, passed, met = names_of(body), buffers_of(body), passed_on(body)
-    return (
-        *(Argument(name=name) for name in integers if name in used),
-        *(
-            replace(one, passed_on=one.buffer in met)
-            for one in arrays.values()
-            if one.buffer in passed
-        ),
-    )
-
-
 def _largest(tiles: Sequence[tuple[str, int]]) -> SizePairs:
     """Return the largest tile of each size."""
     return tuple(sorted({size: max(t for s, t in tiles if s == size) for size, _ in tiles}.items()))
@@ -351,16 +334,11 @@ def row_runs_for(
     """
     options = CodegenOptions(strict_fp=strict_fp)
 
-    def found_in(schedules: Sequence[ScheduledScop]) -> tuple[RowRun, ...]:
-        found: list[RowRun] = []
-        for scheduled, region in zip(schedules, program.scops, strict=True):
-            work = bounded_work(scheduled.scop)
-            with source_lines("on what code can be made"), work:
-                found += row_runs(scheduled, region.facts, profile, options)
-        return tuple(found)
+    def runs(scheduled: ScheduledScop, region: AnalysedScop) -> Iterator[RowRun]:
+        return row_runs(scheduled, region.facts, profile, options)
 
-    numeric = found_in([region.scheduled for region in program.scops])
-    return found_in(code()) if numeric and code is not None else numeric
+    numeric = in_regions(program, runs)
+    return in_regions(program, runs, code) if numeric and code is not None else numeric
 
 
 def row_runs(

@@ -57,9 +57,7 @@ class Subtree:
 def subtree_of(piece: Piece, mapping: LoopMapping) -> Subtree:
     """Return what of the schedule a thread runs: what is below the band, or all of the piece."""
     node = piece.tree.node.get_child(0) if mapping.spread else piece.tree.node
-    # a loop hoisted out of the band still stands in the node; it has one value there
-    named = {loop.member.key: loop.name for loop in (*piece.host, *piece.loops)}
-    return Subtree(node=node, loop_names=named)
+    return Subtree(node=node, loop_names={one.member.key: one.name for one in piece.loops})
 
 
 def thread_range(context: isl.Context, loops: Sequence[MappedLoop]) -> isl.Set:

@@ -32,8 +32,7 @@ from eatss.analysis.layout import TimeTile
 from eatss.base.targets import CUDA
 from eatss.lower.arrays import affine_text, condition_of, subscripts_of
 from eatss.lower.instructions import OF_LANE
-from eatss.lower.kernel.barriers import arguments_of, barrier_faults
-from eatss.lower.kernel.checks import fault_in, kernel_faults
+from eatss.lower.kernel.barriers import arguments_of
 from eatss.lower.kernel.nodes import (
     Agreed,
     Aligned,
@@ -60,7 +59,7 @@ from eatss.lower.kernel.uses import affine_values, without_unused
 from eatss.lower.lanes import digits
 from eatss.lower.pieces import NameTable
 from eatss.lower.references import KernelContext
-from eatss.lower.transform.chain import with_barriers
+from eatss.lower.transform.chain import synchronised
 from eatss.plan.time_tiles import (
     Level,
     Source,
@@ -273,7 +272,7 @@ class TileBuilder:
             InternalError: ``EATSS-K901``, it is not well formed, or threads may meet.
         """
         front, body = tuple(self._where()), self._body()
-        nodes = with_barriers(without_unused((*front, *self._aligned.values(), *body)))
+        nodes = without_unused((*front, *self._aligned.values(), *body))
         arrays = (*(one.buffer for one in self.context.arrays.values()), *self._twins.values())
         kernel = Kernel(
             name=name,
@@ -284,9 +283,7 @@ class TileBuilder:
             index_bits=self.context.index_bits,
             body=nodes,
         )
-        for fault in (*kernel_faults(kernel, self.context.macros), *barrier_faults(nodes)):
-            raise fault_in(kernel, fault)
-        return kernel
+        return synchronised(kernel, self.context.macros)
 
     def _where(self) -> Iterator[Let]:
         """Yield where a thread is: its lane and warp, the rows of its tile, its first cell."""

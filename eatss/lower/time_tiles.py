@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
-from eatss.analysis.analyse import AnalysedProgram
+from eatss.analysis.analyse import AnalysedProgram, AnalysedScop
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import TimeTile
 from eatss.base.diagnostics import input_error, internal_error
@@ -21,7 +21,7 @@ from eatss.lower.kernel.nodes import (
     Buffer,
     Kernel,
 )
-from eatss.lower.pieces import NameTable, Piece, pieces_of
+from eatss.lower.pieces import NameTable, Piece, in_regions, pieces_of
 from eatss.lower.references import KernelContext
 from eatss.lower.time_tile_builder import TileBuilder
 from eatss.lower.time_tile_checks import tile_faults
@@ -32,7 +32,6 @@ from eatss.plan.time_tiles import (
     stored_cells,
     time_tile_plan,
 )
-from eatss.polyhedral.dependences import bounded_work, source_lines
 from eatss.polyhedral.isl_names import (
     counter_of,
     function_on,
@@ -216,19 +215,15 @@ def time_runs_for(
     ``code`` gives the schedules of the regions that code is made from; it is called if there are
     such loops at the sizes of the source.
     """
-    numeric = [region.scheduled for region in program.scops]
+    numeric = (region.scheduled for region in program.scops)
     if not any(True for one in numeric for _ in time_chains(one.scop, one.dependences)):
         return ()
-    found: list[TimeRun] = []
-    for scheduled, region in zip(code() if code else numeric, program.scops, strict=True):
-        with source_lines("on what code can be made"), bounded_work(scheduled.scop):
-            found += time_runs(scheduled, region.facts)
-    return tuple(found)
+    return in_regions(program, _time_runs, code)
 
 
-def time_runs(scheduled: ScheduledScop, facts: Sequence[KernelFacts]) -> Iterator[TimeRun]:
+def _time_runs(scheduled: ScheduledScop, region: AnalysedScop) -> Iterator[TimeRun]:
     """Yield the loops over time of a region of which several steps may be one launch."""
-    scop = scheduled.scop
+    scop, facts = scheduled.scop, region.facts
     pieces = pieces_of(scheduled, NameTable((scop.function, *scop.parameters)))
     for chain in chains_of(scheduled, pieces):
         inside = _facts_inside(chain, pieces, facts)

@@ -66,16 +66,6 @@ def instances(piece: Piece) -> isl.UnionSet:
     return union_of([piece.unbound(one).to_union_set() for one in piece.placed])
 
 
-def never_runs_back(piece: Piece, loop: LoopMember, dependences: Dependences) -> bool:
-    """Tell whether no dependence of a launch leads to an earlier iteration of a loop.
-
-    All iterations of such a loop may run one after another, whatever runs inside: the loop may
-    stand outermost.
-    """
-    inside = within_launch(piece, dependences)
-    return inside.lex_gt_at_multi_union_pw_aff(alone(loop.member.function)).is_empty()
-
-
 def may_follow(
     piece: Piece, first: Sequence[str], then: Sequence[str], dependences: Dependences
 ) -> bool:
@@ -129,12 +119,15 @@ def launches_respect(piece: Piece, launches: Sequence[Piece], dependences: Depen
 
     Args:
         piece: what they were made from.
-        launches: the pieces in their order, all under the host loops of ``piece`` and the same
-            further ones.
+        launches: the pieces in their order, all under the host loops of ``piece``.
         dependences: of the region.
     """
-    time = isl.MultiUnionPwAff.from_union_map(_launch_times(piece, launches))
     here = instances(piece)
+    number = isl.UnionPwAff.empty(here.get_space())
+    for at, launch in enumerate(launches):
+        own = union_of([one.domain.to_union_set() for one in launch.statements])
+        number = number.union_add(isl.UnionPwAff.val_on_domain(own, big_value(here.get_ctx(), at)))
+    time = alone(number)
     needed = among(dependences.validity, here)
     if not needed.lex_gt_at_multi_union_pw_aff(time).is_empty():
         return False
@@ -158,21 +151,6 @@ def tied_between(relation: isl.UnionMap, tied: isl.UnionSet) -> isl.UnionMap:
 def every_dependence(dependences: Dependences) -> isl.UnionMap:
     """Return every dependence between instances of a region."""
     return dependences.memory_based.union(dependences.forced)
-
-
-def _launch_times(piece: Piece, launches: Sequence[Piece]) -> isl.UnionMap:
-    """Return which launch runs each instance: further host loops, then the number of the piece."""
-    times = []
-    for number, launch in enumerate(launches):
-        further = launch.host[len(piece.host) :]
-        for statement in launch.statements:
-            space = isl.LocalSpace.from_space(statement.domain.get_space())
-            which = big_value(space.get_ctx(), number)
-            constant = isl.PwAff.from_aff(isl.Aff.zero_on_domain(space).set_constant_val(which))
-            functions = [*functions_of(further, statement.domain), constant]
-            named = named_map(statement.domain, functions, "launch", ())
-            times.append(named.to_union_map())
-    return union_of(times)
 
 
 LEAST_TRIPS = 64
@@ -465,22 +443,6 @@ def lanes_mapping(whole: Mapping, loop: LoopMember, block: FusedRows, names: Nam
 
 _STEPS = 32
 """Steps of a serial loop in a tile: they only bound what is unrolled."""
-
-
-def hoistable(piece: Piece, mapped: Sequence[str], dependences: Dependences) -> Iterator[Piece]:
-    """Yield a piece with each serial loop of its band moved to the host, where that is legal."""
-    serial = [loop for loop in piece.band if loop.name not in mapped]
-    if len(serial) == 1:  # none would be left to sum over
-        return
-    for loop in serial:
-        if never_runs_back(piece, loop, dependences):
-            yield hoisted(piece, loop)
-
-
-def hoisted(piece: Piece, loop: LoopMember) -> Piece:
-    """Return a piece whose band loop ``loop`` runs on the host, inside its other host loops."""
-    band = tuple(other for other in piece.band if other is not loop)
-    return replace(piece, host=(*piece.host, loop), band=band)
 
 
 def restricted(piece: Piece, statements: Sequence[str]) -> Piece:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from eatss.analysis.analyse import AnalysedProgram
+from eatss.analysis.analyse import AnalysedProgram, AnalysedScop
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import GridSplitK, Layout, SplitK, mapped_loops
 from eatss.analysis.variant import (
@@ -28,15 +28,14 @@ from eatss.choose.cuda import in_warps, kernel_variant_of
 from eatss.choose.selection import KernelSelection, Selection
 from eatss.lower.instructions import of_warps
 from eatss.lower.mapping import sizes_of
-from eatss.lower.pieces import NameTable, Piece, pieces_of
+from eatss.lower.pieces import NameTable, Piece, in_regions, pieces_of
 from eatss.lower.planning import Unit, UnitPlanner
 from eatss.lower.products import WarpProducts, product_loops, references_at, warp_instructions
 from eatss.lower.recipe import CodegenOptions
 from eatss.lower.scans import looks_back
 from eatss.lower.storage import Registers, StoragePlans
-from eatss.lower.units import LEAST_TRIPS, adds_only, combiner_in, hoistable, sums_of, trips
+from eatss.lower.units import LEAST_TRIPS, adds_only, combiner_in, sums_of, trips
 from eatss.lower.whole_tiles import runs_whole_if_finite
-from eatss.polyhedral.dependences import bounded_work, source_lines
 from eatss.polyhedral.expression import SUMS, ElementType
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.scop import Place, Scop
@@ -109,7 +108,7 @@ def _with_shared_sum(
     own = kernel.shared_sum
     if own is None or kernel.name not in (name for name, _ in options.shared_sums):
         return kernel
-    found = kernel if own.streamed else replace(kernel, spread=None, sum_loops=(), host_loop=None)
+    found = kernel if own.streamed else replace(kernel, spread=None, sum_loops=())
     cut = kernel_variant_of(variants, found)
     if cut is None or (own.streamed and cut.stream_loop != own.loop):
         return replace(kernel, shared_sum=None)
@@ -141,30 +140,31 @@ def kernel_variants_for(
     Raises:
         InputError: ``EATSS-P001``, a region is too much work for isl.
     """
-    found: dict[str, tuple[KernelVariant, ...]] = {}
     options = CodegenOptions(strict_fp=strict_fp)
-    for region in program.scops:
-        scheduled, scop = region.scheduled, region.scheduled.scop
+
+    def found(
+        scheduled: ScheduledScop, region: AnalysedScop
+    ) -> Iterator[tuple[str, tuple[KernelVariant, ...]]]:
+        scop = scheduled.scop
         names = NameTable((scop.function, *scop.parameters))
-        work = bounded_work(region.scop)
-        with source_lines("on what code can be made"), work:
-            for piece in pieces_of(scheduled, names):
-                kernel = piece.facts_in(region.facts)
-                if kernel is None:
-                    continue
-                described = Describing(
-                    scheduled=scheduled,
-                    facts=region.facts,
-                    profile=profile,
-                    options=options,
-                    tf32=tf32,
-                    piece=piece,
-                    kernel=kernel,
-                    names=piece.inner_names(names),
-                    plans=StoragePlans(scop, scheduled.dependences),
-                )
-                found[kernel.name] = tuple(described.variants())
-    return found
+        for piece in pieces_of(scheduled, names):
+            kernel = piece.facts_in(region.facts)
+            if kernel is None:
+                continue
+            described = Describing(
+                scheduled=scheduled,
+                facts=region.facts,
+                profile=profile,
+                options=options,
+                tf32=tf32,
+                piece=piece,
+                kernel=kernel,
+                names=piece.inner_names(names),
+                plans=StoragePlans(scop, scheduled.dependences),
+            )
+            yield kernel.name, tuple(described.variants())
+
+    return dict(in_regions(program, found))
 
 
 @frozen
@@ -189,22 +189,9 @@ class Describing:
         if not self.options.strict_fp:
             yield from self._with_products(units, plain)
             yield from self._with_shared_sum(units)
-        for host_loop in (None, *self._host_loops()):
-            units = self._units(spread=_TRIAL, host_loop=host_loop)
-            if any(unit.mapping.split is not None for unit in units) and (
-                host_loop is None or host_loop in (loop.source_name for loop in units[0].piece.host)
-            ):
-                yield self._kernel_variant(units, host_loop)
-
-    def _host_loops(self) -> Iterable[str]:
-        if not self.piece.selected:
-            return ()
-        mapped = {loop.name for loop in mapped_loops(self.kernel)}
-        c_names = [loop.name for loop in self.piece.band if loop.source_name in mapped]
-        return [
-            piece.host[-1].source_name
-            for piece in hoistable(self.piece, c_names, self.scheduled.dependences)
-        ]
+        units = self._units(spread=_TRIAL)
+        if any(unit.mapping.split is not None for unit in units):
+            yield self._kernel_variant(units)
 
     def _with_shared_sum(self, plain: Sequence[Unit]) -> Iterator[KernelVariant]:
         """Yield the variants of which blocks share a long loop of the sums, outermost first."""
@@ -231,14 +218,13 @@ class Describing:
         )
         return planner.units(self.piece, self.names.inner())
 
-    def _kernel_variant(self, units: Sequence[Unit], host_loop: str | None = None) -> KernelVariant:
+    def _kernel_variant(self, units: Sequence[Unit]) -> KernelVariant:
         strict = self.options.strict_fp
         launches = tuple(
             launch_of(unit, self.kernel, self.scheduled, strict_fp=strict) for unit in units
         )
         return KernelVariant(
             launches=launches,
-            host_loop=host_loop,
             in_order=strict,
         )
 

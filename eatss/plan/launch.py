@@ -120,8 +120,7 @@ def launch_plan(
     Launches beside one whose sums are spread have as many times the threads along ``x`` as there
     are lanes.
     """
-    trips, host = trips_of(facts), layout.variant.host_loop
-    launches = float(facts.work.launches or 1) * (1.0 if host is None else trips.pop(host))
+    trips, launches = trips_of(facts), float(facts.work.launches or 1)
     tile = {name: np.minimum(size, _MOST_TILE) for name, size in layout.tile_sizes if name in trips}
     threads = {name: within(layout.threads[name], tile[name]) for name in cut.mapped}
     lanes = chunks = outer = 1.0
@@ -346,8 +345,7 @@ class LaunchPlan(Tiled):
     @property
     def serial_band(self) -> Names:
         """The loops of the band that each thread runs itself."""
-        others = {*self.cut.mapped, self.variant.host_loop}
-        return tuple(loop.name for loop in self.facts.loops if loop.name not in others)
+        return tuple(loop.name for loop in self.facts.loops if loop.name not in self.cut.mapped)
 
     def block_trips(self, name: str) -> Number:
         """Return the trips of a serial loop, or those of a block where blocks take turns at it."""
@@ -364,7 +362,7 @@ class LaunchPlan(Tiled):
             return self.tile[name]
         if name in self.cut.mapped or (not whole and name in self.tile):
             return np.minimum(self.tile[name], self.trips[name])
-        return 1.0 if name == self.variant.host_loop else self.block_trips(name)
+        return self.block_trips(name)
 
     def box(
         self, uniform: UniformSet, *, whole: bool = False, declared: bool = False

@@ -43,7 +43,7 @@ from eatss.polyhedral.kernels import update_of
 from eatss.polyhedral.scalars import with_private_scalars
 from eatss.polyhedral.scop import Scop, Statement
 from eatss.polyhedral.split_sets import check_partition, piece_along
-from eatss.polyhedral.tree import alone
+from eatss.polyhedral.tree import alone, follows
 
 _BEFORE, _UP, _DOWN, _BEHIND = range(4)
 """When a statement runs: before all blocks, in blocks of steps, in blocks backwards, behind all."""
@@ -100,7 +100,7 @@ def check_time(statements: Sequence[Statement], needed: isl.UnionMap) -> None:
     """
     schedule = reduce(isl.UnionMap.union, (one.schedule.to_union_map() for one in statements))
     time = isl.MultiUnionPwAff.from_union_map(schedule)
-    if not needed.lex_ge_at_multi_union_pw_aff(time).is_empty():
+    if not follows(needed, time):
         message = "a class of tiles runs before what it needs"
         raise internal_error("EATSS-P901", message, span=statements[0].span)
 

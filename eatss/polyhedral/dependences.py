@@ -146,7 +146,9 @@ def first_equal(accesses: Sequence[Access]) -> Numbers:
     firsts = []
     for position, access in enumerate(accesses):
         alike = seen.setdefault((access.is_write, access.array, access.text), [])
-        equal = (p for p in alike if accesses[p].relation.is_equal(access.relation))
+        own = access.relation
+        others = ((at, accesses[at].relation) for at in alike)
+        equal = (at for at, one in others if one.plain_is_equal(own) or one.is_equal(own))
         first = next(equal, position)
         if first == position:
             alike.append(position)

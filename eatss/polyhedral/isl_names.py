@@ -49,11 +49,14 @@ def _names(piece: _ANY, kind: isl.dim_type, *, involved: bool = False) -> Names:
 
     Unnamed ones are ``d0``, ``d1``, …, parameters ``p0``, ….
     """
+    places = range(piece.dim(kind))
     return tuple(
-        piece.get_dim_name(kind, position) or f"{'p' if kind == PARAM else 'd'}{position}"
-        for position in range(piece.dim(kind))
-        if not involved or piece.involves_dims(kind, position, 1)
+        _name(piece, kind, at) for at in places if not involved or piece.involves_dims(kind, at, 1)
     )
+
+
+def _name(piece: _ANY, kind: isl.dim_type, position: int) -> str:
+    return piece.get_dim_name(kind, position) or f"{'p' if kind == PARAM else 'd'}{position}"
 
 
 def dim_names(isl_set: isl.Set) -> Names:
@@ -83,15 +86,10 @@ def alone(piece: _Piece, kind: isl.dim_type, position: int) -> _Piece:
     return piece.project_out(kind, 0, position)
 
 
-def coefficients(linear: isl.Aff | isl.Constraint, named: _ANY, kind: isl.dim_type) -> Coefficients:
-    """Return the non-zero coefficients of one kind of dimension, in order of the dimensions.
-
-    Args:
-        linear: what has them.
-        named: what has their names.
-        kind: of the dimensions.
-    """
-    return _terms(linear, [(kind, k, name) for k, name in enumerate(_names(named, kind))])
+def coefficients(function: isl.Aff, kind: isl.dim_type) -> Coefficients:
+    """Return the non-zero coefficients of one kind of dimension, in order of the dimensions."""
+    own = (at for at in range(function.dim(kind)) if function.involves_dims(kind, at, 1))
+    return _terms(function, [(kind, at, _name(function, kind, at)) for at in own])
 
 
 def output_affs(isl_map: isl.Map) -> tuple[isl.PwAff, ...]:
@@ -159,8 +157,8 @@ def affine_form(function: isl.PwAff) -> AffineForm | None:
     if aff.involves_locals() or not aff.get_denominator_val().is_one():
         return None
     return AffineForm(
-        coefficients(aff, aff, IN),
-        coefficients(aff, aff, PARAM),
+        coefficients(aff, IN),
+        coefficients(aff, PARAM),
         integer(aff.get_constant_val()),
     )
 

@@ -27,6 +27,7 @@ from eatss.polyhedral.tree import (
     alone,
     bands,
     coincident,
+    follows,
     functions,
     is_tilable,
     original_schedule,
@@ -286,9 +287,10 @@ def _tilable(node: isl.ScheduleNode, needed: isl.UnionMap) -> isl.ScheduleNode:
 
 def _scalar_accesses(scop: Scop) -> isl.UnionSet:
     """Return the tagged instances that access a scalar."""
+    scalars = {name for name in scop.written_arrays if not scop.array(name).n_dims}
     tagged = scop.no_points
-    for item in dependent_accesses(scop) if any(not one.n_dims for one in scop.arrays) else ():
-        if not scop.array(item.access.array).n_dims:
+    for item in dependent_accesses(scop) if scalars else ():
+        if item.access.array in scalars:
             tagged = tagged.union(tagging(item.statement, f"__ref{item.tag}").wrap())
     return tagged.universe()
 
@@ -353,7 +355,7 @@ def _wrong_order(scop: Scop, dependences: Dependences, schedule: isl.Schedule) -
     if not all(part.is_injective() for part in maps_of(relation)):
         return "runs several statement instances at once"
     time = isl.MultiUnionPwAff.from_union_map(relation)
-    if not dependences.validity.lex_ge_at_multi_union_pw_aff(time).is_empty():
+    if not follows(dependences.validity, time):
         return "violates a dependence"
     if live_ranges_overlap(dependences.order, dependences.tagged_flow, time):
         return "overwrites a value that is still needed"
@@ -380,12 +382,10 @@ def live_ranges_overlap(order: isl.UnionMap, flow: isl.UnionMap, time: isl.Multi
         flow: flow dependences, tagged by accesses.
         time: the schedule, of instances without tags.
     """
-    if order.is_empty():
+    if follows(order.factor_domain(), time):
         return False
     tagged_time = time.pullback_union_pw_multi_aff(tagger_of(order.union(flow)))
     swapped = order.lex_ge_at_multi_union_pw_aff(tagged_time)
-    if swapped.is_empty():
-        return False
     ends = swapped.domain().union(swapped.range())
     unread = ends.subtract(flow.domain()).subtract(flow.range()).identity()
     ranges = flow.union(unread)

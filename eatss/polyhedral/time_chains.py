@@ -38,6 +38,7 @@ from eatss.polyhedral.isl_names import (
 )
 from eatss.polyhedral.kernel import Dependences
 from eatss.polyhedral.scop import Access, Scop, Statement
+from eatss.polyhedral.tree import follows
 
 MOST_PERIOD = 4
 """Planes of an array that steps take turns at."""
@@ -210,7 +211,7 @@ def _check_order(scop: Scop, statements: Sequence[Statement], dependences: Depen
         here = here.union(one.domain)
     inside = among(dependences.needed, here)
     function = isl.MultiUnionPwAff.from_union_map(time.intersect_domain(here))
-    if not inside.lex_ge_at_multi_union_pw_aff(function).is_empty():
+    if not follows(inside, function):
         raise _NoChainError("cells of one step need one another")
 
 

@@ -245,8 +245,6 @@ def _loops(kernel: KernelSelection, *, predicted: bool) -> Table:
             kind = f"{_sum(kernel)}, {'stream-K' if shared.streamed else 'split'}"
         if spread is not None and loop in kernel.sum_loops:
             kind, tile = f"{_sum(kernel)}, spread{', x' if lanes else ''}", spread.tile
-        if loop == kernel.host_loop:
-            kind, tile = "on the host", None
         last = -(-tile // threads) if threads and tile else None
         if not predicted:
             last = weights.get(loop, 0) if loop in kernel.loops else None
@@ -381,8 +379,7 @@ def _layout_lines(kernel: KernelExpectation) -> Iterator[str]:
     """Yield what the layout of a kernel is, unless it cannot launch."""
     if not kernel.joined and kernel.predicted is not None and not kernel.predicted.launches:
         return
-    others = {kernel.host_loop, *kernel.sum_loops}
-    sizes = pairs_text([pair for pair in kernel.tile_sizes if pair[0] not in others])
+    sizes = pairs_text([pair for pair in kernel.tile_sizes if pair[0] not in kernel.sum_loops])
     if sizes and not kernel.joined:
         block = " × ".join(str(size) for _, size in reversed(kernel.block))
         shared = f"; {', '.join(kernel.shared)} in shared memory" if kernel.shared else ""
@@ -429,8 +426,6 @@ def _variant_lines(kernel: KernelExpectation | KernelSelection) -> Iterator[str]
         if shared.streamed:
             how = f"stream-K, the k-tiles of all tiles shared evenly by {shared.blocks} blocks"
         yield f"{_sum(kernel)} over {shared.loop}: {how}"
-    if kernel.host_loop is not None:
-        yield f"the loop {kernel.host_loop} runs on the host"
     stages = kernel.stages if kernel.warps is None else kernel.warps.stages
     tensor = "" if kernel.warps is None else f"tensor cores: {kernel.warps.instruction}"
     ahead = f"copies {counted(stages - 1, 'tile')} ahead" if stages > 1 else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
@@ -36,7 +36,8 @@ from eatss.polyhedral.copied_operands import (
 )
 from eatss.polyhedral.dependences import REFUSALS, at_most, source_lines, with_source_line
 from eatss.polyhedral.expression import ElementType
-from eatss.polyhedral.kernel import Kernel, ScheduledScop
+from eatss.polyhedral.isl_names import IN, maps_of
+from eatss.polyhedral.kernel import Kernel, Loop, ScheduledScop
 from eatss.polyhedral.scalars import expanded_arrays, with_private_scalars
 from eatss.polyhedral.schedule import launching_all, schedule_scop
 from eatss.polyhedral.scop import Scop
@@ -317,8 +318,31 @@ def _fills_card(kernel: Kernel) -> bool:
     loops = {loop.name for loop in kernel.parallel_loops}
     rows = [one.subscripts[-1].coefficients for one in kernel.references if one.subscripts]
     along = sum(any(name in loops and abs(by) == 1 for name, by in row) for row in rows)
-    threads = prod(loop.trip_count or ASSUMED_SIZE for loop in kernel.parallel_loops)
-    return threads >= _THREADS and 2 * along > len(rows)
+    return _threads(kernel.parallel_loops) >= _THREADS and 2 * along > len(rows)
+
+
+def needs_anew(scheduled: ScheduledScop, arrays: Collection[str]) -> bool:
+    """Tell whether a card is only full because values of some arrays are computed anew.
+
+    An element that all of a parallel loop would go through holds one value after the other: with it
+    in memory the loop would not be parallel.
+    """
+    statement = scheduled.scop.statement
+    for kernel in scheduled.kernels:
+        reads = (one for name in kernel.statements for one in statement(name).recomputed)
+        for read in (one for one in reads if one.array in arrays):
+            for own in maps_of(read.relation.to_union_map().apply_domain(kernel.schedule)):
+                element = own.gist_domain(own.domain())
+                places = [at for at, loop in enumerate(kernel.loops) if loop.parallel]
+                moving = [at for at in places if element.involves_dims(IN, at, 1)]
+                left = _threads(kernel.loops[at] for at in moving)
+                if len(moving) < len(places) and left < _THREADS:
+                    return True
+    return False
+
+
+def _threads(loops: Iterable[Loop]) -> int:
+    return prod(loop.trip_count or ASSUMED_SIZE for loop in loops)
 
 
 def _users(scheduled: ScheduledScop, names: Iterable[str]) -> list[int]:

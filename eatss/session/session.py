@@ -32,6 +32,7 @@ from eatss.base.shown import time_text
 from eatss.base.targets import FUSIONS, TARGETS, Cut, Fusion
 from eatss.cards import GpuProfile, load_profile
 from eatss.cards.this_machine import CardLike
+from eatss.choose.cuda import Known
 from eatss.choose.objectives import NEVER
 from eatss.choose.options import (
     PUBLISHED,
@@ -41,6 +42,7 @@ from eatss.choose.options import (
     check_target,
     wrong,
 )
+from eatss.choose.select import DearerError
 from eatss.choose.selection import (
     NOT_TILED,
     PPCG_SHARED_BYTES,
@@ -69,6 +71,7 @@ from eatss.session.analysis import (
     analyse_at_values,
     analyse_regions,
     for_any_size,
+    needs_anew,
     with_fusion,
 )
 from eatss.session.source import Source
@@ -182,6 +185,7 @@ class Session:
         self._asked = rewrites
         self._like = like
         self._others: dict[Rewrites, Session] = {}
+        self._known: Known = {} if like is None else like._known
         self._fused: dict[Fusion, dict[int, tuple[ScheduledScop, ScheduledScop]]] = {}
 
     @property
@@ -473,33 +477,14 @@ class Session:
     ) -> Selection:
         """Return the selection that costs least of all ways to change the regions."""
         strict_fp = how["strict_fp"]
-        best = self._selected(profile, chosen, **how, progress=progress)
-        arrays, tried = self.recomputable, [best.recomputed]
         accesses = sum(len(one.accesses) for scop in self.parsed.scops for one in scop.statements)
         ways = iter(range(_MOST_ACCESSES // accesses))
 
         def has_room() -> bool:
             return next(ways, None) is not None
 
+        best = self._with_arrays_anew(profile, chosen, how, has_room, progress)
         chunks = self.chunkable(profile, strict_fp=strict_fp)
-        alone = arrays if 1 < len(arrays) <= _MOST_TRIED else ()
-        every = arrays, *((one,) for one in alone)  # all, then each left out or taken
-        for changed in every if self.reading.recompute == "auto" else ():
-            with_ = tuple(one for one in arrays if (one in best.recomputed) != (one in changed))
-            if with_ in tried or run_cost(best) == NEVER:
-                continue
-            if not has_room():
-                best = _with_note(best, _NO_ROOM)
-                break
-            tried.append(with_)
-            progress(f"with {', '.join(one.array for one in with_) or 'nothing'} computed anew")
-            anew()
-            with suppress(*REFUSALS):
-                other = self._with(Rewrites(recomputed=with_))
-                pairs = zip(self.analysed.scops, other.analysed.scops, strict=True)
-                if all(keeps_loops(one.scheduled, its.scheduled) for one, its in pairs):
-                    found = other._selected(profile, chosen, **how, progress=no_progress)
-                    best = cheaper(best, found)
         anew()
         held = is_far_from_roofline(best) and any(
             kernel.host_loops or not kernel.parallel_loops
@@ -542,7 +527,8 @@ class Session:
                     one.generic <= its.generic for one, its in regions
                 ):
                     own = how | {"strict_fp": strict_fp and not loose}
-                    found = cut._selected(profile, chosen, **own, progress=no_progress)
+                    below = run_cost(best) if own == how else NEVER
+                    found = cut._selected(profile, chosen, **own, below=below, progress=no_progress)
                     if margin * run_time_s(found) <= run_time_s(best):
                         costs = time_text(run_time_s(found))
                         best = (
@@ -561,6 +547,62 @@ class Session:
             else (),
         )
         return self._in_classes(best, profile, chosen, how, has_room, progress)
+
+    def _with_arrays_anew(
+        self,
+        profile: GpuProfile,
+        options: ModelOptions,
+        how: dict[str, bool],
+        has_room: Callable[[], bool],
+        progress: Progress,
+    ) -> Selection:
+        """Return the best selection, with arrays computed anew where that costs less.
+
+        All of them first: what that costs may be less than a few kernels do without. Then each by
+        itself is left out or taken, but for those without which a card would not be full.
+        """
+
+        def found(wanted: Arrays, below: int) -> Selection | None:
+            progress(f"with {', '.join(one.array for one in wanted) or 'nothing'} computed anew")
+            with suppress(*REFUSALS):
+                other = self._with(Rewrites(recomputed=wanted))
+                pairs = zip(self.analysed.scops, other.analysed.scops, strict=True)
+                if all(keeps_loops(one.scheduled, its.scheduled) for one, its in pairs):
+                    return other._selected(
+                        profile, options, **how, below=below, progress=no_progress
+                    )
+            return None
+
+        arrays = self.recomputable if self.reading.recompute == "auto" else ()
+        room = not arrays or has_room()
+        best = found(arrays, NEVER) if arrays and room else None
+        anew()
+        below = NEVER if best is None else run_cost(best)
+        with suppress(DearerError):
+            plain = self._selected(profile, options, **how, below=below, progress=progress)
+            best = plain if best is None else cheaper(plain, best)
+        assert best is not None
+        if not room:
+            return _with_note(best, _NO_ROOM)
+        tried = [(), arrays]
+        for changed in arrays if len(arrays) <= _MOST_TRIED else ():
+            wanted = tuple(one for one in arrays if (one in best.recomputed) != (one == changed))
+            left_out = tuple(one for one in best.recomputed if one not in wanted)
+            if wanted in tried or run_cost(best) == NEVER or self.of(best)._needs_anew(left_out):
+                continue
+            if not has_room():
+                return _with_note(best, _NO_ROOM)
+            tried.append(wanted)
+            anew()
+            other = found(wanted, run_cost(best))
+            best = best if other is None else cheaper(best, other)
+        return best
+
+    def _needs_anew(self, arrays: Arrays) -> bool:
+        """Tell whether a card is only full because values of some arrays are computed anew."""
+        scops = [one.scheduled for one in self.analysed.scops]
+        regions = [{own.array for own in arrays if own.region == one.scop.index} for one in scops]
+        return any(map(needs_anew, scops, regions))
 
     def _with_fused_nests(
         self,
@@ -624,7 +666,10 @@ class Session:
                 cut = self._with(replace(plain.rewrites, classes=classes))
                 pairs = zip(whole, cut.symbolic.regions, strict=True)
                 if all(one.generic <= its.generic for one, its in pairs):
-                    found = cut._selected(profile, options, **how, progress=no_progress)
+                    below = run_cost(best)
+                    found = cut._selected(
+                        profile, options, **how, below=below, progress=no_progress
+                    )
                     best = cheaper(best, found)
             anew()
         return best
@@ -817,6 +862,7 @@ class Session:
         strict_fp: bool,
         fuse_rows: bool,
         tile_time: bool,
+        below: int = NEVER,
         progress: Progress = no_progress,
     ) -> Selection:
         found = select_for(
@@ -827,6 +873,8 @@ class Session:
             fuse_rows=fuse_rows,
             tile_time=tile_time,
             code=lambda: [region.scheduled for region in self.symbolic.regions],
+            below=below,
+            known=self._known,
             progress=progress,
         )
         warnings = found.warnings + self.notes
@@ -882,7 +930,7 @@ class Session:
     def _with_cuts(self, selection: Selection, profile: GpuProfile) -> Selection:
         """Return sizes of a published model with what it has no variables for, as predicted.
 
-        That is how sums are spread and which loop runs on the host.
+        That is how sums are spread.
         """
         predicted = select_for(self.analysed, profile, ModelOptions(target="cuda"), fuse_rows=False)
         kernels = tuple(
@@ -892,7 +940,6 @@ class Session:
                 sum_loops=cut.sum_loops,
                 sum_kinds=cut.sum_kinds,
                 shared_sum=None if cut.shared_sum and cut.shared_sum.streamed else cut.shared_sum,
-                host_loop=cut.host_loop,
             )
             for kernel, cut in zip(selection.kernels, predicted.kernels, strict=True)
         )

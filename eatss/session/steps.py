@@ -28,6 +28,7 @@ from eatss.base.targets import TARGETS, TargetName
 from eatss.base.text import bytes_text
 from eatss.cards import GpuProfile
 from eatss.cards.match import CLOCK_SHARES, calibration_of
+from eatss.choose.cuda import Known
 from eatss.choose.expectation import least_time_s
 from eatss.choose.objectives import NEVER, OBJECTIVES, costs, first_least
 from eatss.choose.options import DEFAULT_TIMEOUT_S, PUBLISHED, ModelOptions, longest_s
@@ -327,6 +328,8 @@ def select_for(
     fuse_rows: bool = True,
     tile_time: bool = True,
     code: CodeSchedules | None = None,
+    below: int = NEVER,
+    known: Known | None = None,
     progress: Progress = no_progress,
 ) -> Selection:
     """Take kernel facts and a card to a selection.
@@ -339,6 +342,8 @@ def select_for(
         fuse_rows: whether kernels that share rows, or a loop on the host, may become one.
         tile_time: whether several steps of a loop over time, or of a factorisation, may.
         code: gives the schedules that code is made from.
+        below: as for :func:`select_program`.
+        known: as for :func:`select_program`.
         progress: hears which kernel it is at.
 
     Raises:
@@ -387,6 +392,8 @@ def select_for(
         class_runs=class_runs,
         loop_runs=loop_runs,
         strict_fp=strict_fp,
+        below=below,
+        known=known,
         progress=progress,
     )
     of_run = _of_run(program, profile, options.target, tf32=options.tf32 != "off")

@@ -172,7 +172,7 @@ def cut_values(own: Layout) -> dict[str, Any]:
     """Return what a layout decides beside sizes and places, by the names of a search space."""
     share = 1 if own.cut[1] is None else own.chunks
     spread = own.spread or SplitK(lanes=1, tile=1, chunks=1)
-    ways = own.instruction or NONE, own.pipeline_stages, own.host_loop or NONE, share, own.streams
+    ways = own.instruction or NONE, own.pipeline_stages, share, own.streams
     of_spread = spread.lanes, spread.tile, spread.chunks, spread.outer
     return dict(zip(CUTS, (*ways, *of_spread), strict=True))
 
@@ -307,7 +307,7 @@ class KernelSpace:
         found: dict[str, list[tuple[int, Column]]] = {}
         staged = " + ".join(self.staged.values())
         for at, own in enumerate(self._columns):
-            texts = [f"{n} == '{own[n][0]}'" for n in ("warps", "host") if n in self.dimensions]
+            texts = [f"warps == '{own['warps'][0]}'"] if "warps" in self.dimensions else []
             numbers = {
                 "share > 1": own["share"] > 1,
                 "stream > 0": own["stream"] > 0,

@@ -21,7 +21,6 @@ from eatss.choose.selection import KernelSelection, Selection
 from eatss.tune.derived import NONE, KernelVariants, cut_values, kernel_spaces
 from eatss.tune.points import CUTS, OF_LOOPS, Point, Value
 
-_TEXTS = ("host", "warps")
 _SPREAD = ("lanes", "steps", "chunks", "outer")
 
 Decided: TypeAlias = dict[str, Any]
@@ -44,7 +43,7 @@ def decided_of(decisions: Point, facts: KernelFacts) -> Decided:
         plain = name.removeprefix(own)
         kind, _, of = plain.partition("_")
         if "." not in plain and (plain in CUTS or (kind in OF_LOOPS and of)):
-            as_it_is = plain in _TEXTS or kind == "staged"
+            as_it_is = plain == "warps" or kind == "staged"
             found[plain] = value if as_it_is else _whole(plain, value)
     return found
 
@@ -72,10 +71,10 @@ def selection_at(
         profile: the card.
         options: what is predicted for.
         decisions: ``tile_i``, ``threads_i``, ``points_i`` by loop, ``staged_A`` by array,
-            ``lanes``, ``steps`` and ``chunks`` of spread sums, ``host``, the loop that the host
-            runs, ``warps``, the instruction that warps compute products by, ``stages``, the boxes
-            in use at once, ``share``, the blocks that share a sum, ``stream``, those that take
-            equal shares of all steps; with ``k0.`` before it, of one kernel.
+            ``lanes``, ``steps`` and ``chunks`` of spread sums, ``warps``, the instruction that
+            warps compute products by, ``stages``, the boxes in use at once, ``share``, the blocks
+            that share a sum, ``stream``, those that take equal shares of all steps; with ``k0.``
+            before it, of one kernel.
 
     Raises:
         InputError: ``EATSS-W010``, they make no layout.
@@ -123,28 +122,21 @@ def _kernel_variant(
 ) -> KernelVariant:
     base = kernel_variant_of(variants, kernel)
     spreads = base is not None and base.spreads
-    warps, host = decided.get("warps", kernel.instruction or NONE), kernel.host_loop
+    warps = decided.get("warps", kernel.instruction or NONE)
     if any(name in decided for name in _SPREAD):
         spreads = prod(decided.get(name, 1) for name in _SPREAD if name != "steps") > 1
-        host = host if spreads else None
-    if "host" in decided:
-        host = None if decided["host"] == NONE else decided["host"]
-    alone = spreads or host is not None
-    shares = not alone and decided.get("share", cut_values(kernel)["share"]) > 1
+    shares = not spreads and decided.get("share", cut_values(kernel)["share"]) > 1
     for variant in variants:
-        own, shared, at_host, name = variant.cut
-        if (own, shared is not None, at_host) == (spreads, shares, host) and (
-            (name or NONE) == warps or (alone and "warps" not in decided)
+        own, shared, name = variant.cut
+        if (own, shared is not None) == (spreads, shares) and (
+            (name or NONE) == warps or (spreads and "warps" not in decided)
         ):
             return variant
     if shares:
         raise _refused(f"blocks cannot share the sums of {facts.name}")
     if warps != NONE:
         raise _refused(f"warps cannot compute what {facts.name} does by {warps}")
-    raise _refused(
-        f"the sums of {facts.name} cannot be {'spread' if spreads else 'kept together'}"
-        + ("" if host is None else f" with its loop {host} on the host")
-    )
+    raise _refused(f"the sums of {facts.name} cannot be {'spread' if spreads else 'kept together'}")
 
 
 def _layout(
@@ -161,8 +153,6 @@ def _layout(
         if name in mapped:
             threads, tile = block.get(name, 1), tiles.get(name, 1)
             block[name], tiles[name] = _along(name, decided, threads, tile)
-        elif name == variant.host_loop:
-            tiles[name] = 1
         else:
             tiles[name] = decided.get(f"tile_{name}", tiles.get(name, PLAIN_TILE))
     if decided.get("stream") and variant.stream_loop is None:
@@ -185,7 +175,6 @@ def _layout(
         },
         spread=spread if variant.spreads else None,
         shared_sum=_shared_sum(variant, now["share"], now["stream"]),
-        host_loop=variant.host_loop,
         warps=None if instruction is None else WarpUse(instruction=instruction.name, stages=stages),
         stages=stages if instruction is None else 1,
     )

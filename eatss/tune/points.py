@@ -42,7 +42,7 @@ def variant_key(point: Point) -> str:
 OF_LOOPS = ("tile", "threads", "points", "staged")
 """Decisions about a loop or an array, whose name follows: ``tile_i``."""
 
-CUTS = ("warps", "stages", "host", "share", "stream", "lanes", "steps", "chunks", "outer")
+CUTS = ("warps", "stages", "share", "stream", "lanes", "steps", "chunks", "outer")
 """Decisions about a kernel as a whole."""
 
 _OF_KERNEL = re.compile(

@@ -32,7 +32,6 @@ LAYOUTS = st.builds(
     block=st.tuples(*(st.tuples(st.just(name), SIZES) for name in "ij")),
     spread=st.none() | SPREADS,
     shared_sum=st.none() | SHARED,
-    host_loop=st.sampled_from([None, "i"]),
     warps=st.none() | WARPS,
     stages=SIZES,
     resident=SIZES,
@@ -60,7 +59,7 @@ def test_a_recipe_s_layout_stands_in_json_as_it_always_did(layout: Layout) -> No
     plain = encode(recipe)
     assert list(plain) == [
         "name", "statements", "tile_sizes", "block", "references", "spread", "shared_sum",
-        "host_loop", "warps", "stages", "resident", "row_block", "time_tile", "class_block",
+        "warps", "stages", "resident", "row_block", "time_tile", "class_block",
         "loop_block",
     ]  # fmt: skip
     assert plain["tile_sizes"] == dict(layout.tile_sizes)

@@ -13,6 +13,7 @@ import pytest
 
 import eatss
 from eatss.analysis.analyse import AnalysedProgram
+from eatss.analysis.variant import Rewrites
 from eatss.base.diagnostics import (
     Diagnostic,
     IllegalScheduleError,
@@ -23,14 +24,15 @@ from eatss.base.shipped import data_directory
 from eatss.cards import GpuProfile, load_profile
 from eatss.choose import cuda
 from eatss.choose.cuda import CudaChoice
-from eatss.choose.cuda_space import CudaSpace
+from eatss.choose.cuda_space import _FEW, CudaSpace
 from eatss.choose.objectives import NEVER
 from eatss.choose.options import ModelOptions, SelectOptions
 from eatss.choose.search import Effort, Sizes, search
+from eatss.choose.select import DearerError
 from eatss.lower.variants import kernel_variants_for
 from eatss.session import session
 from eatss.session.session import Session
-from eatss.session.steps import select_for
+from eatss.session.steps import run_cost, select_for
 from tests.choose.cuda_kernels import analysed
 from tests.choose.test_ppcg import BODIES, SMALL
 
@@ -51,7 +53,12 @@ BLUR = """void blur(float a[2050][2050], float c[2050][2050]) {
 
 
 def spaces(
-    program: AnalysedProgram, card: GpuProfile, objective: str, slowest_s: float = inf
+    program: AnalysedProgram,
+    card: GpuProfile,
+    objective: str,
+    slowest_s: float = inf,
+    *,
+    in_graph: bool = False,
 ) -> list[CudaSpace]:
     """Return the spaces of all variants of a program's kernels, with their layouts."""
     options, own = (
@@ -62,14 +69,14 @@ def spaces(
     least = ((one, float(one.costs.min(initial=NEVER))) for one in choices)
     each = (one.searches(SEARCH, cost) for one, cost in least if cost < NEVER)
     return [
-        CudaSpace(own.model, [own.offered], card, options, slowest_s)
+        CudaSpace(own.model, [own.offered], card, options, slowest_s, in_graph=in_graph)
         for several in each
         for own in (one.space for one in several)
         if isinstance(own, CudaSpace)
     ]
 
 
-def keeps_bounds(space: CudaSpace, dice: np.random.Generator, count: int = 32) -> int:
+def keeps_bounds(space: CudaSpace, dice: np.random.Generator, count: int = _FEW + 1) -> int:
     """Check boxes of all widths around layouts; return how many layouts fit."""
     roots = [*zip(*space.root(), strict=True)]
     found = 0
@@ -109,8 +116,10 @@ def keeps_bounds(space: CudaSpace, dice: np.random.Generator, count: int = 32) -
 )  # fmt: skip
 def test_no_layout_of_a_box_costs_less_than_its_bound(name: str, dtype: str, gpu: str) -> None:
     dice = np.random.default_rng(7)
-    every = spaces(analysed(name, dtype).program, load_profile(gpu), "energy")
+    program, card = analysed(name, dtype).program, load_profile(gpu)
+    every = spaces(program, card, "energy", in_graph=gpu in ("a100", "xavier"))
     assert sum(keeps_bounds(space, dice) for space in every) > 0
+    assert sum(keeps_bounds(space, dice, _FEW) for space in every) > 0  # by their ends alone
 
 
 def small_program(dice: np.random.Generator, folder: Path) -> AnalysedProgram:
@@ -141,7 +150,8 @@ def test_what_is_proven_holds_for_every_layout_of_small_programs(seed: int, tmp_
         tdp_w=float(dice.integers(200, 900)),
     )
     objective = str(dice.choice(["energy", "time", "edp"]))
-    for space in spaces(small_program(dice, tmp_path), card, objective):
+    in_graph = bool(dice.integers(2))
+    for space in spaces(small_program(dice, tmp_path), card, objective, in_graph=in_graph):
         costs = space.costs(every_point(space))
         gap = float(dice.choice([0.02, 0.1]))
         found = search(space, space.points[:1], replace(SEARCH, gap=gap, children=0))
@@ -197,6 +207,38 @@ def test_kernels_that_are_one_launch_are_compared_with_all_layouts_of_each_apart
     assert [one.objective for one in plain.kernels] == [first.objective, 0]
 
 
+@pytest.mark.parametrize("kernel", ["durbin", "seidel-2d"])
+def test_a_loop_that_one_block_runs_is_compared_with_all_layouts_of_its_launches(
+    kernel: str,
+) -> None:
+    card, own = load_profile("h200"), SelectOptions(target="cuda", gap=0.05)
+    found = Session(data_directory("kernels") / f"{kernel}.c").select(card, own)
+    (block,) = (one for one in found.kernels if one.loop_block is not None)
+    assert (block.optimal, block.bound) == ("proven", block.objective)
+    assert block.boxes > 0
+
+
+def test_a_run_that_costs_more_than_another_is_left_before_all_of_it_is_selected() -> None:
+    program, card = analysed("conv-2d").program, load_profile("h200")
+    options = ModelOptions(target="cuda")
+    whole = select_for(program, card, options)
+    cost = run_cost(whole)
+    again = select_for(program, card, options, below=cost)
+    assert [one.chosen() for one in again.kernels] == [one.chosen() for one in whole.kernels]
+    with pytest.raises(DearerError, match="more than a run does otherwise"):
+        select_for(program, card, options, below=cost // 2)
+
+
+def test_an_array_is_left_out_only_where_the_card_stays_full_without(tmp_path: Path) -> None:
+    source = tmp_path / "blur.c"
+    source.write_text(BLUR)
+    for file, needed in (source, False), (data_directory("kernels") / "fdtd-apml.c", True):
+        arrays = Session(file).recomputable
+        anew = Session(file)._with(Rewrites(recomputed=arrays))
+        assert arrays
+        assert all(anew._needs_anew((one,)) == needed for one in arrays)
+
+
 @pytest.mark.parametrize(("objective", "least"), [("energy", 8.8), ("mine", 4.4)])
 def test_bounds_of_kernels_add_up_where_costs_do(objective: Any, least: float) -> None:
     own = SelectOptions(target="cuda")
@@ -240,9 +282,9 @@ def test_only_what_is_taken_of_a_program_is_bounded(
     bounded: list[str] = []
     searches = CudaChoice.searches
 
-    def counted(own: CudaChoice, *how: Any) -> Any:
+    def counted(own: CudaChoice, *how: Any, **named: Any) -> Any:
         bounded.append(own.facts.name)
-        return searches(own, *how)
+        return searches(own, *how, **named)
 
     monkeypatch.setattr(CudaChoice, "searches", counted)
     source = tmp_path / "blur.c"

@@ -14,7 +14,7 @@ from eatss.base.diagnostics import InputError
 from eatss.base.shipped import data_directory
 from eatss.base.targets import TargetName
 from eatss.choose import OBJECTIVES, Objective
-from eatss.choose.objectives import NEVER, cheapest, first_least
+from eatss.choose.objectives import NEVER, cheapest, first_least, ranked
 from eatss.choose.selection import Selection
 from eatss.cost.demand import Column
 from eatss.cost.terms import Predicted
@@ -120,3 +120,10 @@ def test_an_objective_that_errs_is_told(
     with pytest.raises(InputError, match=said) as raised:
         eatss.select(GEMM, gpu="h200", objective=name)
     assert raised.value.code == "EATSS-M022"
+
+
+def test_equal_costs_are_ranked_in_the_order_in_which_they_are_offered() -> None:
+    least = 5 * 10**12
+    costs = np.array([NEVER, 2 * least, least + 4000, least, least + 6000, NEVER])
+    assert [*ranked(costs)] == [2, 3, 4, 1, 0, 5]
+    assert next(ranked(costs)) == first_least(costs)

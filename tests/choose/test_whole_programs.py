@@ -107,7 +107,7 @@ def test_what_registers_keep_of_a_short_loop_is_not_read_again() -> None:
 
 WORK = [
     {"source": KERNELS / f"{name}.c", "target": target}
-    for name in ("atax", "lu")
+    for name in ("atax", "trisolv")
     for target in get_args(TargetName)
 ]
 WORK.append({"source": KERNELS / "gemm.c", "target": "cuda", "dtype": "float", "tf32": "on"})

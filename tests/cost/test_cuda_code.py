@@ -169,7 +169,7 @@ def apart(
     variant = next(
         one
         for one in kernel_variants_for(program, FETCH_CARD)[facts.name]
-        if not one.spreads and one.host_loop is None and (one.instruction is not None) == warps
+        if not one.spreads and (one.instruction is not None) == warps
     )
     mapped = [loop.name for loop in mapped_loops(facts)]
 

@@ -50,7 +50,7 @@ def test_a_loop_shorter_than_the_alignment_stays_untiled() -> None:
 
 
 def test_threads_get_what_one_thread_gets() -> None:
-    kernels = ["gemm", "atax", "jacobi-2d", "mvt"]
+    kernels = ["gemm", "mvt"]
     names = kernels * 2
     serial = [eatss.select(KERNELS / f"{n}.c", gpu="a100") for n in kernels] * 2
     with ThreadPoolExecutor(4) as pool:
@@ -125,7 +125,7 @@ def test_function_and_package_share_their_name_whatever_is_imported_first(first:
 
 def test_threads_generate_the_same_text() -> None:
     with ThreadPoolExecutor(4) as pool:
-        programs = list(pool.map(lambda _: eatss.codegen(SCALE, gpu="h200"), range(8)))
+        programs = list(pool.map(lambda _: eatss.codegen(SCALE, gpu="h200"), range(4)))
     assert all(program == programs[0] for program in programs)
 
 

@@ -15,6 +15,8 @@ from eatss.program.plan import FAST_MATH
 from eatss.verify.result import Verification
 from eatss.verify.run import verify
 
+pytestmark = pytest.mark.usefixtures("kept", "analysed_once")
+
 SIZES = {"N": 70}
 
 

@@ -181,9 +181,9 @@ class Noisy(AnyProgram):
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder of programs: gemm and lu, and gemm in float."""
+    """Return a folder of programs: gemm and atax, and gemm in float."""
     folder = tmp_path_factory.mktemp("programs")
-    for name in ("gemm", "lu"):
+    for name in ("gemm", "atax"):
         package.codegen(KERNELS / f"{name}.c", gpu="h200", output=folder / name)
     package.codegen(GEMM, gpu="h200", dtype="float", output=folder / "gemm-float")
     return folder
@@ -208,13 +208,13 @@ def test_what_was_measured_is_printed_where_a_later_program_fails(
 ) -> None:
     run = api.measure_variants
 
-    def fail_at_lu(variants: tuple[Variant, ...], *rest: object, **named: object) -> object:
-        if variants[0].label == "lu":
+    def fail_at_atax(variants: tuple[Variant, ...], *rest: object, **named: object) -> object:
+        if variants[0].label == "atax":
             raise InputError(Diagnostic(code="EATSS-E074", message="the meter is gone", hint="x"))
         return run(variants, *rest, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(api, "measure_variants", fail_at_lu)
-    done = eatss("measure", programs / "gemm", programs / "lu", card=PATH)
+    monkeypatch.setattr(api, "measure_variants", fail_at_atax)
+    done = eatss("measure", programs / "gemm", programs / "atax", card=PATH)
     assert done.returncode == 2
     assert done.stdout.startswith("gemm  ok\n")
     assert "the meter is gone" in done.stderr

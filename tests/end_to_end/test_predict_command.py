@@ -120,7 +120,7 @@ def test_without_sizes_what_is_expected_is_what_was_selected(name: str) -> None:
     for kernel, chosen in zip(found.kernels, selection.kernels, strict=True):
         assert kernel.predicted == chosen.predicted == kernel.default
         assert (kernel.tile_sizes, kernel.block) == (chosen.tile_sizes, chosen.block)
-        assert (kernel.spread, kernel.host_loop) == (chosen.spread, chosen.host_loop)
+        assert kernel.spread == chosen.spread
         assert (kernel.note is None) == (kernel.predicted is not None)
 
 
@@ -193,12 +193,9 @@ def test_the_table_has_a_row_a_clock() -> None:
     assert power_w == pytest.approx(1e3 * energy_j / time_ms, rel=1e-3)
 
 
-@pytest.mark.parametrize("dtype", ["double", "float"])
 @pytest.mark.parametrize("profile", list_profiles(), ids=lambda one: one.name)
-def test_the_power_of_a_product_is_between_that_of_rest_and_the_limit(
-    profile: GpuProfile, dtype: str
-) -> None:
-    found = eatss.predict(GEMM, gpu=profile, defines={"DATA_TYPE": dtype})
+def test_the_power_of_a_product_is_between_that_of_rest_and_the_limit(profile: GpuProfile) -> None:
+    found = eatss.predict(GEMM, gpu=profile)
     assert found.energy_j is not None
     assert found.time_s is not None
     power_w = found.energy_j / found.time_s

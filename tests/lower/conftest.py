@@ -144,6 +144,6 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Verificati
         save_program(replace(program, text=program.text.replace(old, new, 1)), folder)
         source = data_directory("kernels") / program.original.file
         shutil.copy(source, folder / program.original.file)
-        return verify(folder, device="cpu", sizes=sizes, timeout_s=20.0)
+        return verify(folder, device="cpu", sizes=sizes, timeout_s=20.0, first_failure=True)
 
     return run

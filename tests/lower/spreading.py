@@ -25,7 +25,7 @@ H200 = load_profile("h200")
 def spread_as(
     symbolic: SymbolicProgram, spread: SplitK, *, threads: int | None = None, points: int = 1
 ) -> Selection:
-    """Return a selection with every sum spread that can be, a loop on the host where that helps.
+    """Return a selection with every sum spread that can be.
 
     With ``threads``, so many of a block go along the last mapped loop, with ``points`` each.
     """
@@ -34,9 +34,8 @@ def spread_as(
     variants = kernel_variants_for(symbolic.program, H200)
 
     def spread_kernel(kernel: KernelSelection) -> KernelSelection:
-        able = [one for one in variants[kernel.name] if one.spreads]
-        if not able:
-            return replace(kernel, spread=None, shared_sum=None, host_loop=None)
+        if not any(one.spreads for one in variants[kernel.name]):
+            return replace(kernel, spread=None, shared_sum=None)
         block, sizes = kernel.block, dict(kernel.tile_sizes)
         if threads is not None and block:
             block = (*((name, 1) for name, _ in block[:-1]), (block[-1][0], threads))
@@ -49,7 +48,6 @@ def spread_as(
             block=block,
             spread=spread,
             shared_sum=None,
-            host_loop=able[-1 if spread.outer == 1 else 0].host_loop,
         )
 
     return replace(selection, kernels=tuple(map(spread_kernel, selection.kernels)))

@@ -40,7 +40,6 @@ def laid_out(name: str, source: Path) -> Selection:
                 "block": dict(kernel.block),
                 "shared": [r.access for r in kernel.references if r.placement == "shared"],
                 "spread": None if kernel.spread is None else asdict(kernel.spread),
-                "host_loop": kernel.host_loop,
                 "warps": None if kernel.warps is None else asdict(kernel.warps),
                 "class_block": None if kernel.class_block is None else asdict(kernel.class_block),
             }
@@ -61,7 +60,6 @@ def laid_out(name: str, source: Path) -> Selection:
                     for r in kernel.references
                 ),
                 spread=None if spread is None else SplitK(**spread),
-                host_loop=layout["host_loop"],
                 warps=None if warps is None else WarpUse(**warps),
                 time_tile=None,
                 class_block=own and ClassBlock(**own | {"kernels": tuple(own["kernels"])}),

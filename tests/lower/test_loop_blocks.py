@@ -110,7 +110,7 @@ void overwritten(double a[N], double s[N], double x[N])
 }
 """
 MADE = [
-    (STEPS, 64, ()), (WAVES, 32, (8, 2, 16)), (WAVES, 20, (5, 1, 20)), (WAVES, 9, (1, 1, 1)),
+    (STEPS, 64, ()), (WAVES, 32, (8, 2, 16)), (WAVES, 20, (5, 1, 20)),
     (OVERWRITTEN, 32, ()),
 ]  # fmt: skip
 SIZES: dict[str, list[dict[str, int]]] = {
@@ -149,7 +149,6 @@ def test_every_barrier_is_missed(
     ("right_text", "wrong"),
     [
         ("c0 = wave - c1 - c2", "c0 = wave - c1"),  # tiles of a wavefront that need each other
-        ("c3 < 8 * c0 + 8", "c3 < 8 * c0 + 7"),  # a step lost
         ("c1 = (int)blockIdx.x", "c1 = (int)blockIdx.x + 1"),  # a tile lost
     ],
 )
@@ -174,7 +173,7 @@ def test_a_phase_meets_itself_in_the_next_iteration() -> None:
 
 @pytest.mark.parametrize(
     ("kernel", "size", "tiles"),
-    [("durbin", 4000, 0), ("trisolv", 400, None), ("floyd-warshall", 100, None), ("lu", 2000, None),
+    [("durbin", 4000, 0), ("trisolv", 400, None), ("floyd-warshall", 100, None),
      ("seidel-2d", 1000, 3)],
 )  # fmt: skip
 def test_small_loops_get_a_block_and_wavefronts_tiles(

@@ -56,24 +56,6 @@ void f(float x[N][S], float m[N], float v[N]) {
 #pragma endscop
 }
 """
-ROWS = """#ifndef N
-#define N 4096
-#endif
-#ifndef S
-#define S 262144
-#endif
-void f(float x[N][S], float m[N], float v[N]) {
-#pragma scop
-  for (int i = 0; i < N; i++) {
-    m[i] = 0;
-    for (int j = 0; j < S; j++) m[i] += x[i][j];
-    m[i] /= S;
-    v[i] = 0;
-    for (int j = 0; j < S; j++) v[i] += (x[i][j] - m[i]) * (x[i][j] - m[i]);
-  }
-#pragma endscop
-}
-"""
 PROFILE = load_profile("h200")
 
 
@@ -87,7 +69,6 @@ def readers(text: str) -> list[bool]:
     [
         (BATCHES, ({"N": 3, "C": 2, "S": 1025}, {"N": 65, "C": 5, "S": 7}, {"N": 2, "C": 0, "S": 1},
         )),
-        (ROWS, ({"N": 2, "S": 8193}, {"N": 3, "S": 1})),
         (EXPONENTIALS, ({"N": 2, "S": 4097}, {"N": 3, "S": 8192}, {"N": 5, "S": 1})),
     ],
 )  # fmt: skip
@@ -100,8 +81,6 @@ def test_what_is_summed_twice_is_read_once(
     assert first
     assert any(others) == ("x[i][0]" in source)
     assert verify(tmp_path, device="cpu", sizes=sizes).status == "ok"
-    strict = eatss.codegen(source, gpu="h200", strict_fp=True)
-    assert "one pass" not in strict.text
 
 
 def test_a_recipe_that_takes_one_pass_does_not_keep_the_order() -> None:
@@ -128,4 +107,5 @@ void f(float x[N], float m[1], float v[1]) {
     strict = eatss.codegen(whole, gpu="h200", strict_fp=True)
     notes = "; ".join(note for kernel in strict.kernels for note in kernel.notes)
     assert "in one pass, and any order, they are expected to take less" in notes
+    assert "from one pass" not in strict.text
     assert "nothing to tile" not in notes

@@ -42,13 +42,9 @@ SHAPES = {
     "triangle": "for (int j = 0; j < m - 7 * i; j++)",  # rows behind m / 7 have no term
 }
 ONE_BLOCK = SplitK(lanes=32, tile=64, chunks=1)
-SPREADS = (
-    ONE_BLOCK,
-    SplitK(lanes=32, tile=64, chunks=3),
-    SplitK(lanes=8, tile=24, chunks=5),
-    SplitK(lanes=1, tile=16, chunks=4),
-    SplitK(lanes=96, tile=192, chunks=2, outer=3),  # three warps leave their parts to the first
-)
+PARTS_OF_A_WARP = SplitK(lanes=8, tile=24, chunks=5)
+THREE_WARPS = SplitK(lanes=96, tile=192, chunks=2, outer=3)
+"""They leave their parts to the first."""
 SIZES = ({"n": 37, "m": 200}, {"n": 3, "m": 1}, {"n": 5, "m": 0})
 
 
@@ -81,9 +77,8 @@ def rows(kind: str, shape: str) -> str:
 @pytest.mark.parametrize(
     ("kind", "shape", "spread"),
     [
-        ("double", "triangle", SPREADS[1]),
-        ("int", "rectangle", SPREADS[2]),
-        ("float", "rectangle", SPREADS[4]),
+        ("double", "triangle", THREE_WARPS),
+        ("int", "rectangle", PARTS_OF_A_WARP),
     ],
 )
 def test_every_operator_equals_the_original(
@@ -145,8 +140,6 @@ RESULT
 """
 RESULTS = {
     "sum": "s[0] += X[0][j][0][l] * a[j] * c[l];",
-    "product": "s[0] *= 1 + 0.01 * X[0][j][0][l] * c[l];",
-    "minimum": "s[0] = fmin(s[0], X[0][j][0][l] * a[j]);",
     "maximum": "s[0] = s[0] < X[0][j][0][l] - c[l] ? X[0][j][0][l] - c[l] : s[0];",
 }
 EVERYWHERE = [
@@ -186,7 +179,7 @@ def test_sums_over_three_loops_keep_a_result_a_row_of_threads(tmp_path: Path) ->
     assert "over j by up to 4 blocks" in notes
 
 
-@pytest.mark.parametrize("lanes", [1, 32, 64])
+@pytest.mark.parametrize("lanes", [1, 64])
 def test_blocks_share_one_loop_of_a_sum_where_results_have_two(lanes: int, tmp_path: Path) -> None:
     text = FEW.replace(
         "RESULT",

@@ -194,7 +194,7 @@ unhurried = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
-test_random_updates_in_place_equal_the_original = settings(unhurried, max_examples=examples(4))(
+test_random_updates_in_place_equal_the_original = settings(unhurried, max_examples=examples(2))(
     drawn(equals_the_original)
 )
 

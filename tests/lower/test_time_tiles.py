@@ -88,10 +88,6 @@ FIELDS = loop(
     "    h[i][j] -= 0.7 * (x[i][j + 1] - x[i][j] + e[i + 1][j] - e[i][j]);",
     "double e[n][n], double x[n][n], double h[n][n], double s[steps]",
 )
-LINE = loop(
-    nest("i", "b[i] = 0.3f * (a[i - 1] + a[i] + a[i + 1]);") + nest("i", "a[i] = b[i];"),
-    "float a[n], float b[n]",
-)
 CUBE = loop(
     cells("b[i][j][k] = 0.1 * (a[i - 1][j][k] + a[i + 1][j][k] + a[i][j - 1][k]"
           " + a[i][j + 1][k] + a[i][j][k - 1] + a[i][j][k + 1]) + a[i][j][k];")
@@ -99,11 +95,6 @@ CUBE = loop(
             " + b[i][j - 1][k + 1]) + b[i][j][k];"),
     "int m, double a[n][n][m], double b[n][n][m]",
 )  # fmt: skip
-READ_ONLY = loop(
-    nest("ij", "u[1][i][j] = 0.2f * (u[0][i - 1][j] + u[0][i][j + 1]) + u[2][i][j - 1];")
-    + nest("ij", "u[0][i][j] = u[1][i][j] + 0.1f * u[1][i + 1][j];"),
-    "float u[3][n][n]",
-)
 ODD = (
     "void f(int steps, float A[2][301][301])\n{\n#pragma scop\nfor (int t = 0; t < steps; t++)\n"
     "for (int i = 1; i < 300; i++) for (int j = 1; j < 300; j++)\n    A[(t + 1) % 2][i][j] = 0.2f *"
@@ -135,13 +126,11 @@ TILES: Mapping[str, tuple[str, dict[str, int]]] = {
     ),
     "three planes, and another array": (WAVE, {"depth": 3, "columns": 2, "length": 16}),
     "fields in place": (FIELDS, {"depth": 3, "columns": 1, "length": 8, "prefetch": 2}),
-    "a plane that is only read": (READ_ONLY, {"depth": 2, "columns": 1, "length": 8}),
     "what comes of other arrays": (FRESH, {"depth": 2, "columns": 2, "length": 8}),
     "rows of an odd number": (ODD, {"depth": 4, "columns": 4, "length": 16}),
     "a smaller array of which edges are written": (
         SMALLER, {"depth": 1, "columns": 1, "length": 8},
     ),
-    "a line": (LINE, {"depth": 5, "columns": 4, "length": 1}),
     "warps that share lines": (
         CUBE, {"depth": 1, "columns": 1, "length": 4, "rows": 2, "warps": 4, "prefetch": 2},
     ),
@@ -257,7 +246,7 @@ def chains(draw: st.DrawFn) -> tuple[str, dict[str, int], int]:
 
 
 @settings(
-    max_examples=examples(6), deadline=None,
+    max_examples=examples(3), deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )  # fmt: skip
 @given(drawn=chains())
@@ -358,18 +347,11 @@ BROKEN = {
         "column_from + 28 <= n",
     ),
     "what is not exact is not computed again": ("if (exact_in_all == 0)", "if (n == 1)"),
-    "a row too early": ("A_0_next[turn % 3][0]", "A_0_next[(turn + 1) % 3][0]"),
-    "vectors that are not aligned": ("const bool wide_A = ", "const bool wide_A = true || "),
     "a whole tile's row a slot off": (
         "A_3[turn % 3][0] = value_3[0];",
         "A_3[(turn + 1) % 3][0] = value_3[0];",
     ),
-    "a column too few in the halo": ("column_from + lane * 4;", "column_from + lane * 4 + 1;"),
     "a lane too far": ("[3], -1)", "[3], -2)"),
-    "the slot of another row": ("A_1[(turn + 1) % 3][0]", "A_1[(turn + 2) % 3][0]"),
-    "the other plane": ("A[(t % 2 * n", "A[((t + 1) % 2 * n"),
-    "rows that two tiles store": ("row_from <= row_4", "row_from - 1 <= row_4"),
-    "a step too few": ("t += 8", "t += 7"),
 }
 
 
@@ -381,7 +363,7 @@ def test_verification_finds_a_broken_tile(what: str, tmp_path: Path) -> None:
     assert old in program.text
     (tmp_path / "out" / program.file).write_text(program.text.replace(old, new), encoding="utf-8")
     sizes = None if "exact" in what else [{"n": 269, "steps": 17}]
-    found = verify(tmp_path / "out", device="cpu", sizes=sizes, timeout_s=30.0)
+    found = verify(tmp_path / "out", device="cpu", sizes=sizes, timeout_s=30.0, first_failure=True)
     assert found.status in ("wrong result", "race", "out of bounds", "launch error")
 
 

@@ -39,11 +39,10 @@ def test_the_first_structure_is_without_spread_and_there_is_one_of_each_kind(nam
     assert set(found) == set(facts)
     for kernel, own in found.items():
         assert not own[0].spreads
-        assert own[0].host_loop is None
         assert own[0].instruction is None
         assert own[0].shared_loop is None
         assert not any(one.spreads and one.shared_loop for one in own)
-        cuts = {(one.spreads, one.shared_loop, one.host_loop, one.instruction) for one in own}
+        cuts = {(one.spreads, one.shared_loop, one.instruction) for one in own}
         assert len(cuts) == len(own)
         band = {loop.name for loop in facts[kernel].loops}
         for one in own:
@@ -53,7 +52,6 @@ def test_the_first_structure_is_without_spread_and_there_is_one_of_each_kind(nam
             assert shared == ({one.shared_loop} if one.shared_loop else set())
             assert one.shared_loop is None or one.shared_loop in band
             assert {name for launch in one.launches for name in launch.mapped} <= band
-            assert one.host_loop is None or one.host_loop in band
             statements = [s for launch in one.launches for s in launch.statements]
             assert sorted(statements) == sorted(facts[kernel].statements)
             assert bool(one.products) == (one.instruction is not None)
@@ -68,10 +66,6 @@ def spread_loop(code: KernelCode) -> str | None:
     return found[0] if found else None
 
 
-def host_loop(code: KernelCode) -> str | None:
-    return next((n.split()[2] for n in code.notes if n.endswith("runs on the host")), None)
-
-
 def instruction_of(code: KernelCode, statement: str) -> str | None:
     """Return the instruction that computes a statement, read from its notes."""
     notes = (note.partition(": computes ") for note in code.notes)
@@ -80,7 +74,7 @@ def instruction_of(code: KernelCode, statement: str) -> str | None:
 
 @pytest.mark.parametrize("name", ["gemm", "atax", "trmm"])
 def test_layouts_are_generated_as_they_are_described_and_predicted(name: str) -> None:
-    """Launches, spread sums, host loop, threads, tiles and shared bytes of layouts at random."""
+    """Launches, spread sums, threads, tiles and shared bytes of layouts at random."""
     dice = Random(name)
     selection = selected(name)
     kernels, expected = [], []
@@ -106,7 +100,6 @@ def test_layouts_are_generated_as_they_are_described_and_predicted(name: str) ->
             tiles = dict(code.tile_sizes)
             reorders = any(tiles[name] > 1 for name in reordering_loops(facts) if name in tiles)
             assert code.reassociates == (spread is not None or reorders)
-            assert host_loop(code) == layouts.variant.host_loop
             instruction = layouts.variant.instruction
             for one in launch.products:
                 assert instruction is not None

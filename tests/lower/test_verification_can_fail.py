@@ -35,19 +35,6 @@ BROKEN = {
             "shared memory",
         ),
     ),
-    "a shifted element of shared memory": (
-        "sh.In[i - i0][k - k0] *",
-        "sh.In[i - i0][k - k0 + 1] *",
-        (
-            "wrong result",
-            "shared memory",
-        ),
-    ),
-    "a tile that is copied in part": (
-        "int e = 0; e < 2; ++e",
-        "int e = 0; e < 1; ++e",
-        ("shared memory",),
-    ),
     "too few blocks": (
         "eatss_floordiv(NJ + 15, 16)",
         "eatss_floordiv(NJ, 16)",
@@ -67,11 +54,7 @@ BROKEN = {
 BROKEN_SUMS = {
     "a shuffle over half the distance": (32, "tmp_r, 16, 32)", "tmp_r, 8, 32)"),
     "no sum over the blocks": (1, "eatss_atomic_add(&y[j], y_r);", "y[j] = y_r;"),
-    "sums that begin at one": (64, "tmp_r = 0;", "tmp_r = 1;"),
-    "a lane left out": (64, "tmp_r, 1, 32)", "tmp_r, 0, 32)"),
-    "a warp left out": (64, "tmp_r += sh.tmp_r_warps[ti][1];", ""),
     "no barrier between warps": (64, "__syncthreads();\n", ""),
-    "steps of another block": (64, "j0 += 64 * (int)gridDim.y", "j0 += 64"),
 }
 """Lanes, the text that is broken, and what replaces it."""
 

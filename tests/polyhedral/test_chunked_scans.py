@@ -137,7 +137,7 @@ def recurrence(way: int, n: int, value: str) -> Scop:
     st.sampled_from(VALUES),
     st.integers(2, 6),
 )
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 def test_chunks_leave_the_same_values(way: int, n: int, value: str, length: int) -> None:
     scop = recurrence(way, n, value)
     chunks = with_chunked_scans(scop, {"S0": length})

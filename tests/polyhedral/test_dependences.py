@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import islpy as isl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -15,6 +17,7 @@ from eatss.polyhedral import dependences
 from eatss.polyhedral.dependences import compute_dependences, dependent_accesses, flow_by_read
 from eatss.polyhedral.schedule import generalise, instantiate_dependences
 from eatss.polyhedral.scop import Scop
+from eatss.polyhedral.tree import follows
 from tests.examples import examples
 
 # -- Dependences equal what running the program shows.
@@ -155,3 +158,25 @@ def test_groups_change_no_dependence_and_no_source_of_a_read(
     expected = flow_by_read(scop, apart.tagged_flow)
     assert of_each.keys() == expected.keys()
     assert all(of_each[place].is_equal(expected[place]) for place in expected)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_follows_what_is_as_isl_orders_times(seed: int) -> None:
+    dice = random.Random(seed)
+    form = "{a} * i + {b} * j + {c}"
+    times = [
+        ", ".join(form.format(**{k: dice.randint(-1, 2) for k in "abc"}) for _ in range(3))
+        for _ in "ST"
+    ]
+    space = "0 <= i < n and 0 <= j < 9"
+    schedule = isl.UnionMap(
+        f"[n] -> {{ S[i, j] -> [{times[0]}] : {space}; T[i, j] -> [{times[1]}] : {space} }}"
+    )
+    step = f"i' = i + {dice.randint(0, 2)} and j' >= j + {dice.randint(-2, 1)}"
+    ends = f"{space} and 0 <= i' < n and 0 <= j' < 9 and {step}"
+    pairs = "; ".join(f"{a}[i, j] -> {b}[i', j'] : {ends}" for a in "ST" for b in "ST" if a <= b)
+    needed = isl.UnionMap(f"[n] -> {{ {pairs} }}")
+    time = isl.MultiUnionPwAff.from_union_map(schedule)
+    wrong = needed.lex_ge_at_multi_union_pw_aff(time)
+    assert follows(needed, time) == wrong.is_empty()
+    assert follows(needed.subtract(wrong), time)

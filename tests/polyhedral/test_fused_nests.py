@@ -138,7 +138,7 @@ def test_any_size_is_assumed_to_have_no_negative_sum() -> None:
     st.sampled_from(FUSIONS),
     st.booleans(),
 )
-@settings(max_examples=examples(12), deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 def test_nests_leave_the_same_values(
     target: str, read: str, other: str, last: str, fusion: Fusion, turned: bool
 ) -> None:

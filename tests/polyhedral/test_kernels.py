@@ -159,7 +159,7 @@ def test_leading_serial_statements_stay_on_the_host(scop_of: Callable[..., Any])
     assert [kernel.statements for kernel in scheduled.kernels] == [("S2",)]
 
 
-@settings(max_examples=examples(20), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(10), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_trip_counts_and_references_equal_enumeration(
     data: st.DataObject,

@@ -196,7 +196,7 @@ def nests(draw: st.DrawFn) -> str:
     )
 
 
-@settings(max_examples=examples(30), deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(nests(), st.booleans())
 def test_a_region_with_private_arrays_leaves_what_the_region_does(loops: str, local: bool) -> None:
     before = region(loops, "double t[4], u[4][4];" if local else "")

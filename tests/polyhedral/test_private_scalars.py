@@ -321,7 +321,7 @@ def scalar_loops(draw: st.DrawFn) -> str:
     return text
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(scalar_loops())
 def test_a_region_without_its_scalars_leaves_what_the_region_does(loops: str) -> None:
     arguments = "double A[4][4], double B[4][4], double C[4]"

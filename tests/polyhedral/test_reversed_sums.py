@@ -114,7 +114,7 @@ def sums(draw: st.DrawFn) -> str:
     return f"for ({draw(st.sampled_from(LOOPS)).format(k='i')}) {{ {body} {end} }}"
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(sums())
 def test_drawn_sums_come_to_the_same(loops: str) -> None:
     before = region(loops)

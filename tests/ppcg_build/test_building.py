@@ -51,7 +51,7 @@ def test_a_wrong_kernel_does_not_pass_verification(recorded: Path, tmp_path: Pat
     assert made.program is not None
     text = made.program / "gemm.cu"
     text.write_text(text.read_text().replace("*= beta", "*= alpha"))
-    assert verify(made.program, device="cpu").status == "wrong result"
+    assert verify(made.program, device="cpu", first_failure=True).status == "wrong result"
 
 
 def test_both_runs_have_the_same_options_and_the_last_one_the_sizes(

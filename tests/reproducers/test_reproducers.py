@@ -74,7 +74,7 @@ CASES = (
         sizes=(("M", 12), ("N", 30)),
         takes_long=True,
     ),
-    Case("param_named_like_isl", "exit 70: a size called min"),
+    Case("param_named_like_isl", "exit 70: a size called min", sizes=(("N", 33), ("M", 9))),
     Case(
         "names_like_dimensions",
         "wrong results: counters p0, p1 called like dimensions of sets",

@@ -32,9 +32,9 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-from eatss.base.frozen import Names, distinct, frozen, their_names
+from eatss.base.frozen import Names, distinct, their_names
 from eatss.base.targets import CUDA
 from eatss.lower.kernel.nodes import (
     Agreed,
@@ -91,14 +91,13 @@ _Places: TypeAlias = tuple[IntExprs, frozenset[_Definition]]
 """Subscripts, and what the names in them stand for."""
 
 
-@frozen
-class Stage:
-    """``(iteration + later) % count`` for the number of an iteration, by the loop's counter.
+class Stage(NamedTuple):
+    """``(iteration + later) % stages`` for the number of an iteration, by the loop's counter.
 
-    Without a loop it is ``later`` itself; with no ``count`` it may be any.
+    Without a loop it is ``later`` itself; with no ``stages`` it may be any.
     """
 
-    count: int = 0
+    stages: int = 0
     later: int = 0
     loop: str = ""
 
@@ -106,13 +105,13 @@ class Stage:
         """Return what it is by the number of the next iteration of a loop."""
         if self.loop != loop:
             return self
-        return replace(self, later=(self.later - 1) % self.count)
+        return self._replace(later=(self.later - 1) % self.stages)
 
     def in_turns(self, loop: str, cycle: Cycle | None) -> Stage:
         """Return what it is by the number of the first iteration of a loop."""
-        if cycle is None or self.loop or self.count != cycle.count:
+        if cycle is None or self.loop or self.stages != cycle.count:
             return self
-        return replace(self, loop=loop)
+        return self._replace(loop=loop)
 
     def behind(self, loop: str) -> Stage:
         """Return what it is where the iterations of a loop are over."""
@@ -138,9 +137,9 @@ def turn_after(cycle: Cycle) -> IntExpr:
 
 def may_meet(one: Stage, other: Stage) -> bool:
     """Tell whether two stages may be the same."""
-    if not one.count or not other.count or one.loop != other.loop:
+    if not one.stages or not other.stages or one.loop != other.loop:
         return True
-    return one.count != other.count or one.later == other.later
+    return one.stages != other.stages or one.later == other.later
 
 
 def stage_of(
@@ -157,19 +156,19 @@ def stage_of(
     if not isinstance(extent, Constant):
         return ANY
     if isinstance(first, Constant):
-        return Stage(count=extent.value, later=first.value)
+        return Stage(stages=extent.value, later=first.value)
     for loop, cycle in cycles.items():
         places = (Name(cycle.name), turn_after(cycle), turn_before(cycle))
         if cycle.count == extent.value and first in places:
             later = (0, 1, cycle.count - 1)
-            return Stage(count=cycle.count, later=later[places.index(first)], loop=loop)
+            return Stage(stages=cycle.count, later=later[places.index(first)], loop=loop)
     match first:
         case Apply(Operator.REMAINDER, (number, Constant(turns))) if turns == extent.value:
             form = linear(number)
             terms = () if form is None else tuple(form.terms.items())
             for loop in numbered:
                 if form is not None and terms == ((loop, 1),):
-                    return Stage(count=turns, later=form.constant % turns, loop=loop)
+                    return Stage(stages=turns, later=form.constant % turns, loop=loop)
     return ANY
 
 
@@ -232,11 +231,7 @@ def barrier_faults(body: Sequence[Node], overlaid: Overlaid = ()) -> Names:
     Returns:
         Nothing if the barriers are enough and every thread meets each of them.
     """
-    return _faults(body, varying_names(body), overlaid)
-
-
-def _faults(body: Sequence[Node], varying: frozenset[str], overlaid: Overlaid) -> Names:
-    return Follower(varying, overlaid).followed(body, NOTHING)[1]
+    return Follower(varying_names(body), overlaid).followed(body, NOTHING)[1]
 
 
 def passed_on(body: Sequence[Node]) -> set[Buffer]:
@@ -272,6 +267,12 @@ def arguments_of(
     )
 
 
+def passed_to(kernels: Iterable[Kernel]) -> Iterable[Buffer]:
+    """Return the arrays that some kernels are passed, each once."""
+    passed = (one.buffer for kernel in kernels for one in kernel.arguments)
+    return distinct(one for one in passed if one is not None)
+
+
 def with_integers(kernel: Kernel, integers: Iterable[str]) -> Kernel:
     """Return a kernel that is passed all of some sizes and counters that it mentions by now."""
     needed = {*names_of(kernel.body), *their_names(kernel.arguments)}
@@ -285,12 +286,12 @@ def needed_barriers_only(body: Sequence[Node], overlaid: Overlaid = ()) -> Nodes
 
     Of what has faults nothing is left out.
     """
-    found, varying = tuple(body), varying_names(body)
-    if _faults(found, varying, overlaid):
+    found, follower = tuple(body), Follower(varying_names(body), overlaid, first=True)
+    if follower.followed(found, NOTHING)[1]:
         return found
     for at in reversed(range(barriers_in(found))):
         fewer = without_barrier(found, at)
-        if not _faults(fewer, varying, overlaid):
+        if not follower.followed(fewer, NOTHING)[1]:
             found = fewer
     return found
 
@@ -313,10 +314,13 @@ class Follower:
     Args:
         varying: names that differ between threads, see :func:`varying_names`.
         overlaid: groups of tiles that are the same memory.
+        first: whether the first fault is enough.
     """
 
-    def __init__(self, varying: frozenset[str], overlaid: Overlaid = ()) -> None:
-        self._varying = varying
+    def __init__(
+        self, varying: frozenset[str], overlaid: Overlaid = (), *, first: bool = False
+    ) -> None:
+        self._varying, self._first = varying, first
         self._groups = {name: at for at, group in enumerate(overlaid) for name in group}
         self._phase, self._apart_in = "", ""
         self._through: dict[_Places, int] = {}
@@ -342,6 +346,8 @@ class Follower:
         """Return what is pending behind nodes; ``uniform`` says that all threads get to them."""
         state = before
         for node in nodes:
+            if self._first and self._faults:
+                break
             state = self._step(node, state, uniform=uniform)
         return state
 
@@ -354,7 +360,7 @@ class Follower:
                 behind = self._follow(node.body, before, uniform=uniform)
                 self._phase, self._apart_in = outside
                 # what comes next, the scope itself in another turn of a loop, may meet it
-                return frozenset(one._replace(apart=self._apart_in) for one in behind)
+                return _changed(behind, "apart", lambda one: self._apart_in)
             case If():
                 inside = uniform and not self._varies(*node.conditions)
                 bodies = (node.body, node.orelse)
@@ -479,7 +485,7 @@ class Follower:
 
 def behind_turn(pending: Pending) -> Pending:
     """Return what an iteration leaves for the next one: there its phases are others."""
-    return frozenset(one._replace(phase=_before(one.phase)) for one in pending)
+    return _changed(pending, "phase", lambda one: _before(one.phase))
 
 
 def _before(phase: str) -> str:
@@ -491,7 +497,17 @@ _EARLIER = ", before"
 
 
 def _in_stages(pending: Pending, change: Callable[[Stage], Stage]) -> Pending:
-    return frozenset(one._replace(stage=change(one.stage)) for one in pending)
+    return _changed(pending, "stage", lambda one: change(one.stage))
+
+
+def _changed(pending: Pending, field: str, value: Callable[[Use], Any]) -> Pending:
+    """Return uses with another value of a field; most have it already."""
+    others = {
+        one: one._replace(**{field: new})
+        for one in pending
+        if (new := value(one)) != getattr(one, field)
+    }
+    return pending.difference(others).union(others.values()) if others else pending
 
 
 def varying_names(body: Sequence[Node]) -> frozenset[str]:

@@ -132,10 +132,23 @@ def transformed(
     kernel = _checked(kernel, macros, "after registers got values and parts of values names: ")
     if strict_fp:
         _check_rounding(kernel)
-    kernel = replace(kernel, body=with_barriers(kernel.body, kernel.overlaid))
-    for fault in barrier_faults(kernel.body, kernel.overlaid):
-        raise fault_in(kernel, fault)
-    return kernel
+    return synchronised(kernel, macros)
+
+
+def synchronised(kernel: Kernel, sizes: Collection[str]) -> Kernel:
+    """Return a kernel with barriers, whose threads are shown not to meet without one.
+
+    Args:
+        kernel: without barriers.
+        sizes: names that kernels know without being passed them.
+
+    Raises:
+        InternalError: ``EATSS-K901``, it is not well formed, or threads may meet.
+    """
+    found = replace(kernel, body=with_barriers(kernel.body, kernel.overlaid))
+    for fault in barrier_faults(found.body, found.overlaid):
+        raise fault_in(found, fault)
+    return _checked(found, sizes)
 
 
 def _checked(kernel: Kernel, sizes: Collection[str], when: str = "") -> Kernel:

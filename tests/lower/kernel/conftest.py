@@ -15,7 +15,7 @@ from eatss.lower.recipe import CodeRequest
 from eatss.program import Program
 from eatss.session.session import Session
 
-PROGRAMS = ("gemm", "atax", "lu")
+PROGRAMS = ("gemm", "atax")
 
 
 @pytest.fixture(scope="session", params=PROGRAMS)
