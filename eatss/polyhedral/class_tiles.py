@@ -358,7 +358,12 @@ def _in_order(
                 return None
             statement = together[0].statement
             block, step = (_timed(statement, (stage, at)) for at in (0, 1))
-            loops = [counter(statement, at) for at in range(2, len(statement.loops))]
+            in_turn = _among(together, in_step)
+            still = [
+                at for at in range(2, len(statement.loops)) if is_still(statement, at, in_turn)
+            ]
+            others = [at for at in range(2, len(statement.loops)) if at not in still]
+            loops = [counter(statement, at) for at in (*still, *others)]
             times[statement.name] = [stage, block, number, step, place, *_apart(loops)]
     length = max(map(len, times.values()))
     return tuple(
@@ -371,14 +376,13 @@ def _in_order(
 def _is_sum(piece: _Piece, own: isl.UnionMap) -> bool:
     """Tell whether instances of a piece in a block need others of the same result only."""
     others = range(2, len(piece.statement.loops))
-    return bool(others) and all(
-        own.is_subset(
-            own.eq_at_multi_union_pw_aff(
-                alone(isl.UnionPwAff.from_pw_aff(counter(piece.statement, at)))
-            )
-        )
-        for at in others
-    )
+    return bool(others) and all(is_still(piece.statement, at, own) for at in others)
+
+
+def is_still(statement: Statement, loop: int, needed: isl.UnionMap) -> bool:
+    """Tell whether instances of a statement need those of the same iteration of a loop only."""
+    own = isl.UnionPwAff.from_pw_aff(counter(statement, loop))
+    return bool(needed.is_subset(needed.eq_at_multi_union_pw_aff(alone(own))))
 
 
 def _apart(loops: Sequence[isl.PwAff]) -> Iterator[isl.PwAff | int]:
