@@ -31,13 +31,15 @@ import islpy as isl
 from eatss.base.diagnostics import internal_error
 from eatss.base.frozen import Names, fixed, their_names
 from eatss.base.trees import free_name
-from eatss.polyhedral.dependences import compute_dependences
+from eatss.polyhedral.dependences import memory_dependences
 from eatss.polyhedral.isl_names import (
     IN,
+    OUT,
     SET,
     among,
     coalesced,
     equal_leading_dims,
+    maps_of,
     named_map,
     output_affs,
 )
@@ -45,7 +47,7 @@ from eatss.polyhedral.kept_versions import Versions, spelled, with_versions
 from eatss.polyhedral.kernels import update_of
 from eatss.polyhedral.scalars import with_private_scalars
 from eatss.polyhedral.scop import Access, Scop, Statement
-from eatss.polyhedral.split_sets import check_partition, piece_along
+from eatss.polyhedral.split_sets import check_partition, piece_along, piece_on
 from eatss.polyhedral.tree import alone
 
 _BEFORE, _UP, _DOWN, _BEHIND = range(4)
@@ -94,20 +96,28 @@ def _with_versions(versions: Versions, size: int) -> Scop | None:
     steps = dict.fromkeys(their_names(scop.statements), (_UP, 0))
     tiling = _Tiling(size, steps, scop.no_relation, scop.names, around=True)
     pieces = []
-    for one in (piece for own in scop.statements for piece in tiling.pieces(own)):
-        own = versions.read_by(one.statement, one.whole)
-        accesses = (
-            _of_block(access, own, size) if access.array in versions.arrays else access
-            for access in own.accesses
-        )
-        pieces.append(replace(one, statement=replace(own, accesses=tuple(accesses))))
+    for piece in (one for own in scop.statements for one in tiling.pieces(own)):
+        reads = piece.whole.get_tuple_name(OUT) == versions.source.name
+        parts = versions.parts(piece.whole) if reads else [piece.whole]
+        check_partition(piece.statement, [part.domain() for part in parts])
+        for part in parts:
+            own = piece.statement
+            if len(parts) > 1:
+                own = piece_on(own, part.domain(), free_name(own.name, tiling.taken))
+            part = part.set_tuple_name(IN, own.name)
+            own = versions.read_by(own, part) if reads else own
+            accesses = (
+                _of_block(access, own, size) if access.array in versions.arrays else access
+                for access in own.accesses
+            )
+            pieces.append(replace(piece, statement=replace(own, accesses=tuple(accesses))))
     statements = tuple(one.statement for one in pieces)
     arrays = tuple(
         replace(one, extent=_first_block(one.extent, size)) if one.name in versions.arrays else one
         for one in scop.arrays
     )
     scop = replace(scop, arrays=arrays, statements=statements)
-    needed = compute_dependences(scop).memory_based
+    needed = memory_dependences(scop)
     return _ordered(scop, pieces, needed, size, around=True)
 
 
@@ -149,8 +159,8 @@ def check_time(statements: Sequence[Statement], needed: isl.UnionMap) -> None:
         InternalError: ``EATSS-P901``.
     """
     schedule = reduce(isl.UnionMap.union, (one.schedule.to_union_map() for one in statements))
-    time = isl.MultiUnionPwAff.from_union_map(schedule)
-    if not needed.lex_ge_at_multi_union_pw_aff(time).is_empty():
+    timed = needed.apply_domain(schedule).apply_range(schedule)
+    if not all(one.is_subset(isl.Map.lex_lt(one.get_space().domain())) for one in maps_of(timed)):
         message = "a class of tiles runs before what it needs"
         raise internal_error("EATSS-P901", message, span=statements[0].span)
 
@@ -259,7 +269,7 @@ def _tiling(scop: Scop, size: int) -> _Tiling | None:
     order = sorted(scop.statements, key=lambda one: not sums[one.name])  # they decide
     if deepest < 2 or not all(sums[one.name] for one in order if len(one.loops) == deepest):
         return None
-    needed = compute_dependences(scop).memory_based
+    needed = memory_dependences(scop)
 
     def chosen(steps: dict[str, _Step]) -> dict[str, _Step] | None:
         if len(steps) == len(order):

@@ -42,7 +42,6 @@ from eatss.polyhedral.isl_names import (
 )
 from eatss.polyhedral.recomputed_producers import Flow, flow_to_reads
 from eatss.polyhedral.scop import Access, AccessKind, Scop, Statement
-from eatss.polyhedral.split_sets import piece_on
 
 _INNER = 2
 """The dimension of time that is the textual position in the outermost loop."""
@@ -71,10 +70,7 @@ class _Kept:
 
 @fixed
 class Versions:
-    """A region of one statement, ``source``, with copies of what its reads get.
-
-    The statement is cut so that all reads but the last need one copy each.
-    """
+    """A region of one statement, ``source``, with copies of what its reads get."""
 
     scop: Scop
     source: Statement
@@ -85,17 +81,24 @@ class Versions:
         """The arrays of copies, whose first dimension is the step."""
         return tuple(copy.write.array for one in self.kept for copy, _ in one.copies)
 
-    def read_by(self, piece: Statement, whole: isl.Map) -> Statement:
-        """Return a piece whose reads are of copies where one has all that it needs.
+    def parts(self, runs: isl.Map) -> list[isl.Map]:
+        """Return instances in parts of which all reads but one need one copy each.
 
-        ``whole`` tells what instances it runs.
+        ``runs`` tells what instances of the source others run.
         """
-        whole = whole.set_tuple_name(OUT, self.source.name)
-        for one in self.kept if piece.write.array not in self.arrays else ():
-            found = one.copy_for(whole.range())
+        parts, mixed = [runs], [one for one in self.kept if one.copy_for(runs.range()) is None]
+        for one in mixed[:-1]:
+            sides = one.fresh.complement(), one.fresh
+            parts = [part.intersect_range(side) for part in parts for side in sides]
+        return [coalesced(part) for part in parts if not part.is_empty()]
+
+    def read_by(self, piece: Statement, runs: isl.Map) -> Statement:
+        """Return a piece whose reads are of copies where one has all that it needs."""
+        for one in self.kept:
+            found = one.copy_for(runs.range())
             if found is not None:
                 copy, onto = found
-                relation = whole.apply_range(onto).apply_range(copy.write.relation)
+                relation = runs.apply_range(onto).apply_range(copy.write.relation)
                 own = [(piece.name, one.number)]
                 piece = with_accesses(piece, own, partial(spelled, relation=relation))
         return piece
@@ -140,15 +143,7 @@ def with_versions(scop: Scop) -> Versions | None:
     whole = replace(scop, arrays=(*scop.arrays, *arrays), statements=(*early, source, *late))
     if not _have_values(source, kept, flow, flow_to_reads(whole)):
         return None
-    parts = [source.domain]
-    for one in kept[:-1]:
-        sides = one.fresh.complement(), one.fresh
-        parts = [part for own in parts for side in sides if not (part := own & side).is_empty()]
-    pieces = [
-        piece_on(source, part.coalesce(), free_name(f"{source.name}_{at}", taken))
-        for at, part in enumerate(parts)
-    ]
-    return Versions(replace(whole, statements=(*early, *pieces, *late)), source, tuple(kept))
+    return Versions(whole, source, tuple(kept))
 
 
 def _moving(relation: isl.Map) -> Numbers:
