@@ -98,6 +98,7 @@ from eatss.polyhedral.isl_names import (
     dims_as_parameters,
     equal_leading_dims,
     function_on,
+    integer,
     output_affs,
     parameter_at_least,
     parameter_at_most,
@@ -235,6 +236,7 @@ def _part(
                 ),
                 own=own,
                 passed=passed,
+                instances=_instances(one, own),
                 divisors=tuple(
                     number
                     for number in divisors(one.value)
@@ -322,6 +324,15 @@ def _own(
         if shift or loops[own] in apart or not alike:
             return None
     return own, passed
+
+
+def _instances(statement: Statement, own: int | None) -> int:
+    """Return how many instances of a statement a thread has for each of its points in a block."""
+    points = statement.domain.reset_tuple_id()
+    points = without_parameters(points, parameter_names(points))
+    if own is not None:
+        points = points.project_out(SET, _STEP + 1 + own, 1)
+    return integer(points.project_out(SET, 0, 1).count_val())
 
 
 def _in_turn(scheduled: ScheduledScop, statement: Statement) -> isl.UnionMap:
@@ -596,7 +607,8 @@ class _PartBuilder:
 
     def blocks(self, launch: isl.Set) -> IntExpr:
         """Return how many blocks share the longest of the loops that they do."""
-        own, count = self.launch, Constant(1)
+        own = self.launch
+        count: IntExpr = Constant(1)
         if self._own.plan.wide is not None:
             points = self._by_launch(self._values((self._point,)))
             reached = renamed_parameter(points, self._point, self._first)

@@ -96,16 +96,17 @@ class ClassTile:
 class ClassPhase:
     """What a step does in one go: a statement, by its kernel, over loops.
 
-    Threads have the points of the ``own`` loop; one alone has that of a phase without. Of accesses,
-    by number, some are ``passed`` by other lanes. Quotients by ``divisors`` are a few fused steps
-    where a block has all of its steps, and all of a block is done again with divisions where some
-    of them are not exact.
+    Threads have the points of the ``own`` loop; one alone has that of a phase without. A
+    whole block has so many ``instances`` for each. Of accesses, by number, some are ``passed``
+    by other lanes. Quotients by ``divisors`` are a few fused steps where a block has all of its
+    steps, and all of a block is done again with divisions where some of them are not exact.
     """
 
     kernel: str
     loops: Extents
     own: int | None
     passed: Numbers
+    instances: int
     divisors: Numbers = ()
 
     @property

@@ -34,7 +34,6 @@ from eatss.base.trees import free_name
 from eatss.polyhedral.dependences import memory_dependences
 from eatss.polyhedral.isl_names import (
     IN,
-    OUT,
     SET,
     among,
     coalesced,
@@ -47,7 +46,7 @@ from eatss.polyhedral.kept_versions import Versions, spelled, with_versions
 from eatss.polyhedral.kernels import update_of
 from eatss.polyhedral.scalars import with_private_scalars
 from eatss.polyhedral.scop import Access, Scop, Statement
-from eatss.polyhedral.split_sets import check_partition, piece_along, piece_on
+from eatss.polyhedral.split_sets import check_partition, piece_along
 from eatss.polyhedral.tree import alone
 
 _BEFORE, _UP, _DOWN, _BEHIND = range(4)
@@ -97,28 +96,19 @@ def _with_versions(versions: Versions, size: int) -> Scop | None:
     tiling = _Tiling(size, steps, scop.no_relation, scop.names, around=True)
     pieces = []
     for piece in (one for own in scop.statements for one in tiling.pieces(own)):
-        reads = piece.whole.get_tuple_name(OUT) == versions.source.name
-        parts = versions.parts(piece.whole) if reads else [piece.whole]
-        check_partition(piece.statement, [part.domain() for part in parts])
-        for part in parts:
-            own = piece.statement
-            if len(parts) > 1:
-                own = piece_on(own, part.domain(), free_name(own.name, tiling.taken))
-            part = part.set_tuple_name(IN, own.name)
-            own = versions.read_by(own, part) if reads else own
+        for own in versions.parts(piece.statement, piece.whole, tiling.taken):
             accesses = (
                 _of_block(access, own, size) if access.array in versions.arrays else access
                 for access in own.accesses
             )
             pieces.append(replace(piece, statement=replace(own, accesses=tuple(accesses))))
-    statements = tuple(one.statement for one in pieces)
     arrays = tuple(
         replace(one, extent=_first_block(one.extent, size)) if one.name in versions.arrays else one
         for one in scop.arrays
     )
+    statements = tuple(one.statement for one in pieces)
     scop = replace(scop, arrays=arrays, statements=statements)
-    needed = memory_dependences(scop)
-    return _ordered(scop, pieces, needed, size, around=True)
+    return _ordered(scop, pieces, memory_dependences(scop), size, around=True)
 
 
 def _first_block(extent: isl.Set, size: int) -> isl.Set:

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial, reduce
+from operator import eq
 from typing import TypeAlias
 
 import islpy as isl
@@ -42,6 +43,7 @@ from eatss.polyhedral.isl_names import (
 )
 from eatss.polyhedral.recomputed_producers import Flow, flow_to_reads
 from eatss.polyhedral.scop import Access, AccessKind, Scop, Statement
+from eatss.polyhedral.split_sets import check_partition, piece_on
 
 _INNER = 2
 """The dimension of time that is the textual position in the outermost loop."""
@@ -81,18 +83,29 @@ class Versions:
         """The arrays of copies, whose first dimension is the step."""
         return tuple(copy.write.array for one in self.kept for copy, _ in one.copies)
 
-    def parts(self, runs: isl.Map) -> list[isl.Map]:
-        """Return instances in parts of which all reads but one need one copy each.
+    def parts(self, piece: Statement, runs: isl.Map, taken: set[str]) -> list[Statement]:
+        """Return a piece in parts whose reads are of copies, of all reads but one at least.
 
-        ``runs`` tells what instances of the source others run.
+        ``runs`` tells what instances of the source it runs, or of copies.
+
+        Raises:
+            InternalError: ``EATSS-P901``, the parts are not the piece.
         """
-        parts, mixed = [runs], [one for one in self.kept if one.copy_for(runs.range()) is None]
+        if runs.get_tuple_name(OUT) != self.source.name:
+            return [piece]
+        found, mixed = [runs], [one for one in self.kept if one.copy_for(runs.range()) is None]
         for one in mixed[:-1]:
             sides = one.fresh.complement(), one.fresh
-            parts = [part.intersect_range(side) for part in parts for side in sides]
-        return [coalesced(part) for part in parts if not part.is_empty()]
+            found = [part.intersect_range(side) for part in found for side in sides]
+        found = [coalesced(part) for part in found if not part.is_empty()]
+        check_partition(piece, [part.domain() for part in found])
+        return [
+            self._read_by(piece_on(piece, part.domain(), name), part.set_tuple_name(IN, name))
+            for part in found
+            for name in (free_name(piece.name, taken) if len(found) > 1 else piece.name,)
+        ]
 
-    def read_by(self, piece: Statement, runs: isl.Map) -> Statement:
+    def _read_by(self, piece: Statement, runs: isl.Map) -> Statement:
         """Return a piece whose reads are of copies where one has all that it needs."""
         for one in self.kept:
             found = one.copy_for(runs.range())
@@ -121,21 +134,22 @@ def with_versions(scop: Scop) -> Versions | None:
         return None
     (source,) = scop.statements
     written = _moving(source.write.relation)
-    in_order = counter_of(output_affs(source.schedule)[1]) == source.loops[0]
+    counters = map(counter_of, output_affs(source.schedule)[1::2])
+    in_order = all(map(eq, source.loops, counters))  # up, the outermost one first
     if written != tuple(range(1, len(source.loops))) or not in_order:
         return None
     flow, taken = flow_to_reads(scop), scop.names
     kept = list[_Kept]()
-    for number, first in enumerate(first_equal(source.accesses)):
+    for number in sorted({*first_equal(source.accesses)}):
         read = source.accesses[number]
         loops = _moving(read.relation)
-        if first != number or read.is_write or read.array != source.write.array:
+        if read.is_write or read.array != source.write.array:
             continue
         in_step = equal_leading_dims(flow[source.name, number], 1).range()
         fresh = reduce(isl.Set.union, sets_of(in_step), source.domain.subtract(source.domain))
         if 0 in loops and 1 < len(loops) < len(source.loops) and not fresh.is_empty():
-            early, late = (_copying(source, read, loops, place, taken) for place in (-1, 1))
-            kept.append(_Kept(number, fresh, (early, late)))
+            first, then = (_copying(source, read, loops, place, taken) for place in (-1, 1))
+            kept.append(_Kept(number, fresh, (first, then)))
     if not kept:
         return None
     early, late = ([one.copies[at][0] for one in kept] for at in (0, 1))
