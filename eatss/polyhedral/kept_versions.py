@@ -136,6 +136,7 @@ def with_versions(scop: Scop) -> Versions | None:
     written = _moving(source.write.relation)
     counters = map(counter_of, output_affs(source.schedule)[1::2])
     in_order = all(map(eq, source.loops, counters))  # up, the outermost one first
+    in_order &= all(source.domain.dim_min_val(at).is_nonneg() for at in range(len(source.loops)))
     if written != tuple(range(1, len(source.loops))) or not in_order:
         return None
     flow, taken = flow_to_reads(scop), scop.names

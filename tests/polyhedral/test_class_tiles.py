@@ -182,6 +182,8 @@ def test_lu_is_a_diagonal_two_panels_and_a_product() -> None:
         "for (int i = 1; i < 7; i++) x[i] += x[i - 1];",
         "for (int k = 0; k < 7; k++) for (int i = 6; i >= 0; i--) for (int j = 0; j < 7; j++)\n"
         "A[i][j] -= A[i][k] * A[k][j];",  # a loop that counts down
+        "for (int k = -1; k < 6; k++) for (int i = 0; i < 7; i++) for (int j = 0; j < 7; j++)\n"
+        "A[i][j] -= A[i][k + 1] * A[k + 1][j];",  # one that begins below 0
         "for (int k = 0; k < 7; k++) for (int i = 0; i < 7; i++) for (int j = 0; j < 7; j++)\n"
         "A[i][j] -= A[j][k] * A[k][i];",  # an element is of several rows
     ],
