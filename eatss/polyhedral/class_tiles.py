@@ -287,7 +287,8 @@ def _summed(statement: Statement, scop: Scop) -> list[int]:
         return []
     subscripts, loops = output_affs(write.relation), range(len(statement.loops))
     still = [at for at in loops if not any(one.involves_dims(IN, at, 1) for one in subscripts)]
-    return still if len(still) == 1 else []
+    begins = len(still) == 1 and statement.domain.dim_min_val(still[0]).is_nonneg()
+    return still if begins else []  # blocks begin at 0
 
 
 def _run_forward(
