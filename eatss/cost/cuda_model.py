@@ -343,8 +343,12 @@ def rows_prediction(
     found: RowsPrediction | None = None
     for line in np.unique(flags, axis=0).tolist():
         rows = [own for own, on in zip(storage.kept, line[1:], strict=True) if on]
-        plans = phase_plans(facts, run, rows, block, model.card, in_order=in_order)
-        own = _joined(model, plans, run, rows, block)
+        plan = partial(phase_plans, facts, run, block=block, card=model.card, in_order=in_order)
+        own = _joined(model, plan(kept=rows), run, rows, block)
+        if run.steps:  # what lasts is loaded and stored once
+            rest = [replace(one, loads=(), stores=()) if one.lasting else one for one in rows]
+            others = _joined(model, plan(kept=rest), run, rest, block)
+            own = _through_steps(own, others, run.steps, model)
         here = (flags == line).all(axis=1)
         found = own if found is None else mapped(partial(np.where, here), own, found)
     assert found is not None
@@ -393,6 +397,24 @@ def _joined(
     )
     fits = np.logical_and.reduce(np.broadcast_arrays(*(plan.fits for plan in plans)))
     return RowsPrediction(demand=demand, expected=predict(demand, card, model.constants), fits=fits)
+
+
+def _through_steps(
+    first: RowsPrediction, others: RowsPrediction, steps: int, model: CudaModel
+) -> RowsPrediction:
+    """Return what is expected of blocks that go through steps, of which one differs from others."""
+    own, rest = first.demand, others.demand
+    every = {one: getattr(own, one) + (steps - 1) * getattr(rest, one) for one in _OF_STEPS}
+    demand = replace(own, launches=own.launches / steps, **every)
+    expected = predict(demand, model.card, model.constants)
+    return replace(first, demand=demand, expected=expected)
+
+
+_OF_STEPS = (
+    *("instructions", "fp64", "fp32", "l1_wavefronts", "shared_wavefronts", "operand_bytes"),
+    *("l2_bytes", "torn_bytes", "dram_bytes", "chain_cycles"),
+)
+"""What steps ask for one after another; they have no tensor cores, and copy nothing ahead."""
 
 
 def _kept_words(run: RowRun, kept: Sequence[KeptRow], block: FusedRows) -> Number:

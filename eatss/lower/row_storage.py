@@ -39,7 +39,7 @@ from eatss.lower.kernel.nodes import (
 )
 from eatss.lower.kernel.uses import accesses, inside, mapped, with_elements
 from eatss.lower.mapping import MappedLoop
-from eatss.lower.pieces import NameTable, Piece
+from eatss.lower.pieces import LoopMember, NameTable, Piece
 from eatss.lower.planning import Unit
 from eatss.lower.products import references_at
 from eatss.plan.phases import KeptRow, RowStorage, RowValue
@@ -49,6 +49,7 @@ from eatss.polyhedral.isl_names import (
     linear_function,
     parameter_at_least,
     parameter_at_most,
+    parameter_between,
     parameter_bound,
     without_parameters,
 )
@@ -181,8 +182,8 @@ def with_rows_kept(
     kept: Sequence[tuple[KeptRow, Buffer]],
     slots: int,
     names: NameTable,
-) -> tuple[Nodes, tuple[Nodes, ...], Names]:
-    """Return what is declared and loaded in front, the nodes of each phase, and notes.
+) -> KeptRows:
+    """Return the nodes of phases with rows in registers.
 
     Args:
         phases: whose tiles hold whole rows along the loop of their lanes.
@@ -191,23 +192,48 @@ def with_rows_kept(
         names: gives out the names of the registers.
     """
     nodes = [phase.nodes for phase in phases]
-    front: list[Node] = []
+    lasting, front, behind = list[Node](), list[Node](), list[Node]()
     several = f"{slots} elements" if slots > 1 else "an element"
     for row, array in kept:
         home = _home(array, f"{array.name}_k", (slots,) if slots > 1 else (), names)
         rows = [
             _Row(row, array, home, number, phase.lane_loop) for number, phase in enumerate(phases)
         ]
-        front.append(Declare(buffer=home))
+        own = lasting if row.lasting else front
+        own.append(Declare(buffer=home))
         for at in row.loads:
             loads = mapped(phases[at].nodes, rows[at].loaded)
-            front.append(Scope(body=loads, phase=f"load {array.name}"))
+            own.append(Scope(body=loads, phase=f"load {array.name}"))
+        for at in row.stores if row.lasting else ():
+            stores = mapped(phases[at].nodes, rows[at].stored)
+            behind.append(Scope(body=stores, phase=f"store {array.name}"))
         nodes = [mapped(own, one.changed) for own, one in zip(nodes, rows, strict=True)]
     notes = (
         f"{array.name}: {several} of a row in registers of a thread, for all phases"
         for _, array in kept
     )
-    return tuple(front), tuple(nodes), tuple(notes)
+    return KeptRows(
+        lasting=tuple(lasting),
+        front=tuple(front),
+        bodies=tuple(nodes),
+        behind=tuple(behind),
+        notes=tuple(notes),
+    )
+
+
+@frozen
+class KeptRows:
+    """What is declared and loaded in front, the nodes of each phase, and notes.
+
+    Where blocks go through steps, what is ``lasting`` is in front of the first of them, and what is
+    ``behind`` behind the last. Both are as in the first step.
+    """
+
+    lasting: Nodes
+    front: Nodes
+    bodies: tuple[Nodes, ...]
+    behind: Nodes
+    notes: Names
 
 
 @fixed
@@ -231,6 +257,13 @@ class _Row:
                 return tuple(replace(load, target=self._register(), source=one) for one in read)
         return _around_loads(node)
 
+    def stored(self, node: Node) -> Nodes:
+        """Return the stores in the place of a node that writes elements, and the loops of them."""
+        if isinstance(node, Compute | Copy):
+            own = self._homes(node)[0]
+            return (Copy(target=node.target, source=self._register()),) if own else ()
+        return _around_loads(node)
+
     def changed(self, node: Node) -> Nodes:
         """Return a node with registers, and what is stored of them."""
         if isinstance(node, For) and self.loop is not None and node.counter == self.loop.point:
@@ -248,7 +281,7 @@ class _Row:
                 found = replace(node, target=target, source=reads[0])
             case Compute():
                 found = replace(node, target=target, reads=(target, *reads))
-        stored = own[0] and self.number in self.row.stores
+        stored = own[0] and self.number in self.row.stores and not self.row.lasting
         return (found, Copy(target=node.target, source=target)) if stored else (found,)
 
     def _homes(self, node: Compute | Copy) -> list[bool]:
@@ -337,13 +370,16 @@ def _along(unit: Unit, loop: MappedLoop) -> isl.Set:
     return coalesced(union_of(list(placed)))
 
 
-def sizes_of_whole_rows(units: Sequence[Unit], tile: int) -> isl.Set:
-    """Return the sizes, a set of parameters, for which one tile has what units touch of a row."""
+def sizes_of_whole_rows(units: Sequence[Unit], tile: int, steps: Names) -> isl.Set:
+    """Return the sizes, a set of parameters, for which one tile has what units touch of a row.
+
+    In all ``steps`` of loops on the host.
+    """
     longer = []
     for unit in units:
         loop = lane_loop(unit)
         if loop is not None:
-            values = _along(unit, loop)
+            values = without_parameters(_along(unit, loop), steps)
             first, last = (linear_function(values.get_ctx(), at, ()) for at in (0, tile - 1))
             at_least = parameter_at_least(loop.name, first)
             outside = values.subtract(at_least.intersect(parameter_at_most(loop.name, last)))
@@ -352,7 +388,11 @@ def sizes_of_whole_rows(units: Sequence[Unit], tile: int) -> isl.Set:
 
 
 def row_storage(
-    scop: Scop, units: Sequence[Unit], depth: int, facts: Sequence[KernelFacts]
+    scop: Scop,
+    units: Sequence[Unit],
+    depth: int,
+    facts: Sequence[KernelFacts],
+    step: LoopMember | None = None,
 ) -> RowStorage:
     """Return what registers may have of rows while blocks go through phases.
 
@@ -361,6 +401,7 @@ def row_storage(
         units: of the phases.
         depth: how many outer loops are over rows.
         facts: the kernels of the units.
+        step: the loop on the host that blocks go through, if they do.
     """
     accesses: dict[str, list[_Access]] = {}
     for number, unit in enumerate(units):
@@ -371,6 +412,8 @@ def row_storage(
     values = list[RowValue]()
     for array, own in accesses.items():
         row = _kept(scop, array, own, units, kernels)
+        if row is not None and step is not None and _lasts(own, row.loads, row.stores, step):
+            row = replace(row, lasting=True)
         if row is None:
             values += _values(array, own, units, kernels)
         else:
@@ -539,6 +582,29 @@ def _kept(
         stores=_stores(own),
         places=places,
         references=_references(array, own, units, facts),
+    )
+
+
+def _lasts(own: Sequence[_Access], loads: Numbers, stores: Numbers, step: LoopMember) -> bool:
+    """Tell whether registers may have an array for all steps, as the first one loads and stores it.
+
+    A thread alone touches its elements, the same in each step.
+    """
+    (form,) = {one.form for one in own} if len({one.form for one in own}) == 1 else (None,)
+    if form is None or any(name == step.source_name for _, names, _ in form for name, _ in names):
+        return False
+    every = coalesced(_all(own).params())
+    first = parameter_bound(every, step.name, upper=False)
+    at_first = parameter_between(step.name, first, first)
+
+    def covers(phases: Numbers, *, writes: bool) -> bool:
+        alike = [one for one in own if one.writes == writes]
+        here = union_of([one.image for one in alike if one.phase in phases])
+        known = without_parameters(here.intersect_params(at_first), [step.name])
+        return bool(without_parameters(_all(alike), [step.name]).is_subset(known))
+
+    return (not loads or covers(loads, writes=False)) and (
+        not stores or covers(stores, writes=True)
     )
 
 

@@ -52,7 +52,8 @@ class KeptRow:
     knows them, in phases ``first`` to ``last``. They are loaded as phases of ``loads`` read
     them; memory gets what phases of ``stores`` write. ``places`` are the accesses that
     registers answer in each phase, by statement and number, ``references`` the same by index of
-    those of the kernel.
+    those of the kernel. What is ``lasting`` stays in registers for all steps of a block that goes
+    through them: it is loaded in front of the first as that does, and stored behind the last.
     """
 
     array: str
@@ -65,6 +66,7 @@ class KeptRow:
     stores: tuple[int, ...]
     places: tuple[frozenset[tuple[str, int]], ...]
     references: tuple[tuple[int, ...], ...]
+    lasting: bool = False
 
 
 @frozen
@@ -96,12 +98,16 @@ class RowStorage:
 class RowRun:
     """Kernels that follow each other and share rows: they, or some of them, can become one.
 
-    ``storage`` is what registers may have, by the kernels that become one.
+    ``storage`` is what registers may have, by the kernels that become one. With ``steps`` it is all
+    of them, and blocks go through so many steps of the innermost loop on the host, too; where
+    ``together`` is not 0 one block has all rows, which are so many.
     """
 
     kernels: Names
     phases: tuple[RowPhase, ...]
     storage: tuple[tuple[Names, RowStorage], ...] = ()
+    steps: int = 0
+    together: int = 0
 
     def part(self, start: int, end: int) -> RowRun:
         """Return some of the kernels, in the same order."""
