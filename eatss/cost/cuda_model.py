@@ -42,7 +42,7 @@ from eatss.plan.intervals import Interval
 from eatss.plan.launch import Compute, LaunchPlan, plan
 from eatss.plan.numbers import Flag, Number, all_of, nowhere
 from eatss.plan.phases import KeptRow, RowRun, kept_rows, phase_plans, slots_of
-from eatss.plan.shares import UniformSet, lanes_of_warp
+from eatss.plan.shares import UniformSet, lanes_of_warp, takers_of_parts
 from eatss.plan.stage import element_words
 
 _PAGE_PIECE_BYTES = 256
@@ -374,10 +374,12 @@ def _joined(
     alone = (sum(busy_cycles(part, card) for part in parts) + fetch) / blocks
     # warps leave their parts of sums in shared memory; those of one pass them on there
     beside = block.rows if block.columns else ones
-    warps = np.ceil(block.lanes / lanes_of_warp(block.lanes, beside))
+    lanes = lanes_of_warp(block.lanes, beside)
+    warps = np.ceil(block.lanes / lanes)
     wait = (warps == 1) * len(spread) * (model.code.barrier_wait * card.barrier_cycles)
-    if block.columns:  # one lane of each row adds up the parts of all warps
-        wait = wait + (warps > 1) * len(spread) * warps * card.fp64_cycles
+    if block.columns:  # one warp adds up the parts of all
+        own = warps / takers_of_parts(warps, lanes)
+        wait = wait + (warps > 1) * len(spread) * own * card.fp64_cycles
     words = sum(own.element_bytes for launch in spread for own in launch.held)
     demand = replace(
         total,
