@@ -184,7 +184,8 @@ class _Joining:
         most = self.profile.threads_per_block
         most = MOST_KEPT if length <= MOST_KEPT * most else MOST_OF_LONG
         lines: list[tuple[int, int, int, int]] = []
-        for rows, lanes in product((run.together,) if run.together else ROWS, LANES):
+        together = 1 << (run.together - 1).bit_length() if run.together else 0
+        for rows, lanes in product((together,) if together else ROWS, LANES):
             threads = rows * lanes
             if LEAST_THREADS <= threads <= self.profile.threads_per_block and lanes <= 2 * length:
                 slots = -(-length // lanes)

@@ -397,7 +397,12 @@ def _joined(tiles: list[ClassTile], tile: ClassTile) -> int:
 
 
 def _are_beside(parts: Sequence[Part]) -> bool:
-    """Tell whether parts run in the same blocks of steps, and no block writes what others have."""
+    """Tell whether parts run in the same blocks of steps, and no block writes what others have.
+
+    The loop on the host over these is one: that of steps backwards is another.
+    """
+    if len({part.pieces[0].host[0].member.key for part in parts}) > 1:
+        return False
     blocks = [
         union_of(leading_dims(one.domain, 1).reset_tuple_id() for one in part.statements)
         for part in parts

@@ -301,6 +301,8 @@ def _in_order(pieces: Sequence[_Piece], needed: isl.UnionMap) -> tuple[Statement
             times[statement.name] = [stage, block, number, *_apart(loops)]
             continue
         in_step, serial = equal_leading_dims(own, 2), _adds_in_steps(tied, in_block)
+        if serial and not all(output_affs(one.statement.write.relation) for one in tied):
+            return None  # a scalar, which is to have an element for each step
         for place, together in enumerate(_components(tied, in_step)):
             first, statement = together[0], together[0].statement
             if len(together) > 1 or not _stays(_among(together, in_step), statement, [first.row]):
