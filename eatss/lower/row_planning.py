@@ -301,8 +301,12 @@ class RowPlanner(UnitPlanner):
         def with_kept(own: Sequence[tuple[KeptRow, Buffer]]) -> tuple[Nodes, Names]:
             found = with_rows_kept(phases, own, slots, names)
             scopes = (
-                Scope(body=without_unused(body), phase=f"phase {at}")
+                node
                 for at, body in enumerate(found.bodies)
+                for node in (
+                    *found.ahead[at],
+                    Scope(body=without_unused(body), phase=f"phase {at}"),
+                )
             )
             body = (*inside, *found.front, *scopes)
             return steps.through(body, found.lasting, found.behind), found.notes

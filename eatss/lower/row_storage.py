@@ -193,6 +193,7 @@ def with_rows_kept(
     """
     nodes = [phase.nodes for phase in phases]
     lasting, front, behind = list[Node](), list[Node](), list[Node]()
+    ahead = [list[Node]() for _ in phases]
     several = f"{slots} elements" if slots > 1 else "an element"
     for row, array in kept:
         home = _home(array, f"{array.name}_k", (slots,) if slots > 1 else (), names)
@@ -203,7 +204,8 @@ def with_rows_kept(
         own.append(Declare(buffer=home))
         for at in row.loads:
             loads = mapped(phases[at].nodes, rows[at].loaded)
-            own.append(Scope(body=loads, phase=f"load {array.name}"))
+            there = ahead[at] if row.late else own
+            there.append(Scope(body=loads, phase=f"load {array.name}"))
         for at in row.stores if row.lasting else ():
             stores = mapped(phases[at].nodes, rows[at].stored)
             behind.append(Scope(body=stores, phase=f"store {array.name}"))
@@ -215,6 +217,7 @@ def with_rows_kept(
     return KeptRows(
         lasting=tuple(lasting),
         front=tuple(front),
+        ahead=tuple(map(tuple, ahead)),
         bodies=tuple(nodes),
         behind=tuple(behind),
         notes=tuple(notes),
@@ -223,7 +226,7 @@ def with_rows_kept(
 
 @frozen
 class KeptRows:
-    """What is declared and loaded in front, the nodes of each phase, and notes.
+    """What is declared and loaded in front, and ahead of each phase, its nodes, and notes.
 
     Where blocks go through steps, what is ``lasting`` is in front of the first of them, and what is
     ``behind`` behind the last. Both are as in the first step.
@@ -231,6 +234,7 @@ class KeptRows:
 
     lasting: Nodes
     front: Nodes
+    ahead: tuple[Nodes, ...]
     bodies: tuple[Nodes, ...]
     behind: Nodes
     notes: Names
@@ -556,10 +560,13 @@ def _kept(
         if one.form != form and (one.place is None or not one.image.is_disjoint(_all(own)))
     ]  # or transfers
     begun = min((one.phase for one in (*own, *others) if one.writes), default=len(units))
-    if any(one.phase >= begun for one in others):
-        return None  # memory has what others read as long as nothing is written
     phases = sorted({one.phase for one in own})
     read = [one for one in own if not one.writes]
+    late = any(one.writes for one in others)
+    if late:  # what others have made by then is read
+        begun = phases[0] if len(read) == len(own) else 0
+    if any(one.phase >= begun for one in others):
+        return None  # memory has what others read as long as nothing is written
     spans = [span_of(units[at]) for at in phases]
     if not any(one.phase > phases[0] for one in read):
         return None
@@ -582,6 +589,7 @@ def _kept(
         stores=_stores(own),
         places=places,
         references=_references(array, own, units, facts),
+        late=late,
     )
 
 

@@ -54,6 +54,7 @@ class KeptRow:
     registers answer in each phase, by statement and number, ``references`` the same by index of
     those of the kernel. What is ``lasting`` stays in registers for all steps of a block that goes
     through them: it is loaded in front of the first as that does, and stored behind the last.
+    What is ``late`` others have written before; it is loaded in front of the phases that read it.
     """
 
     array: str
@@ -67,6 +68,7 @@ class KeptRow:
     places: tuple[frozenset[tuple[str, int]], ...]
     references: tuple[tuple[int, ...], ...]
     lasting: bool = False
+    late: bool = False
 
 
 @frozen
