@@ -55,7 +55,7 @@ from eatss.lower.units import (
 )
 from eatss.lower.variants import launch_of
 from eatss.plan.contract import registers_of_a_thread
-from eatss.plan.phases import KeptRow, RowPhase, RowRun, RowStorage, kept_rows, slots_of
+from eatss.plan.phases import KeptRow, RowPhase, RowRun, RowStorage, kept_rows
 from eatss.polyhedral.dependences import bounded_work, source_lines, tried
 from eatss.polyhedral.isl_names import (
     coalesced,
@@ -296,10 +296,9 @@ class RowPlanner(UnitPlanner):
             for one, on in zip(storage.kept, fits, strict=True)
             if on
         ]
-        slots = slots_of(block.tile, block.lanes)
 
         def with_kept(own: Sequence[tuple[KeptRow, Buffer]]) -> tuple[Nodes, Names]:
-            found = with_rows_kept(phases, own, slots, names)
+            found = with_rows_kept(phases, own, block, names)
             scopes = (
                 node
                 for at, body in enumerate(found.bodies)

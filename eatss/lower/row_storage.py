@@ -13,17 +13,20 @@ that is written all accesses are of that element. The model reads the same
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from itertools import compress
 
 import islpy as isl
 
 from eatss.analysis.facts import KernelFacts
+from eatss.analysis.layout import FusedRows
 from eatss.base.frozen import Names, Numbers, fixed, frozen
 from eatss.base.targets import CUDA, Axis
 from eatss.lower.arrays import union_of
+from eatss.lower.instructions import FROM_LANE
 from eatss.lower.kernel.nodes import (
     Buffer,
     Compute,
@@ -32,17 +35,19 @@ from eatss.lower.kernel.nodes import (
     Element,
     For,
     If,
+    Intrinsic,
     Let,
     Node,
     Nodes,
     Scope,
+    over_places,
 )
 from eatss.lower.kernel.uses import accesses, inside, mapped, with_elements
 from eatss.lower.mapping import MappedLoop
 from eatss.lower.pieces import LoopMember, NameTable, Piece
 from eatss.lower.planning import Unit
 from eatss.lower.products import references_at
-from eatss.plan.phases import KeptRow, RowStorage, RowValue
+from eatss.plan.phases import KeptRow, RowStorage, RowValue, slots_of
 from eatss.polyhedral.isl_names import (
     coalesced,
     constant_value,
@@ -54,8 +59,8 @@ from eatss.polyhedral.isl_names import (
     without_parameters,
 )
 from eatss.polyhedral.scop import Place, Scop
-from eatss.program import IntExpr, Name, equals
-from eatss.program.linear import Coefficients
+from eatss.program import Constant, IntExpr, Name, equals
+from eatss.program.linear import Coefficients, as_sum
 
 
 @frozen
@@ -180,7 +185,7 @@ def _leaf(
 def with_rows_kept(
     phases: Sequence[LoweredPhase],
     kept: Sequence[tuple[KeptRow, Buffer]],
-    slots: int,
+    block: FusedRows,
     names: NameTable,
 ) -> KeptRows:
     """Return the nodes of phases with rows in registers.
@@ -188,12 +193,14 @@ def with_rows_kept(
     Args:
         phases: whose tiles hold whole rows along the loop of their lanes.
         kept: what threads keep of rows, with the array of each.
-        slots: elements of a row that a thread has.
+        block: its threads.
         names: gives out the names of the registers.
     """
     nodes = [phase.nodes for phase in phases]
     lasting, front, behind = list[Node](), list[Node](), list[Node]()
     ahead = [list[Node]() for _ in phases]
+    slots, beside = int(slots_of(block.tile, block.lanes)), int(block.rows)
+    own_lane = Name(f"{CUDA.thread}{block.axes[1]}")
     several = f"{slots} elements" if slots > 1 else "an element"
     for row, array in kept:
         home = _home(array, f"{array.name}_k", (slots,) if slots > 1 else (), names)
@@ -206,6 +213,12 @@ def with_rows_kept(
             loads = mapped(phases[at].nodes, rows[at].loaded)
             there = ahead[at] if row.late else own
             there.append(Scope(body=loads, phase=f"load {array.name}"))
+        if row.row is not None:
+            counters = [names.fresh("place")][: len(home.layout.extents)]
+            element = home.at(*map(Name, counters))
+            source = as_sum(row.row + beside * (own_lane % (CUDA.lanes // beside)))
+            passing = Intrinsic.of(FROM_LANE, element, element, source=source)
+            ahead[row.passed].append(over_places(home, counters, passing))
         for at in row.stores if row.lasting else ():
             stores = mapped(phases[at].nodes, rows[at].stored)
             behind.append(Scope(body=stores, phase=f"store {array.name}"))
@@ -567,6 +580,10 @@ def _kept(
         begun = phases[0] if len(read) == len(own) else 0
     if any(one.phase >= begun for one in others):
         return None  # memory has what others read as long as nothing is written
+    passed, row = phases[0], _passing_row(form, others, read, units) if late else None
+    if row is not None:
+        own = [*own, *others]
+        phases = sorted({one.phase for one in own})
     spans = [span_of(units[at]) for at in phases]
     if not any(one.phase > phases[0] for one in read):
         return None
@@ -590,6 +607,35 @@ def _kept(
         places=places,
         references=_references(array, own, units, facts),
         late=late,
+        row=row,
+        passed=passed,
+    )
+
+
+def _passing_row(
+    form: _Form, others: Sequence[_Access], read: Sequence[_Access], units: Sequence[Unit]
+) -> IntExpr | None:
+    """Return which row of a block has written all that some accesses of the others' rows read."""
+    forms = {one.form for one in others if one.writes and one.place is not None}
+    made = next(iter(forms)) if len(forms) == 1 else None
+    if made is None or any(one.form != made for one in others):
+        return None
+    apart = [(one, its) for one, its in zip(made, form, strict=True) if one != its]
+    rows = set()
+    for (terms, symbols, offset), (its_terms, its_symbols, its_offset) in apart:
+        if terms != (("row 0", 1),) or its_terms:
+            return None
+        known, more = dict(symbols), dict(its_symbols)
+        names = {name: more.get(name, 0) - known.get(name, 0) for name in {**known, **more}}
+        rows.add((tuple(sorted(one for one in names.items() if one[1])), its_offset - offset))
+    if len(rows) != 1 or not all(_is_covered(o.image, others, range(o.phase)) for o in read):
+        return None
+    ((found, offset),) = rows
+    called = {loop.source_name: loop.name for loop in units[0].piece.host}
+    return reduce(
+        operator.add,
+        (factor * Name(called.get(name, name)) for name, factor in found),
+        Constant(offset),
     )
 
 

@@ -20,10 +20,12 @@ from eatss.analysis.facts import AccessFacts, KernelFacts
 from eatss.analysis.layout import Candidates, FusedRows, SplitK
 from eatss.analysis.variant import KernelVariant, LaunchFacts
 from eatss.base.frozen import Names, frozen
+from eatss.base.targets import CUDA
 from eatss.plan.contract import are_held, held_words
 from eatss.plan.launch import LaunchPlan, Limits, launch_plan, trips_of
 from eatss.plan.numbers import Flag, Number
 from eatss.plan.stage import element_words
+from eatss.program.expression import IntExpr
 
 _SERIAL_TILE = 32.0
 
@@ -55,6 +57,8 @@ class KeptRow:
     those of the kernel. What is ``lasting`` stays in registers for all steps of a block that goes
     through them: it is loaded in front of the first as that does, and stored behind the last.
     What is ``late`` others have written before; it is loaded in front of the phases that read it.
+    Where one ``row`` of a block has written it, lanes of that pass it on in front of phase
+    ``passed``, by shuffles: the rows of a block have to be in a warp.
     """
 
     array: str
@@ -69,6 +73,8 @@ class KeptRow:
     references: tuple[tuple[int, ...], ...]
     lasting: bool = False
     late: bool = False
+    row: IntExpr | None = None
+    passed: int = 0
 
 
 @frozen
@@ -146,6 +152,8 @@ def kept_rows(storage: RowStorage, block: FusedRows, registers: Number) -> list[
         if own.begin is not None and own.end is not None:
             whole = own.begin // block.tile == own.end // block.tile
         on = whole & (block.lanes > 1) & are_held(slots, words, left)
+        if own.row is not None:
+            on = on & (block.columns > 0) & (CUDA.lanes % block.rows == 0)
         left = left - words * on
         found.append(on)
     return found
