@@ -348,7 +348,7 @@ def rows_prediction(
         if run.steps:  # what lasts is loaded and stored once
             rest = [replace(one, loads=(), stores=()) if one.lasting else one for one in rows]
             others = _joined(model, plan(kept=rest), run, rest, block)
-            own = _through_steps(own, others, run.steps, model)
+            own = _through_steps(own, others, run, model)
         here = (flags == line).all(axis=1)
         found = own if found is None else mapped(partial(np.where, here), own, found)
     assert found is not None
@@ -380,6 +380,9 @@ def _joined(
     if block.columns:  # one warp adds up the parts of all
         own = warps / takers_of_parts(warps, lanes)
         wait = wait + (warps > 1) * len(spread) * own * card.fp64_cycles
+    passed = (element_words(own.element_bytes) for own in kept if own.row is not None)
+    passed_words = slots_of(block.tile, block.lanes) * sum(passed)  # an SM shuffles a warp a cycle
+    wait = wait + passed_words * np.ceil(block.threads / card.warp)
     words = sum(own.element_bytes for launch in spread for own in launch.held)
     demand = replace(
         total,
@@ -402,10 +405,12 @@ def _joined(
 
 
 def _through_steps(
-    first: RowsPrediction, others: RowsPrediction, steps: int, model: CudaModel
+    first: RowsPrediction, others: RowsPrediction, run: RowRun, model: CudaModel
 ) -> RowsPrediction:
-    """Return what is expected of blocks that go through steps, of which one differs from others."""
-    own, rest = first.demand, others.demand
+    """Return what is expected of blocks that go through steps, of which the first is a launch."""
+    own, steps = first.demand, run.steps
+    begun = others.demand.chain_cycles - len(run.phases) * model.code.start_cycles
+    rest = replace(others.demand, chain_cycles=begun)
     every = {one: getattr(own, one) + (steps - 1) * getattr(rest, one) for one in _OF_STEPS}
     demand = replace(own, launches=own.launches / steps, **every)
     expected = predict(demand, model.card, model.constants)

@@ -438,6 +438,7 @@ def row_storage(
     alone = [at for at, unit in enumerate(units) if lane_loop(unit) is None]
     here = [(a, one) for a, own in accesses.items() for one in own if one.phase in alone]
     homes = {place for at in alone for place in _homes(units[at])}
+    kept.sort(key=lambda one: not one.lasting)  # what is not would be loaded in each step
     return RowStorage(kept=tuple(kept), values=tuple(_for_all_lanes(values, here, homes)))
 
 
