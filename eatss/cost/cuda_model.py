@@ -380,7 +380,7 @@ def _joined(
     if block.columns:  # one warp adds up the parts of all
         own = warps / takers_of_parts(warps, lanes)
         wait = wait + (warps > 1) * len(spread) * own * card.fp64_cycles
-    passed = (element_words(own.element_bytes) for own in kept if own.row is not None)
+    passed = (element_words(own.element_bytes) for own in kept if own.passed is not None)
     passed_words = slots_of(block.tile, block.lanes) * sum(passed)  # an SM shuffles a warp a cycle
     wait = wait + passed_words * np.ceil(block.threads / card.warp)
     words = sum(own.element_bytes for launch in spread for own in launch.held)

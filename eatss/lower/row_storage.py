@@ -47,7 +47,8 @@ from eatss.lower.mapping import MappedLoop
 from eatss.lower.pieces import LoopMember, NameTable, Piece
 from eatss.lower.planning import Unit
 from eatss.lower.products import references_at
-from eatss.plan.phases import KeptRow, RowStorage, RowValue, slots_of
+from eatss.lower.units import numbered_rows
+from eatss.plan.phases import KeptRow, PassedRow, RowStorage, RowValue, slots_of
 from eatss.polyhedral.isl_names import (
     coalesced,
     constant_value,
@@ -211,14 +212,13 @@ def with_rows_kept(
         own.append(Declare(buffer=home))
         for at in row.loads:
             loads = mapped(phases[at].nodes, rows[at].loaded)
-            there = ahead[at] if row.late else own
-            there.append(Scope(body=loads, phase=f"load {array.name}"))
-        if row.row is not None:
+            own.append(Scope(body=loads, phase=f"load {array.name}"))
+        if row.passed is not None:
             counters = [names.fresh("place")][: len(home.layout.extents)]
             element = home.at(*map(Name, counters))
-            source = as_sum(row.row + beside * (own_lane % (CUDA.lanes // beside)))
+            source = as_sum(row.passed.row + beside * (own_lane % (CUDA.lanes // beside)))
             passing = Intrinsic.of(FROM_LANE, element, element, source=source)
-            ahead[row.passed].append(over_places(home, counters, passing))
+            ahead[row.passed.phase].append(over_places(home, counters, passing))
         for at in row.stores if row.lasting else ():
             stores = mapped(phases[at].nodes, rows[at].stored)
             behind.append(Scope(body=stores, phase=f"store {array.name}"))
@@ -576,13 +576,11 @@ def _kept(
     begun = min((one.phase for one in (*own, *others) if one.writes), default=len(units))
     phases = sorted({one.phase for one in own})
     read = [one for one in own if not one.writes]
-    late = any(one.writes for one in others)
-    if late:  # what others have made by then is read
-        begun = phases[0] if len(read) == len(own) else 0
-    if any(one.phase >= begun for one in others):
-        return None  # memory has what others read as long as nothing is written
-    passed, row = phases[0], _passing_row(form, others, read, units) if late else None
-    if row is not None:
+    passed = None
+    if any(one.phase >= begun for one in others):  # memory has no more what others read
+        passed = _passed(form, own, others, units)
+        if passed is None:
+            return None
         own = [*own, *others]
         phases = sorted({one.phase for one in own})
     spans = [span_of(units[at]) for at in phases]
@@ -607,19 +605,23 @@ def _kept(
         stores=_stores(own),
         places=places,
         references=_references(array, own, units, facts),
-        late=late,
-        row=row,
         passed=passed,
     )
 
 
-def _passing_row(
-    form: _Form, others: Sequence[_Access], read: Sequence[_Access], units: Sequence[Unit]
-) -> IntExpr | None:
-    """Return which row of a block has written all that some accesses of the others' rows read."""
-    forms = {one.form for one in others if one.writes and one.place is not None}
-    made = next(iter(forms)) if len(forms) == 1 else None
-    if made is None or any(one.form != made for one in others):
+def _passed(
+    form: _Form, read: Sequence[_Access], others: Sequence[_Access], units: Sequence[Unit]
+) -> PassedRow | None:
+    """Return which row of a block has written, before, all that accesses of any row read."""
+    phase, made = min(one.phase for one in read), others[0].form
+    count = numbered_rows([one.piece for one in units])
+    if (
+        count is None
+        or made is None
+        or any(one.form != made or one.place is None or one.phase >= phase for one in others)
+        or any(one.writes for one in read)
+        or not all(_is_covered(one.image, others, range(one.phase)) for one in read)
+    ):
         return None
     apart = [(one, its) for one, its in zip(made, form, strict=True) if one != its]
     rows = set()
@@ -629,15 +631,12 @@ def _passing_row(
         known, more = dict(symbols), dict(its_symbols)
         names = {name: more.get(name, 0) - known.get(name, 0) for name in {**known, **more}}
         rows.add((tuple(sorted(one for one in names.items() if one[1])), its_offset - offset))
-    if len(rows) != 1 or not all(_is_covered(o.image, others, range(o.phase)) for o in read):
+    if len(rows) != 1:
         return None
     ((found, offset),) = rows
     called = {loop.source_name: loop.name for loop in units[0].piece.host}
-    return reduce(
-        operator.add,
-        (factor * Name(called.get(name, name)) for name, factor in found),
-        Constant(offset),
-    )
+    parts = (factor * Name(called.get(name, name)) for name, factor in found)
+    return PassedRow(phase=phase, row=reduce(operator.add, parts, Constant(offset)), rows=count)
 
 
 def _lasts(own: Sequence[_Access], loads: Numbers, stores: Numbers, step: LoopMember) -> bool:

@@ -438,10 +438,12 @@ def rows_of_steps(pieces: Sequence[Piece], dependences: Dependences) -> int | No
         return None
     if not all(map(outer_parallel, pieces)):
         return None
-    steps = over_steps(pieces)
-    if stay_in_rows(steps, 1, dependences):
-        return 0
-    rows = union_of([_rows(one, 1) for one in steps])
+    return 0 if stay_in_rows(over_steps(pieces), 1, dependences) else numbered_rows(pieces)
+
+
+def numbered_rows(pieces: Sequence[Piece]) -> int | None:
+    """Return how many rows of one loop there are at most, ``None`` where they begin below 0."""
+    rows = union_of([_rows(one, 1) for one in pieces])
     first, last = rows.dim_min_val(0), rows.dim_max_val(0)
     return integer(last) + 1 if first.is_nonneg() and last.is_int() else None
 

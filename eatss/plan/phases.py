@@ -47,6 +47,19 @@ class RowPhase:
 
 
 @frozen
+class PassedRow:
+    """Lanes of row ``row`` pass what they have to those of all rows, in front of a phase.
+
+    They do so by shuffles: one block has all ``rows``, which are numbered from 0, each warp a lane
+    of each.
+    """
+
+    phase: int
+    row: IntExpr
+    rows: int
+
+
+@frozen
 class KeptRow:
     """An array of which threads may keep their elements of a row from phase to phase.
 
@@ -56,9 +69,7 @@ class KeptRow:
     registers answer in each phase, by statement and number, ``references`` the same by index of
     those of the kernel. What is ``lasting`` stays in registers for all steps of a block that goes
     through them: it is loaded in front of the first as that does, and stored behind the last.
-    What is ``late`` others have written before; it is loaded in front of the phases that read it.
-    Where one ``row`` of a block has written it, lanes of that pass it on in front of phase
-    ``passed``, by shuffles: the rows of a block have to be in a warp.
+    What one row has written for others is ``passed``.
     """
 
     array: str
@@ -72,9 +83,7 @@ class KeptRow:
     places: tuple[frozenset[tuple[str, int]], ...]
     references: tuple[tuple[int, ...], ...]
     lasting: bool = False
-    late: bool = False
-    row: IntExpr | None = None
-    passed: int = 0
+    passed: PassedRow | None = None
 
 
 @frozen
@@ -152,8 +161,9 @@ def kept_rows(storage: RowStorage, block: FusedRows, registers: Number) -> list[
         if own.begin is not None and own.end is not None:
             whole = own.begin // block.tile == own.end // block.tile
         on = whole & (block.lanes > 1) & are_held(slots, words, left)
-        if own.row is not None:
+        if own.passed is not None:
             on = on & (block.columns > 0) & (CUDA.lanes % block.rows == 0)
+            on = on & (own.passed.rows <= block.rows)
         left = left - words * on
         found.append(on)
     return found
