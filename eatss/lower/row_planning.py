@@ -170,7 +170,7 @@ class RowPlanner(UnitPlanner):
         summed = Part(statements=part.statements, serial=())
         return self.summing(piece, summed, lanes, facts.name, names, how)
 
-    def storage(self, units: Sequence[Unit], depth: int, steps: bool) -> RowStorage:
+    def storage(self, units: Sequence[Unit], depth: int, *, steps: bool) -> RowStorage:
         """Return what registers may have of rows, of which so many loops are, between phases.
 
         And between ``steps``, if blocks go through them.
@@ -227,6 +227,7 @@ class RowPlanner(UnitPlanner):
         body, notes = self._in_registers(lowered, block, context, fits, steps)
         body = without_unused((*products_of_sizes(context.scop, units[0].names), *body))
         rows = counted(block.rows, "row")
+        each = f", in each step of {inside[0]}" if inside else ""
         of_phases = "; ".join(", ".join(their_names(unit.piece.statements)) for unit in units)
         kernel = replace(
             first.kernel,
@@ -256,7 +257,7 @@ class RowPlanner(UnitPlanner):
                     ),
                 ),
                 notes=(
-                    f"phases of {rows} a block: {of_phases}",
+                    f"phases of {rows} a block{each}: {of_phases}",
                     *(note for unit in units for note in unit.notes),
                     *dict.fromkeys(note for phase in phases for note in phase.notes),
                     *notes,
@@ -283,7 +284,7 @@ class RowPlanner(UnitPlanner):
         Where a tile has a ``whole`` row at launch only, there are two.
         """
         units = [phase.unit for phase in phases]
-        storage = self.storage(units, block.loops, bool(block.steps))
+        storage = self.storage(units, block.loops, steps=bool(block.steps))
         names = units[0].names.inner()
         front, inside, told = Nodes(), Nodes(), Names()
         if block.lanes > 1:
@@ -504,7 +505,10 @@ def row_runs(
             )
         parts = [named[start:end] for end in range(len(named) + 1) for start in range(end)]
         storage = (
-            (part, planner.storage([one for one in units if one.kernel in part], depth, through))
+            (
+                part,
+                planner.storage([one for one in units if one.kernel in part], depth, steps=through),
+            )
             for part in (parts if steps is None else [named])
             for through in (steps is not None,)
         )

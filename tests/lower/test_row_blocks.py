@@ -351,14 +351,23 @@ def test_what_lasts_is_loaded_and_stored_once_a_block_of_steps(tmp_path: Path) -
         ("for (int k_1 = 0; k_1 < 4;", "for (int k_1 = 0; k_1 < 3;"),
         ("if (k_1 == 0)", "if (k_1 == 1)"),
         ("0 < j", "1 < j"),
+        ("eatss_from_lane(Q_k[place], k +", "eatss_from_lane(Q_k[place], 0 * k +"),
     ):
         assert one in program.text
         (tmp_path / program.file).write_text(program.text.replace(one, other), encoding="utf-8")
         assert not checked(tmp_path, sizes).ok
-    made, quotient, used = program.text.partition("= A_k[ri] / R_v;")  # Q, which other rows read
-    broken = made + quotient + used.replace("__syncthreads();", "", 1)
-    (tmp_path / program.file).write_text(broken, encoding="utf-8")
-    assert not checked(tmp_path, sizes).ok
+
+
+def test_steps_stay_on_the_host_where_others_are_in_their_loop(tmp_path: Path) -> None:
+    program = in_steps(STEPS, 4, 32, 64, tmp_path / "whole")
+    assert program.recipe is not None
+    recipe = json.loads(json.dumps(program.recipe))
+    panel = recipe["kernels"][0]["row_block"]
+    panel["kernels"] = panel["kernels"][:-1]
+    folder = tmp_path / "part"
+    apart = eatss.codegen(STEPS, gpu="h200", recipe=recipe_from_dict(recipe), output=folder)
+    assert len(apart.kernels) > len(program.kernels) + 1
+    right(checked(folder, {"M": 70, "N": 9}))
 
 
 def test_a_cell_goes_through_statements_in_a_register(tmp_path: Path) -> None:
