@@ -429,7 +429,7 @@ def row_storage(
     values = list[RowValue]()
     for array, own in accesses.items():
         row = _kept(scop, array, own, units, kernels)
-        if row is not None and step is not None and _lasts(own, row.loads, row.stores, step):
+        if row is not None and step is not None and _lasts(own, row, units, step):
             row = replace(row, lasting=True)
         if row is None:
             values += _values(array, own, units, kernels)
@@ -639,16 +639,19 @@ def _passed(
     return PassedRow(phase=phase, row=reduce(operator.add, parts, Constant(offset)), rows=count)
 
 
-def _lasts(own: Sequence[_Access], loads: Numbers, stores: Numbers, step: LoopMember) -> bool:
+def _lasts(own: Sequence[_Access], row: KeptRow, units: Sequence[Unit], step: LoopMember) -> bool:
     """Tell whether registers may have an array for all steps, as the first one loads and stores it.
 
     A thread alone touches its elements, the same in each step.
     """
-    (form,) = {one.form for one in own} if len({one.form for one in own}) == 1 else (None,)
-    if form is None or any(name == step.source_name for _, names, _ in form for name, _ in names):
+    form = own[0].form
+    if form is None or any(one.form != form for one in own):
         return False
-    every = coalesced(_all(own).params())
-    first = parameter_bound(every, step.name, upper=False)
+    if any(name == step.source_name for _, names, _ in form for name, _ in names):
+        return False
+    placed = ((one, own) for unit in units for one in (unit.piece,) for own in one.placed)
+    every = union_of([without_parameters(own, one.bound).params() for one, own in placed])
+    first = parameter_bound(coalesced(every), step.name, upper=False)
     at_first = parameter_between(step.name, first, first)
 
     def covers(phases: Numbers, *, writes: bool) -> bool:
@@ -657,9 +660,8 @@ def _lasts(own: Sequence[_Access], loads: Numbers, stores: Numbers, step: LoopMe
         known = without_parameters(here.intersect_params(at_first), [step.name])
         return bool(without_parameters(_all(alike), [step.name]).is_subset(known))
 
-    return (not loads or covers(loads, writes=False)) and (
-        not stores or covers(stores, writes=True)
-    )
+    loaded = not row.loads or covers(row.loads, writes=False)
+    return loaded and (not row.stores or covers(row.stores, writes=True))
 
 
 def _references(
