@@ -83,11 +83,11 @@ def started(torch: Any, folder: Path) -> tuple[Callable[[], object], Mapping[str
     drawn = torch.Generator("cuda")
     drawn.manual_seed(0)
     for argument in program.entries[0].arguments:
-        kind = torch.float32 if argument.element_type == "float" else torch.float64
+        kind = {"float": torch.float32, "double": torch.float64}.get(argument.element_type)
         if argument.role == "array":
             shape = [evaluate(extent, sizes) for extent in argument.shape]
-            values = torch.rand(shape, dtype=kind, device="cuda", generator=drawn)
-            given[argument.name] = values - 0.5
+            values = torch.rand(shape, dtype=kind, device="cuda", generator=drawn) - 0.5
+            given[argument.name] = values if kind else (20 * values).int()
         elif argument.role == "scalar":
             given[argument.name] = 0.75
     compiled = program.compile()

@@ -194,6 +194,8 @@ def _of_program(torch: Any, place: Path, seconds: float, rounds: int) -> list[Ro
         row = Row(workload=place.name, dtype="", program=label)
         try:
             if label in {EAGER, COMPILED}:
+                if not given:
+                    continue
                 run = _library(torch, place.name, call, given, compiled=label == COMPILED)
             elif (place / label).is_dir():
                 run, given = started(torch, place / label)

@@ -118,6 +118,7 @@ def _prepare(job: tuple[Path, Path, str, int, int]) -> str:
     profile = load_profile(gpu)
     session = Session(source, code=True)
     selection = session.select(profile, SelectOptions(target="cuda"))
+    session = session.of(selection)
 
     def one(name: str, layout: Layout) -> None:
         wanted = CodeRequest(tiles=layout[0], block=layout[1], placements=layout[2])
