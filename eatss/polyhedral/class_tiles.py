@@ -20,7 +20,7 @@ dependences. All of them hold, so values are those of the source in every bit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import permutations, product
@@ -161,13 +161,15 @@ def check_time(statements: Sequence[Statement], needed: isl.UnionMap) -> None:
 class _Piece:
     """A piece, what instances of the source it runs, and whether it was cut from others.
 
-    Where it runs in steps its loops are blocks and steps, then the others.
+    Where it runs in steps its loops are blocks and steps, then the others. ``row`` is the first of
+    them that leaves the block, by number, or its steps.
     """
 
     statement: Statement
     whole: isl.Map
     stage: int
     cut: bool
+    row: int = 1
 
 
 @fixed
@@ -213,7 +215,9 @@ class _Tiling:
             piece = piece_along(
                 statement, instance.set_tuple_name(IN, name), domain.set_tuple_name(name)
             )
-            yield _Piece(piece, wholes[at].set_tuple_name(IN, name), stage, cut=len(found) > 1)
+            row = 1 if not leaving else leaving[0] + (2 if leaving[0] < step else 1)
+            whole = wholes[at].set_tuple_name(IN, name)
+            yield _Piece(piece, whole, stage, cut=len(found) > 1, row=row)
 
     def _instance(
         self, statement: Statement, own_step: int, sides: Mapping[int, int], names: Names
@@ -256,18 +260,19 @@ def _tiling(scop: Scop, size: int) -> _Tiling | None:
     deepest = max((len(one.loops) for one in scop.statements), default=0)
     sums = {one.name: _summed(one, scop) for one in scop.statements}
     order = sorted(scop.statements, key=lambda one: not sums[one.name])  # they decide
-    if deepest < 2 or not all(sums[one.name] for one in order if len(one.loops) == deepest):
+    deep = [one for one in order if len(one.loops) == deepest]
+    if deepest < 2 or not all(sums[one.name] for one in deep):
         return None
     needed = memory_dependences(scop)
 
     def chosen(steps: dict[str, _Step]) -> dict[str, _Step] | None:
-        if len(steps) == len(order):
-            return steps
+        if len(steps) == len(order):  # some sum in the most loops has its own
+            own = (at in sums[one.name] for one in deep for at in [steps[one.name][1]])
+            return steps if any(own) else None
         statement, some = order[len(steps)], order[: len(steps) + 1]
         ways = [(stage, loop) for stage in (_UP, _DOWN) for loop in sums[statement.name]]
-        if len(statement.loops) < deepest:
-            up, down = ([(one, at) for at in range(len(statement.loops))] for one in (_UP, _DOWN))
-            ways += [*up, (_BEFORE, 0), (_BEHIND, 0), *down]
+        up, down = ([(one, at) for at in range(len(statement.loops))] for one in (_UP, _DOWN))
+        ways += up if statement in deep else [*up, (_BEFORE, 0), (_BEHIND, 0), *down]
         for step in ways:
             more = {**steps, statement.name: step}
             found = chosen(more) if _run_forward(some, needed, more) else None
@@ -337,12 +342,11 @@ def _in_order(
         for number, tied in enumerate(_components(beside, needed)):
             for one in (piece.statement for piece in tied):
                 times[one.name] = [stage, number, *output_affs(one.schedule)]
+    classes = _components if around else _classes
     blocked = (
         (stage, *numbered)
         for stage in (_UP, _DOWN)
-        for numbered in enumerate(
-            _components([one for one in pieces if one.stage == stage], in_block)
-        )
+        for numbered in enumerate(classes([o for o in pieces if o.stage == stage], in_block))
     )
     for stage, number, tied in blocked:
         own = _among(tied, in_block)
@@ -353,17 +357,21 @@ def _in_order(
             times[statement.name] = [stage, block, number, *_apart(loops)]
             continue
         in_step = equal_leading_dims(own, 2)
+        serial = not around and _adds_in_steps(tied, in_block)
+        if serial and not all(output_affs(one.statement.write.relation) for one in tied):
+            return None  # a scalar, which is to have an element for each step
         for place, together in enumerate(_components(tied, in_step)):
-            if len(together) > 1 or not (around or _among(together, in_step).is_empty()):
-                return None
-            statement = together[0].statement
-            block, step = (_timed(statement, (stage, at)) for at in (0, 1))
+            first, statement = together[0], together[0].statement
             in_turn = _among(together, in_step)
-            still = [
-                at for at in range(2, len(statement.loops)) if is_still(statement, at, in_turn)
-            ]
-            others = [at for at in range(2, len(statement.loops)) if at not in still]
-            loops = [counter(statement, at) for at in (*still, *others)]
+            if len(together) > 1 or not (around or _stays(in_turn, statement, [first.row])):
+                return None
+            block, step = (_timed(statement, (stage, at)) for at in (0, 1))
+            others = [*range(2, len(statement.loops))]
+            if serial:  # rows come first, in which sums are added up
+                others = [first.row, *(at for at in others if at != first.row)]
+            else:
+                others.sort(key=lambda at: not is_still(statement, at, in_turn))
+            loops = [counter(statement, at) for at in others]
             times[statement.name] = [stage, block, number, step, place, *_apart(loops)]
     length = max(map(len, times.values()))
     return tuple(
@@ -373,10 +381,37 @@ def _in_order(
     )
 
 
+def _classes(pieces: Sequence[_Piece], in_block: isl.UnionMap) -> list[list[_Piece]]:
+    """Return the classes of a block in their order; what sums of a step begin with is in theirs."""
+    found = _components(pieces, in_block)
+    for own in [*found]:
+        behind = (one for one in found[found.index(own) + 1 :] if _needs(one, own, in_block))
+        user = next(behind, None)
+        alone = len(own) == 1 and _among(own, in_block).is_empty()
+        if alone and user is not None and _adds_in_steps(user, in_block):
+            user += own
+            found.remove(own)
+    return found
+
+
+def _adds_in_steps(pieces: Sequence[_Piece], in_block: isl.UnionMap) -> bool:
+    """Tell whether a class that is no product adds something up in a step."""
+    own = _among(pieces, in_block)
+    in_step = equal_leading_dims(own, 2)
+    return not (len(pieces) == 1 and _is_sum(pieces[0], own)) and any(
+        not _among([one], in_step).is_empty() for one in pieces
+    )
+
+
 def _is_sum(piece: _Piece, own: isl.UnionMap) -> bool:
     """Tell whether instances of a piece in a block need others of the same result only."""
     others = range(2, len(piece.statement.loops))
-    return bool(others) and all(is_still(piece.statement, at, own) for at in others)
+    return bool(others) and _stays(own, piece.statement, others)
+
+
+def _stays(needed: isl.UnionMap, statement: Statement, loops: Iterable[int]) -> bool:
+    """Tell whether what instances need of each other is at the same value of some loops."""
+    return all(is_still(statement, at, needed) for at in loops)
 
 
 def is_still(statement: Statement, loop: int, needed: isl.UnionMap) -> bool:
@@ -412,9 +447,7 @@ def _components(pieces: Sequence[_Piece], needed: isl.UnionMap) -> list[list[_Pi
     graph = nx.DiGraph()
     graph.add_nodes_from(range(len(pieces)))
     for one, other in permutations(range(len(pieces)), 2):
-        leaving = needed.intersect_domain(pieces[one].statement.domain.to_union_set())
-        into = pieces[other].statement.domain.to_union_set()
-        if not leaving.intersect_range(into).is_empty():
+        if _needs(pieces[other : other + 1], pieces[one : one + 1], needed):
             graph.add_edge(one, other)
     tied = nx.condensation(graph)
     members = {node: sorted(data["members"]) for node, data in tied.nodes(data=True)}
@@ -424,5 +457,15 @@ def _components(pieces: Sequence[_Piece], needed: isl.UnionMap) -> list[list[_Pi
 
 def _among(pieces: Sequence[_Piece], needed: isl.UnionMap) -> isl.UnionMap:
     """Return what pieces need of each other."""
+    return among(needed, _instances(pieces))
+
+
+def _needs(pieces: Sequence[_Piece], others: Sequence[_Piece], needed: isl.UnionMap) -> bool:
+    """Tell whether pieces need something of others."""
+    leaving = needed.intersect_domain(_instances(others))
+    return not leaving.intersect_range(_instances(pieces)).is_empty()
+
+
+def _instances(pieces: Sequence[_Piece]) -> isl.UnionSet:
     domains = (one.statement.domain.to_union_set() for one in pieces)
-    return among(needed, reduce(isl.UnionSet.union, domains))
+    return reduce(isl.UnionSet.union, domains)

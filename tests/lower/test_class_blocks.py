@@ -208,6 +208,33 @@ def test_names_are_their_own_beside_a_loop_that_one_block_runs(tmp_path: Path) -
     assert len({*names}) == len(names)
 
 
+BACKWARDS = """
+#ifndef N
+#define N 21
+#endif
+void both(double v[N], double u[N], double a[N], double U[N][N], double y[N])
+{
+#pragma scop
+    for (int i = 0; i < N; i++) {
+        for (int j = 0; j < N; j++) v[j] += u[j] * a[i];
+        for (int j = 0; j < N; j++) u[j] -= v[j] * a[i];
+    }
+    for (int i = N - 1; i >= 0; i--) {
+        y[i] = y[i] / U[i][i];
+        for (int j = 0; j < i; j++) y[j] -= U[j][i] * y[i];
+    }
+#pragma endscop
+}
+"""
+
+
+def test_steps_forward_share_no_launch_with_steps_backwards(tmp_path: Path) -> None:
+    source = tmp_path / "both.c"
+    source.write_text(BACKWARDS, encoding="utf-8")
+    of = Session(source, code=True, rewrites=Rewrites(classes=(ClassSize(region=0, size=4),)))
+    assert [len(one.parts) for one in runs(of)] == [1, 1]
+
+
 def test_what_blocks_have_in_shared_memory() -> None:
     one, panels = runs(session("lu"))
     (diagonal,), (row, column) = one.parts, panels.parts

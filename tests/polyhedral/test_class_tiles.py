@@ -65,6 +65,16 @@ for (int i = 6; i >= 0; i--) {{
     for (int j = 6; j > i; j--) x[i] -= A[j][i] * x[j];
     x[i] = x[i] / A[i][i];
 }}"""
+ROWS = """for (int k = 0; k < 7; k++) {
+    x[k] = 0;
+    for (int i = 0; i < 7; i++) x[k] += A[i][k] * A[i][k];
+    for (int i = 0; i < 7; i++) B[i][k] = A[i][k] / x[k];
+    for (int j = k + 1; j < 7; j++) {
+        C[k][j] = 0;
+        for (int i = 0; i < 7; i++) C[k][j] += B[i][k] * A[i][j];
+        for (int i = 0; i < 7; i++) A[i][j] -= B[i][k] * C[k][j];
+    }
+}"""
 TILED = {
     "LDLT": LDLT,
     "SOLVE": SOLVE,
@@ -73,11 +83,12 @@ TILED = {
     "INVERSE": INVERSE,
     "BACKWARD": BACKWARD,
     "BOTH": BOTH,
+    "ROWS": ROWS,
 }
 
 
 def region(loops: str) -> Scop:
-    arrays = "double A[7][7], double B[7][7], double x[7], double b[7]"
+    arrays = "double A[7][7], double B[7][7], double C[7][7], double x[7], double b[7]"
     (scop,) = parse_source(f"void f({arrays}) {{\n#pragma scop\n{loops}\n#pragma endscop\n}}").scops
     return scop
 
@@ -92,6 +103,7 @@ def kernel(name: str, size: int) -> Scop:
 @settings(max_examples=examples(12), deadline=None)
 @example("BACKWARD", 3)
 @example("BOTH", 2)
+@example("ROWS", 3)
 def test_classes_leave_the_same_values(name: str, size: int) -> None:
     scop = region(TILED[name])
     tiled = with_class_tiles(scop, size)
