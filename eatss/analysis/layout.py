@@ -113,7 +113,8 @@ class FusedRows:
     of them, which take ``tile`` elements of the row at a time. With ``whole`` 1 they keep rows that
     are no longer. ``kernels`` are the names of all, of which so many outer ``loops`` are over rows.
     With ``columns`` 1 the axes are the other way round: threads beside each other have rows beside
-    each other, which is right for columns of matrices.
+    each other, which is right for columns of matrices. With ``steps`` 1 blocks go through
+    the innermost loop on the host around the kernels themselves.
     """
 
     kernels: Names
@@ -123,6 +124,7 @@ class FusedRows:
     tile: Number
     whole: Number = 0
     columns: int = 0
+    steps: int = 0
 
     @property
     def axes(self) -> tuple[Axis, Axis]:

@@ -6,6 +6,7 @@ sizes selected for it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -78,11 +79,18 @@ def with_row_blocks(
     """
     joining = _Joining({one.name: one for one in kernels}, profile, options, in_order)
     found = {one.name: one for one in selections}
-    for run in runs:
-        apart = [found[name].predicted for name in run.kernels]
-        if None not in apart:
-            for joined in joining.best(run, [one for one in apart if one is not None]):
-                found |= _in_one(joined, found)
+    plain = dict(found)
+    for run in sorted(runs, key=lambda one: one.steps):
+        known = [one for name in run.kernels if (one := found[name].predicted) is not None]
+        if len(known) < len(run.kernels):
+            continue
+        if run.steps:
+            own = joining.joined(run, math.inf)
+            if own is not None and own.cost < summed_cost(known, options.objective):
+                found |= _in_one(own, plain)
+            continue
+        for joined in joining.best(run, known):
+            found |= _in_one(joined, found)
     return tuple(found[one.name] for one in selections)
 
 
@@ -108,14 +116,14 @@ class _Joining:
                 part = run.part(start, end)
                 if len(part.phases) > 1:
                     limit_s = FULL_SPEED * sum(one.time_s for one in apart[start:end])
-                    joined = self._joined(part, limit_s)
+                    joined = self.joined(part, limit_s)
                     if joined is not None:
                         so_far, others = best[start]
                         choices.append((so_far + joined.cost, [*others, joined]))
             best.append(choices[first_least(min(cost, NEVER) for cost, _ in choices)])
         return best[-1][1]
 
-    def _joined(self, run: RowRun, limit_s: float) -> _Joined | None:
+    def joined(self, run: RowRun, limit_s: float) -> _Joined | None:
         """Return the best blocks of a run as one kernel, ``None`` where there are none.
 
         What is expected to take much longer than the fastest, or than ``limit_s``, is left out.
@@ -128,7 +136,13 @@ class _Joining:
         rows, lanes, tile, whole = np.array(table, dtype=np.int64).T
         loops = len(run.phases[0].rows)
         every = FusedRows(
-            kernels=run.kernels, loops=loops, rows=rows, lanes=lanes, tile=tile, whole=whole
+            kernels=run.kernels,
+            loops=loops,
+            rows=rows,
+            lanes=lanes,
+            tile=tile,
+            whole=whole,
+            steps=int(run.steps > 0),
         )
         ways = [self._best(run, every, limit_s)]
         if any(map(self._is_beside, run.phases)):
@@ -170,7 +184,8 @@ class _Joining:
         most = self.profile.threads_per_block
         most = MOST_KEPT if length <= MOST_KEPT * most else MOST_OF_LONG
         lines: list[tuple[int, int, int, int]] = []
-        for rows, lanes in product(ROWS, LANES):
+        together = 1 << (run.together - 1).bit_length() if run.together else 0
+        for rows, lanes in product((together,) if together else ROWS, LANES):
             threads = rows * lanes
             if LEAST_THREADS <= threads <= self.profile.threads_per_block and lanes <= 2 * length:
                 slots = -(-length // lanes)

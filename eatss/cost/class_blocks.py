@@ -33,6 +33,13 @@ _REGISTERS = 40.0
 _INDICES = 14.0
 """Instructions of an element that is copied: indices, tests, a load and a store. Assumed."""
 
+_KEPT = 8192.0
+"""Instructions of a text without loops that an SM keeps for the next launch: 128 KiB. Assumed."""
+
+_FETCH_CYCLES = 4.0
+"""Cycles of one that it does not keep. On an H200 Floyd-Warshall's diagonal of 32 steps, of 20 000
+instructions, took 49 µs, that of 16 steps, of 5000, 8."""
+
 _BESIDE = 3.0
 """Instructions of a statement beside arithmetic and shuffles: loads and tests. Assumed."""
 
@@ -52,7 +59,7 @@ def class_demand(
         shared = part.wide is not None
         blocks = np.ceil(max(1, points.get(part.wide or "", 1)) / block.width) if shared else 1.0
         own: Number = 2.0 * (card.l1_cycles + card.l2_cycles + card.dram_cycles)
-        for tile in part.tiles:
+        for tile in (*part.tiles, *part.stored):
             elements = prod(sizes(tile.extents, block.width))
             ways = 1.0 + (tile.along is not None)
             warps = np.maximum(elements / card.warp / SCHEDULERS, elements / block.threads)
@@ -63,6 +70,7 @@ def class_demand(
             sums["l1_wavefronts"] += moved / LINE_BYTES
             sums["shared_wavefronts"] += moved / LINE_BYTES
             sums["instructions"] += blocks * ways * elements / card.warp * _INDICES
+        text = 0.0
         warps = blocks * np.ceil((block.width if shared else block.threads) / card.warp)
         for phase in part.phases:
             (statement,) = facts[phase.kernel].work.statements
@@ -76,15 +84,16 @@ def class_demand(
             if fused:
                 wait += (STEPS - 1) * fused * (card.fp64_cycles if wide else card.fp32_cycles)
                 wait += inverse * (phase.own is not None)  # else of a value that is there before
-            left = (0.5 * one + 0.5 for one in phase.others)  # loops over the block get shorter
-            often, several = part.size * prod(left), 1 if phase.own is None else part.points
+            often, several = phase.instances, 1 if phase.own is None else part.points
             arithmetic = several * instructions_of(statement, model.constants)
             beside = 2.0 * len(phase.passed) + several * _BESIDE
             divided = several * division_cycles(statement, card)  # one behind another: they branch
+            text += often * (several + (arithmetic + len(phase.passed)) * (1.0 + wide))
             own = own + part.size * wait + often * (beside + arithmetic * (1.0 + wide) + divided)
             sums["fp64" if wide else "fp32"] += warps * often * arithmetic
             sums["instructions"] += warps * often * beside
             sums["shared_wavefronts"] += warps * often * beside
+        own = own + _FETCH_CYCLES * max(0.0, text - _KEPT)
         sums["blocks"] += blocks
         chain = np.maximum(chain, own)
     known = {

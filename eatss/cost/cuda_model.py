@@ -42,7 +42,7 @@ from eatss.plan.intervals import Interval
 from eatss.plan.launch import Compute, LaunchPlan, plan
 from eatss.plan.numbers import Flag, Number, all_of, nowhere
 from eatss.plan.phases import KeptRow, RowRun, kept_rows, phase_plans, slots_of
-from eatss.plan.shares import UniformSet, lanes_of_warp
+from eatss.plan.shares import UniformSet, lanes_of_warp, takers_of_parts
 from eatss.plan.stage import element_words
 
 _PAGE_PIECE_BYTES = 256
@@ -343,8 +343,12 @@ def rows_prediction(
     found: RowsPrediction | None = None
     for line in np.unique(flags, axis=0).tolist():
         rows = [own for own, on in zip(storage.kept, line[1:], strict=True) if on]
-        plans = phase_plans(facts, run, rows, block, model.card, in_order=in_order)
-        own = _joined(model, plans, run, rows, block)
+        plan = partial(phase_plans, facts, run, block=block, card=model.card, in_order=in_order)
+        own = _joined(model, plan(kept=rows), run, rows, block)
+        if run.steps:  # what lasts is loaded and stored once
+            rest = [replace(one, loads=(), stores=()) if one.lasting else one for one in rows]
+            others = _joined(model, plan(kept=rest), run, rest, block)
+            own = _through_steps(own, others, run, model)
         here = (flags == line).all(axis=1)
         found = own if found is None else mapped(partial(np.where, here), own, found)
     assert found is not None
@@ -370,10 +374,15 @@ def _joined(
     alone = (sum(busy_cycles(part, card) for part in parts) + fetch) / blocks
     # warps leave their parts of sums in shared memory; those of one pass them on there
     beside = block.rows if block.columns else ones
-    warps = np.ceil(block.lanes / lanes_of_warp(block.lanes, beside))
+    lanes = lanes_of_warp(block.lanes, beside)
+    warps = np.ceil(block.lanes / lanes)
     wait = (warps == 1) * len(spread) * (model.code.barrier_wait * card.barrier_cycles)
-    if block.columns:  # one lane of each row adds up the parts of all warps
-        wait = wait + (warps > 1) * len(spread) * warps * card.fp64_cycles
+    if block.columns:  # one warp adds up the parts of all
+        own = warps / takers_of_parts(warps, lanes)
+        wait = wait + (warps > 1) * len(spread) * own * card.fp64_cycles
+    passed = (element_words(own.element_bytes) for own in kept if own.passed is not None)
+    passed_words = slots_of(block.tile, block.lanes) * sum(passed)  # an SM shuffles a warp a cycle
+    wait = wait + passed_words * np.ceil(block.threads / card.warp)
     words = sum(own.element_bytes for launch in spread for own in launch.held)
     demand = replace(
         total,
@@ -393,6 +402,26 @@ def _joined(
     )
     fits = np.logical_and.reduce(np.broadcast_arrays(*(plan.fits for plan in plans)))
     return RowsPrediction(demand=demand, expected=predict(demand, card, model.constants), fits=fits)
+
+
+def _through_steps(
+    first: RowsPrediction, others: RowsPrediction, run: RowRun, model: CudaModel
+) -> RowsPrediction:
+    """Return what is expected of blocks that go through steps, of which the first is a launch."""
+    own, steps = first.demand, run.steps
+    begun = others.demand.chain_cycles - len(run.phases) * model.code.start_cycles
+    rest = replace(others.demand, chain_cycles=begun)
+    every = {one: getattr(own, one) + (steps - 1) * getattr(rest, one) for one in _OF_STEPS}
+    demand = replace(own, launches=own.launches / steps, **every)
+    expected = predict(demand, model.card, model.constants)
+    return replace(first, demand=demand, expected=expected)
+
+
+_OF_STEPS = (
+    *("instructions", "fp64", "fp32", "l1_wavefronts", "shared_wavefronts", "operand_bytes"),
+    *("l2_bytes", "torn_bytes", "dram_bytes", "chain_cycles"),
+)
+"""What steps ask for one after another; they have no tensor cores, and copy nothing ahead."""
 
 
 def _kept_words(run: RowRun, kept: Sequence[KeptRow], block: FusedRows) -> Number:

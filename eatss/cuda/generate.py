@@ -269,7 +269,11 @@ class RegionBuilder:
         if decided is not None and (block := decided.class_block) is not None:
             return len(block.kernels), [self._class(pieces, block, context)]
         if decided is not None and (rows := decided.row_block) is not None:
-            own = self._in_one(pieces[at : at + len(rows.kernels)], rows, context)
+            end = at + len(rows.kernels)
+            step = their_names(pieces[at].host[-1:])
+            beside = {name for one in (*pieces[:at], *pieces[end:]) for name in one.host_names}
+            apart = rows.steps and not beside.isdisjoint(step)  # more is in the loop of its steps
+            own = None if apart else self._in_one(pieces[at:end], rows, context)
             if own is not None:
                 return len(rows.kernels), [own]
         return 1, self._piece(pieces[at], context)

@@ -34,7 +34,7 @@ from eatss.lower.kernel.nodes import (
 )
 from eatss.lower.mapping import MappedLoop, Mapping
 from eatss.lower.pieces import NameTable
-from eatss.plan.shares import lanes_of_warp, rounds_across
+from eatss.plan.shares import lanes_of_warp, rounds_across, takers_of_parts
 from eatss.polyhedral.expression import Combiner
 from eatss.program import Constant, IntExpr, Name, equals, evaluate, substitute
 from eatss.program.expression import IntExprs
@@ -250,10 +250,13 @@ def passed_to_all(
 
     Returns:
         Tiles, what first lanes leave of their warps' parts there, and how all threads add them up.
-        Where sums are side by side, warps have few lanes of each: one lane adds them up for all.
+        Where sums are side by side, warps have few lanes of each: one warp adds them up for all.
     """
     _, is_first, warp = of_lanes(Name(loop.thread), loop.threads, mapping.beside)
-    warps = loop.threads // lanes_of_warp(loop.threads, mapping.beside)
+    lanes = int(lanes_of_warp(loop.threads, mapping.beside))
+    warps = loop.threads // lanes
+    takers = int(takers_of_parts(warps, lanes)) if mapping.beside > 1 else 1
+    own_part: IntExpr = Name(loop.thread) if takers > 1 else Constant(0)
     several = [m for m in mapping.mapped if m.threads > 1]
     points = [m for m in mapping.mapped if m.points > 1]
     own = [*(Name(m.thread) for m in several), *(Name(m.point) for m in points)]
@@ -274,7 +277,7 @@ def passed_to_all(
         )
         tiles.append(tile)
         put.append(Copy(target=part(tile, warp), source=register))
-        first, *others = (part(tile, Constant(at)) for at in range(warps))
+        first, *others = (part(tile, own_part + at) for at in range(0, warps, takers))
         taken.append(Copy(target=register, source=first))
         taken += (Intrinsic.of(COMBINES[combiner.name], register, other) for other in others)
     if turned:
@@ -284,9 +287,15 @@ def passed_to_all(
             for name, (register, _) in zip(names_of, parts, strict=True)
         ]
         whole = [(one.at(*own), register) for one, (register, _) in zip(sums, parts, strict=True)]
-        left = (Copy(target=one, source=register) for one, register in whole)
-        alone = If(conditions=(Name(loop.thread) < 1,), body=(*taken, *left))
-        taken = [alone, *(Copy(target=register, source=one) for one, register in whole)]
+        left = tuple(Copy(target=one, source=register) for one, register in whole)
+        alone = (Name(loop.thread) < 1,)
+        if takers > 1:  # all warps pass on what they have, as a warp does as one
+            own_sum = If(conditions=(Name(loop.thread) < takers,), body=tuple(taken))
+            taken = [own_sum, *shuffles(parts, takers, mapping.beside)]
+            taken.append(If(conditions=alone, body=left))
+        else:
+            taken = [If(conditions=alone, body=(*taken, *left))]
+        taken += (Copy(target=register, source=one) for one, register in whole)
         tiles += sums
     return tiles, If(conditions=(is_first,), body=tuple(put)), tuple(taken)
 

@@ -206,7 +206,7 @@ def _joins(decided: Layout, following: Sequence[str], most_threads: int) -> bool
     joined: list[tuple[Names, int, Iterable[int], bool]] = []  # kernels, threads, sizes, the rest
     if rows is not None:
         fits = min(rows.rows, rows.lanes, rows.loops) > 0 and rows.lanes & (rows.lanes - 1) == 0
-        fits = fits and rows.tile % rows.lanes == 0
+        fits = fits and rows.tile % rows.lanes == 0 and rows.steps in (0, 1)
         fits = fits and (not rows.columns or (rows.columns == 1 and CUDA.lanes % rows.rows == 0))
         joined.append((rows.kernels, rows.threads, (rows.tile,), fits))
     if tile is not None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
+from itertools import groupby
 
 import islpy as isl
 
@@ -19,11 +20,13 @@ from eatss.analysis.layout import FusedRows, Layout
 from eatss.base.frozen import Names, called, frozen, their_names
 from eatss.base.text import counted
 from eatss.cards import GpuProfile
-from eatss.lower.arrays import TRUE, condition_of, union_of
+from eatss.lower.arrays import TRUE, condition_of, union_of, value_of
 from eatss.lower.checks import check_launches
+from eatss.lower.index_range import Indices
 from eatss.lower.kernel.barriers import arguments_of, passed_to
 from eatss.lower.kernel.nodes import Buffer, If, Nodes, Scope
-from eatss.lower.kernel.uses import with_buffers, without_unused
+from eatss.lower.kernel.nodes import counted as in_turns
+from eatss.lower.kernel.uses import substituted, with_buffers, without_unused
 from eatss.lower.kernel_builder import KernelBuilder, products_of_sizes
 from eatss.lower.mapping import Mapping
 from eatss.lower.pieces import NameTable, Part, Piece, in_regions, pieces_of
@@ -46,16 +49,24 @@ from eatss.lower.units import (
     restricted,
     row_groups,
     row_mapping,
+    rows_of_steps,
     shared_rows,
     sum_loop,
 )
 from eatss.lower.variants import launch_of
 from eatss.plan.contract import registers_of_a_thread
-from eatss.plan.phases import KeptRow, RowPhase, RowRun, RowStorage, kept_rows, slots_of
+from eatss.plan.phases import KeptRow, RowPhase, RowRun, RowStorage, kept_rows
 from eatss.polyhedral.dependences import tried
-from eatss.polyhedral.isl_names import coalesced, renamed_parameter, without_parameters
+from eatss.polyhedral.isl_names import (
+    coalesced,
+    parameter_between,
+    parameter_bound,
+    renamed_parameter,
+    without_parameters,
+)
 from eatss.polyhedral.kernel import ScheduledScop
-from eatss.program.expression import IntExpr, SizePairs
+from eatss.program import Constant
+from eatss.program.expression import IntExpr, IntExprs, SizePairs
 from eatss.program.linear import strict
 
 
@@ -97,7 +108,11 @@ class RowPlanner(UnitPlanner):
             InternalError: ``EATSS-K901`` the phases would run in the wrong order.
         """
         dependences = self._scheduled.dependences
-        if shared_rows(pieces, dependences) < block.loops:
+        if block.steps:
+            rows = rows_of_steps(pieces, dependences)
+            if rows is None or rows > int(block.rows):
+                return None
+        elif shared_rows(pieces, dependences) < block.loops:
             return None
         for piece in pieces:
             names = piece.inner_names(names)
@@ -111,9 +126,10 @@ class RowPlanner(UnitPlanner):
                 return None
             check_launches(piece, [unit.piece for unit in found], dependences)
             phases += found
-        if have_same_rows([unit.piece for unit in phases], block.loops):
+        if not block.steps and have_same_rows([unit.piece for unit in phases], block.loops):
             return phases
-        return _with_same_rows(phases) if block.loops == 1 else None
+        steps = pieces[0].host_names[-1:] if block.steps else ()
+        return _with_same_rows(phases, steps) if block.loops == 1 else None
 
     def _of_piece(self, piece: Piece, block: FusedRows, names: NameTable) -> list[Unit] | None:
         facts, own = piece.facts_in(self._facts), names.inner()
@@ -154,9 +170,13 @@ class RowPlanner(UnitPlanner):
         summed = Part(statements=part.statements, serial=())
         return self.summing(piece, summed, lanes, facts.name, names, how)
 
-    def storage(self, units: Sequence[Unit], depth: int) -> RowStorage:
-        """Return what registers may have of rows, of which so many loops are, between phases."""
-        return row_storage(self._scop, units, depth, self._facts)
+    def storage(self, units: Sequence[Unit], depth: int, *, steps: bool) -> RowStorage:
+        """Return what registers may have of rows, of which so many loops are, between phases.
+
+        And between ``steps``, if blocks go through them.
+        """
+        step = units[0].piece.host[-1] if steps else None
+        return row_storage(self._scop, units, depth, self._facts, step)
 
     def in_one(
         self, name: str, pieces: Sequence[Piece], block: FusedRows, context: KernelContext
@@ -198,11 +218,16 @@ class RowPlanner(UnitPlanner):
                 nodes = (If(conditions=(index(strict(condition)),), body=nodes),)
             lowered.append(LoweredPhase(unit=unit, nodes=nodes))
         orders = [self.in_order(unit) for unit in units]
-        whole = coalesced(sizes_of_whole_rows(units, int(block.tile)))
+        host = pieces[0].host[: len(pieces[0].host) - block.steps]
+        inside = pieces[0].host_names[len(host) :]
+        steps = _Steps.of(inside[0], launch, index) if inside else _Steps()
+        launch = launch if steps.launch is None else steps.launch
+        whole = coalesced(sizes_of_whole_rows(units, int(block.tile), inside))
         fits = index(strict(condition_of(whole, launch)))
-        body, notes = self._in_registers(lowered, block, context, fits)
+        body, notes = self._in_registers(lowered, block, context, fits, steps)
         body = without_unused((*products_of_sizes(context.scop, units[0].names), *body))
         rows = counted(block.rows, "row")
+        each = f", in each step of {inside[0]}" if inside else ""
         of_phases = "; ".join(", ".join(their_names(unit.piece.statements)) for unit in units)
         kernel = replace(
             first.kernel,
@@ -210,7 +235,7 @@ class RowPlanner(UnitPlanner):
             threads=block.threads,
             arguments=arguments_of(
                 body,
-                (*context.parameters, *pieces[0].host_names),
+                (*context.parameters, *their_names(host)),
                 passed_to(one.kernel for one in phases),
             ),
             shared=tuple(shared),
@@ -225,12 +250,16 @@ class RowPlanner(UnitPlanner):
                 index=index,
                 piece=replace(
                     pieces[0],
+                    host=host,
                     statements=tuple(s for piece in pieces for s in piece.statements),
                     placed=tuple(p for piece in pieces for p in piece.placed),
-                    band=tuple(loop for piece in pieces for loop in piece.band),
+                    band=(
+                        *pieces[0].host[len(host) :],
+                        *(loop for piece in pieces for loop in piece.band),
+                    ),
                 ),
                 notes=(
-                    f"phases of {rows} a block: {of_phases}",
+                    f"phases of {rows} a block{each}: {of_phases}",
                     *(note for unit in units for note in unit.notes),
                     *dict.fromkeys(note for phase in phases for note in phase.notes),
                     *notes,
@@ -250,14 +279,16 @@ class RowPlanner(UnitPlanner):
         block: FusedRows,
         context: KernelContext,
         whole: IntExpr,
+        steps: _Steps,
     ) -> tuple[Nodes, Names]:
         """Return the body of phases with what registers have of rows, and notes of it.
 
         Where a tile has a ``whole`` row at launch only, there are two.
         """
         units = [phase.unit for phase in phases]
-        storage, names = self.storage(units, block.loops), units[0].names.inner()
-        front, told = Nodes(), Names()
+        storage = self.storage(units, block.loops, steps=bool(block.steps))
+        names = units[0].names.inner()
+        front, inside, told = Nodes(), Nodes(), Names()
         if block.lanes > 1:
             values = [(one, context.arrays[one.array].buffer) for one in storage.values]
             front, phases, told = with_row_values(phases, values, block.axes[1], names)
@@ -268,16 +299,21 @@ class RowPlanner(UnitPlanner):
             for one, on in zip(storage.kept, fits, strict=True)
             if on
         ]
-        slots = slots_of(block.tile, block.lanes)
 
         def with_kept(own: Sequence[tuple[KeptRow, Buffer]]) -> tuple[Nodes, Names]:
-            front, bodies, notes = with_rows_kept(phases, own, slots, names)
+            found = with_rows_kept(phases, own, block, names)
             scopes = (
-                Scope(body=without_unused(body), phase=f"phase {at}")
-                for at, body in enumerate(bodies)
+                node
+                for at, body in enumerate(found.bodies)
+                for node in (
+                    *found.ahead[at],
+                    Scope(body=without_unused(body), phase=f"phase {at}"),
+                )
             )
-            return (*front, *scopes), notes
+            body = (*inside, *found.front, *scopes)
+            return steps.through(body, found.lasting, found.behind), found.notes
 
+        inside, front = ((), front) if steps.counter is None else (front, ())
         body, notes = with_kept(kept)
         always = [(one, array) for one, array in kept if one.begin is not None]
         if len(always) < len(kept):
@@ -286,11 +322,56 @@ class RowPlanner(UnitPlanner):
         return (*front, *body), (*told, *notes)
 
 
-def _with_same_rows(units: Sequence[Unit]) -> list[Unit]:
-    """Return units whose blocks take all rows between those of any of them, one loop's."""
+@frozen
+class _Steps:
+    """The loop on the host that blocks go through: its bounds, when it has steps, and a test in it.
+
+    ``launch`` are the values of all else for which there are steps. Without a counter there is one.
+    """
+
+    launch: isl.Set | None = None
+    counter: str | None = None
+    first: IntExpr = Constant(0)
+    last: IntExpr = Constant(0)
+    tests: IntExprs = ()
+
+    @classmethod
+    def of(cls, counter: str, launch: isl.Set, index: Indices) -> _Steps:
+        """Return the loop of a counter whose values, and those of others, are a launch's."""
+        here = coalesced(without_parameters(launch, [counter]))
+        first, last = (
+            parameter_bound(launch, counter, upper=upper).coalesce() for upper in (False, True)
+        )
+        inside = coalesced(here.intersect(parameter_between(counter, first, last)))
+        condition = condition_of(launch, inside)
+        return cls(
+            launch=here,
+            counter=counter,
+            first=index(value_of(first, here)),
+            last=index(value_of(last, here)),
+            tests=() if condition == TRUE else (index(strict(condition)),),
+        )
+
+    def through(self, body: Nodes, lasting: Nodes, behind: Nodes) -> Nodes:
+        """Return what each step does, in its loop, between what begins and what ends it."""
+        if self.counter is None:
+            return body
+        known = {self.counter: self.first}
+        body = (If(conditions=self.tests, body=body),) if self.tests else body
+        loop = replace(in_turns(self.counter, self.last + 1, body, unroll=1), lower=self.first)
+        return (*substituted(lasting, known), loop, *substituted(behind, known))
+
+
+def _with_same_rows(units: Sequence[Unit], steps: Names) -> list[Unit]:
+    """Return units whose blocks take all rows between those of any of them, one loop's.
+
+    They are those of all ``steps``.
+    """
     loops = [unit.mapping.mapped[0].name for unit in units]
     own = [
-        renamed_parameter(without_parameters(placed, unit.piece.bound[1:]).params(), loop, loops[0])
+        renamed_parameter(
+            without_parameters(placed, [*unit.piece.bound[1:], *steps]).params(), loop, loops[0]
+        )
         for unit, loop in zip(units, loops, strict=True)
         for placed in unit.piece.placed
     ]
@@ -355,16 +436,17 @@ def row_runs(
     piece_of = {one.kernel.statements: one for one in pieces}
 
     @cache
-    def phases_of(own: tuple[Names, ...], depth: int) -> tuple[Unit, ...]:
+    def phases_of(own: tuple[Names, ...], depth: int, steps: int | None = None) -> tuple[Unit, ...]:
         kernels, run = [known[one] for one in own if one in known], [piece_of[one] for one in own]
         if len(kernels) < len(run):
             return ()
         block = FusedRows(
             kernels=their_names(kernels),
             loops=depth,
-            rows=1,
+            rows=steps or 1,
             lanes=_TRIAL_LANES,
             tile=_TRIAL_LANES,
+            steps=int(steps is not None),
         )
         find = partial(planner.phases, run, block, names)
         found = tried(scheduled.scop, _OPERATIONS, find)
@@ -373,8 +455,15 @@ def row_runs(
     def fits(piece: Piece, depth: int) -> bool:
         return bool(phases_of((piece.kernel.statements,), depth))
 
-    for run, depth in row_groups(pieces, scheduled.dependences, fits):
-        units = phases_of(tuple(one.kernel.statements for one in run), depth)
+    groups: list[tuple[Sequence[Piece], int, int | None]] = [
+        (*one, None) for one in row_groups(pieces, scheduled.dependences, fits)
+    ]
+    for _, together in groupby(pieces, _innermost) if scheduled.scop.class_size else ():
+        own = tuple(together)
+        rows = rows_of_steps(own, scheduled.dependences)
+        groups += [(own, 1, rows)] if rows is not None else []
+    for run, depth, steps in groups:
+        units = phases_of(tuple(one.kernel.statements for one in run), depth, steps)
         if not any(unit.mapping.split is not None for unit in units):
             continue
         named = their_names(known[one.kernel.statements] for one in run)
@@ -394,7 +483,22 @@ def row_runs(
             )
         parts = [named[start:end] for end in range(len(named) + 1) for start in range(end)]
         storage = (
-            (part, planner.storage([one for one in units if one.kernel in part], depth))
-            for part in parts
+            (
+                part,
+                planner.storage([one for one in units if one.kernel in part], depth, steps=through),
+            )
+            for part in (parts if steps is None else [named])
+            for through in (steps is not None,)
         )
-        yield RowRun(kernels=named, phases=tuple(phases), storage=tuple(storage))
+        yield RowRun(
+            kernels=named,
+            phases=tuple(phases),
+            storage=tuple(storage),
+            steps=0 if steps is None else scheduled.scop.class_size,
+            together=steps or 0,
+        )
+
+
+def _innermost(piece: Piece) -> tuple[int, int] | None:
+    """Return which loop on the host is innermost around a piece."""
+    return piece.host[-1].member.key if piece.host else None

@@ -13,17 +13,20 @@ that is written all accesses are of that element. The model reads the same
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from itertools import compress
 
 import islpy as isl
 
 from eatss.analysis.facts import KernelFacts
+from eatss.analysis.layout import FusedRows
 from eatss.base.frozen import Names, Numbers, fixed, frozen
 from eatss.base.targets import CUDA, Axis
 from eatss.lower.arrays import union_of
+from eatss.lower.instructions import FROM_LANE
 from eatss.lower.kernel.nodes import (
     Buffer,
     Compute,
@@ -32,29 +35,33 @@ from eatss.lower.kernel.nodes import (
     Element,
     For,
     If,
+    Intrinsic,
     Let,
     Node,
     Nodes,
     Scope,
+    over_places,
 )
 from eatss.lower.kernel.uses import accesses, inside, mapped, with_elements
 from eatss.lower.mapping import MappedLoop
-from eatss.lower.pieces import NameTable, Piece
+from eatss.lower.pieces import LoopMember, NameTable, Piece
 from eatss.lower.planning import Unit
 from eatss.lower.products import references_at
-from eatss.plan.phases import KeptRow, RowStorage, RowValue
+from eatss.lower.units import numbered_rows
+from eatss.plan.phases import KeptRow, PassedRow, RowStorage, RowValue, slots_of
 from eatss.polyhedral.isl_names import (
     coalesced,
     constant_value,
     linear_function,
     parameter_at_least,
     parameter_at_most,
+    parameter_between,
     parameter_bound,
     without_parameters,
 )
 from eatss.polyhedral.scop import Place, Scop
-from eatss.program import IntExpr, Name, equals
-from eatss.program.linear import Coefficients
+from eatss.program import Constant, IntExpr, Name, equals
+from eatss.program.linear import Coefficients, as_sum
 
 
 @frozen
@@ -179,35 +186,71 @@ def _leaf(
 def with_rows_kept(
     phases: Sequence[LoweredPhase],
     kept: Sequence[tuple[KeptRow, Buffer]],
-    slots: int,
+    block: FusedRows,
     names: NameTable,
-) -> tuple[Nodes, tuple[Nodes, ...], Names]:
-    """Return what is declared and loaded in front, the nodes of each phase, and notes.
+) -> KeptRows:
+    """Return the nodes of phases with rows in registers.
 
     Args:
         phases: whose tiles hold whole rows along the loop of their lanes.
         kept: what threads keep of rows, with the array of each.
-        slots: elements of a row that a thread has.
+        block: its threads.
         names: gives out the names of the registers.
     """
     nodes = [phase.nodes for phase in phases]
-    front: list[Node] = []
+    lasting, front, behind = list[Node](), list[Node](), list[Node]()
+    ahead = [list[Node]() for _ in phases]
+    slots, beside = int(slots_of(block.tile, block.lanes)), int(block.rows)
+    own_lane = Name(f"{CUDA.thread}{block.axes[1]}")
     several = f"{slots} elements" if slots > 1 else "an element"
     for row, array in kept:
         home = _home(array, f"{array.name}_k", (slots,) if slots > 1 else (), names)
         rows = [
             _Row(row, array, home, number, phase.lane_loop) for number, phase in enumerate(phases)
         ]
-        front.append(Declare(buffer=home))
+        own = lasting if row.lasting else front
+        own.append(Declare(buffer=home))
         for at in row.loads:
             loads = mapped(phases[at].nodes, rows[at].loaded)
-            front.append(Scope(body=loads, phase=f"load {array.name}"))
+            own.append(Scope(body=loads, phase=f"load {array.name}"))
+        if row.passed is not None:
+            counters = [names.fresh("place")][: len(home.layout.extents)]
+            element = home.at(*map(Name, counters))
+            source = as_sum(row.passed.row + beside * (own_lane % (CUDA.lanes // beside)))
+            passing = Intrinsic.of(FROM_LANE, element, element, source=source)
+            ahead[row.passed.phase].append(over_places(home, counters, passing))
+        for at in row.stores if row.lasting else ():
+            stores = mapped(phases[at].nodes, rows[at].stored)
+            behind.append(Scope(body=stores, phase=f"store {array.name}"))
         nodes = [mapped(own, one.changed) for own, one in zip(nodes, rows, strict=True)]
     notes = (
         f"{array.name}: {several} of a row in registers of a thread, for all phases"
         for _, array in kept
     )
-    return tuple(front), tuple(nodes), tuple(notes)
+    return KeptRows(
+        lasting=tuple(lasting),
+        front=tuple(front),
+        ahead=tuple(map(tuple, ahead)),
+        bodies=tuple(nodes),
+        behind=tuple(behind),
+        notes=tuple(notes),
+    )
+
+
+@frozen
+class KeptRows:
+    """What is declared and loaded in front, and ahead of each phase, its nodes, and notes.
+
+    Where blocks go through steps, what is ``lasting`` is in front of the first of them, and what is
+    ``behind`` behind the last. Both are as in the first step.
+    """
+
+    lasting: Nodes
+    front: Nodes
+    ahead: tuple[Nodes, ...]
+    bodies: tuple[Nodes, ...]
+    behind: Nodes
+    notes: Names
 
 
 @fixed
@@ -231,6 +274,13 @@ class _Row:
                 return tuple(replace(load, target=self._register(), source=one) for one in read)
         return _around_loads(node)
 
+    def stored(self, node: Node) -> Nodes:
+        """Return the stores in the place of a node that writes elements, and the loops of them."""
+        if isinstance(node, Compute | Copy):
+            own = self._homes(node)[0]
+            return (Copy(target=node.target, source=self._register()),) if own else ()
+        return _around_loads(node)
+
     def changed(self, node: Node) -> Nodes:
         """Return a node with registers, and what is stored of them."""
         if isinstance(node, For) and self.loop is not None and node.counter == self.loop.point:
@@ -248,7 +298,7 @@ class _Row:
                 found = replace(node, target=target, source=reads[0])
             case Compute():
                 found = replace(node, target=target, reads=(target, *reads))
-        stored = own[0] and self.number in self.row.stores
+        stored = own[0] and self.number in self.row.stores and not self.row.lasting
         return (found, Copy(target=node.target, source=target)) if stored else (found,)
 
     def _homes(self, node: Compute | Copy) -> list[bool]:
@@ -337,13 +387,16 @@ def _along(unit: Unit, loop: MappedLoop) -> isl.Set:
     return coalesced(union_of(list(placed)))
 
 
-def sizes_of_whole_rows(units: Sequence[Unit], tile: int) -> isl.Set:
-    """Return the sizes, a set of parameters, for which one tile has what units touch of a row."""
+def sizes_of_whole_rows(units: Sequence[Unit], tile: int, steps: Names) -> isl.Set:
+    """Return the sizes, a set of parameters, for which one tile has what units touch of a row.
+
+    In all ``steps`` of loops on the host.
+    """
     longer = []
     for unit in units:
         loop = lane_loop(unit)
         if loop is not None:
-            values = _along(unit, loop)
+            values = without_parameters(_along(unit, loop), steps)
             first, last = (linear_function(values.get_ctx(), at, ()) for at in (0, tile - 1))
             at_least = parameter_at_least(loop.name, first)
             outside = values.subtract(at_least.intersect(parameter_at_most(loop.name, last)))
@@ -352,7 +405,11 @@ def sizes_of_whole_rows(units: Sequence[Unit], tile: int) -> isl.Set:
 
 
 def row_storage(
-    scop: Scop, units: Sequence[Unit], depth: int, facts: Sequence[KernelFacts]
+    scop: Scop,
+    units: Sequence[Unit],
+    depth: int,
+    facts: Sequence[KernelFacts],
+    step: LoopMember | None = None,
 ) -> RowStorage:
     """Return what registers may have of rows while blocks go through phases.
 
@@ -361,6 +418,7 @@ def row_storage(
         units: of the phases.
         depth: how many outer loops are over rows.
         facts: the kernels of the units.
+        step: the loop on the host that blocks go through, if they do.
     """
     accesses: dict[str, list[_Access]] = {}
     for number, unit in enumerate(units):
@@ -371,6 +429,8 @@ def row_storage(
     values = list[RowValue]()
     for array, own in accesses.items():
         row = _kept(scop, array, own, units, kernels)
+        if row is not None and step is not None and _lasts(own, row, units, step):
+            row = replace(row, lasting=True)
         if row is None:
             values += _values(array, own, units, kernels)
         else:
@@ -378,6 +438,7 @@ def row_storage(
     alone = [at for at, unit in enumerate(units) if lane_loop(unit) is None]
     here = [(a, one) for a, own in accesses.items() for one in own if one.phase in alone]
     homes = {place for at in alone for place in _homes(units[at])}
+    kept.sort(key=lambda one: not one.lasting)  # what is not would be loaded in each step
     return RowStorage(kept=tuple(kept), values=tuple(_for_all_lanes(values, here, homes)))
 
 
@@ -513,10 +574,15 @@ def _kept(
         if one.form != form and (one.place is None or not one.image.is_disjoint(_all(own)))
     ]  # or transfers
     begun = min((one.phase for one in (*own, *others) if one.writes), default=len(units))
-    if any(one.phase >= begun for one in others):
-        return None  # memory has what others read as long as nothing is written
     phases = sorted({one.phase for one in own})
     read = [one for one in own if not one.writes]
+    passed = None
+    if any(one.phase >= begun for one in others):  # memory has no more what others read
+        passed = _passed(form, own, others, units)
+        if passed is None:
+            return None
+        own = [*own, *others]
+        phases = sorted({one.phase for one in own})
     spans = [span_of(units[at]) for at in phases]
     if not any(one.phase > phases[0] for one in read):
         return None
@@ -539,7 +605,63 @@ def _kept(
         stores=_stores(own),
         places=places,
         references=_references(array, own, units, facts),
+        passed=passed,
     )
+
+
+def _passed(
+    form: _Form, read: Sequence[_Access], others: Sequence[_Access], units: Sequence[Unit]
+) -> PassedRow | None:
+    """Return which row of a block has written, before, all that accesses of any row read."""
+    phase, made = min(one.phase for one in read), others[0].form
+    count = numbered_rows([one.piece for one in units])
+    if (
+        count is None
+        or made is None
+        or any(one.form != made or one.place is None or one.phase >= phase for one in others)
+        or any(one.writes for one in read)
+        or not all(_is_covered(one.image, others, range(one.phase)) for one in read)
+    ):
+        return None
+    apart = [(one, its) for one, its in zip(made, form, strict=True) if one != its]
+    rows = set()
+    for (terms, symbols, offset), (its_terms, its_symbols, its_offset) in apart:
+        if terms != (("row 0", 1),) or its_terms:
+            return None
+        known, more = dict(symbols), dict(its_symbols)
+        names = {name: more.get(name, 0) - known.get(name, 0) for name in {**known, **more}}
+        rows.add((tuple(sorted(one for one in names.items() if one[1])), its_offset - offset))
+    if len(rows) != 1:
+        return None
+    ((found, offset),) = rows
+    called = {loop.source_name: loop.name for loop in units[0].piece.host}
+    parts = (factor * Name(called.get(name, name)) for name, factor in found)
+    return PassedRow(phase=phase, row=reduce(operator.add, parts, Constant(offset)), rows=count)
+
+
+def _lasts(own: Sequence[_Access], row: KeptRow, units: Sequence[Unit], step: LoopMember) -> bool:
+    """Tell whether registers may have an array for all steps, as the first one loads and stores it.
+
+    A thread alone touches its elements, the same in each step.
+    """
+    form = own[0].form
+    if form is None or any(one.form != form for one in own):
+        return False
+    if any(name == step.source_name for _, names, _ in form for name, _ in names):
+        return False
+    placed = ((one, own) for unit in units for one in (unit.piece,) for own in one.placed)
+    every = union_of([without_parameters(own, one.bound).params() for one, own in placed])
+    first = parameter_bound(coalesced(every), step.name, upper=False)
+    at_first = parameter_between(step.name, first, first)
+
+    def covers(phases: Numbers, *, writes: bool) -> bool:
+        alike = [one for one in own if one.writes == writes]
+        here = union_of([one.image for one in alike if one.phase in phases])
+        known = without_parameters(here.intersect_params(at_first), [step.name])
+        return bool(without_parameters(_all(alike), [step.name]).is_subset(known))
+
+    loaded = not row.loads or covers(row.loads, writes=False)
+    return loaded and (not row.stores or covers(row.stores, writes=True))
 
 
 def _references(

@@ -40,10 +40,12 @@ from eatss.polyhedral.isl_names import (
     among,
     big_value,
     bound_domain,
+    integer,
     named_map,
     node_kind,
     set_names,
     universes,
+    without_parameters,
 )
 from eatss.polyhedral.kernel import Dependences
 from eatss.polyhedral.scheduling import live_ranges_overlap, tagger_of
@@ -358,6 +360,18 @@ def shared_rows(pieces: Sequence[Piece], dependences: Dependences) -> int:
     return 0
 
 
+def over_steps(pieces: Sequence[Piece]) -> list[Piece]:
+    """Return pieces of which one launch has all iterations of the innermost loop on the host."""
+    return [
+        replace(
+            one,
+            host=one.host[:-1],
+            placed=tuple(without_parameters(own, one.host_names[-1:]) for own in one.placed),
+        )
+        for one in pieces
+    ]
+
+
 def parallel(piece: Piece) -> tuple[LoopMember, ...]:
     """Return the parallel loops of a piece's band."""
     return tuple(
@@ -391,17 +405,40 @@ def _row_of(piece: Piece, statement: Statement, depth: int) -> isl.Map:
     return named_map(statement.domain, functions, "row", ())
 
 
+def rows_of_steps(pieces: Sequence[Piece], dependences: Dependences) -> int | None:
+    """Return how many rows a block has to have to go through the innermost loop on the host.
+
+    0 for any number: in all steps rows of one loop need nothing of each other. Else a block has all
+    of them, which are numbered from 0. ``None`` where it cannot.
+    """
+    hosts = {tuple(loop.member.key for loop in one.host) for one in pieces}
+    if len(hosts) > 1 or hosts == {()} or any(one.inner or not one.selected for one in pieces):
+        return None
+    if not all(map(outer_parallel, pieces)):
+        return None
+    return 0 if stay_in_rows(over_steps(pieces), 1, dependences) else numbered_rows(pieces)
+
+
+def numbered_rows(pieces: Sequence[Piece]) -> int | None:
+    """Return how many rows of one loop there are at most, ``None`` where they begin below 0."""
+    rows = union_of([_rows(one, 1) for one in pieces])
+    first, last = rows.dim_min_val(0), rows.dim_max_val(0)
+    return integer(last) + 1 if first.is_nonneg() and last.is_int() else None
+
+
+def _rows(piece: Piece, depth: int) -> isl.Set:
+    """Return the rows of a launch."""
+    return union_of(
+        [
+            _row_of(piece, statement, depth).intersect_domain(piece.unbound(placed)).range()
+            for statement, placed in piece.placed_statements
+        ]
+    )
+
+
 def have_same_rows(pieces: Sequence[Piece], depth: int) -> bool:
     """Tell whether all pieces have the same rows, where they have any."""
-    first, *others = (
-        union_of(
-            [
-                _row_of(piece, statement, depth).intersect_domain(piece.unbound(placed)).range()
-                for statement, placed in piece.placed_statements
-            ]
-        )
-        for piece in pieces
-    )
+    first, *others = (_rows(piece, depth) for piece in pieces)
     return all(
         first.intersect_params(other.params()).is_equal(other.intersect_params(first.params()))
         for other in others

@@ -29,12 +29,14 @@ Extents = tuple[int | None, ...]
 class Side:
     """Where a tile begins along a dimension: at ``block * factor + least``.
 
-    It is ``length`` long, as wide as a block where that is ``None``: so far blocks are apart.
+    It is ``length`` long, as wide as a block where that is ``None``: so far blocks are apart. It
+    ends where the block of steps begins, at ``block * limit``, unless that is 0.
     """
 
     factor: int
     least: int
     length: int | None
+    limit: int = 0
 
     def joined(self, other: Side) -> Side | None:
         """Return a side that both are in, ``None`` where they are not a fixed way apart."""
@@ -48,6 +50,8 @@ class Side:
 
     def is_before(self, other: Side) -> bool:
         """Whether it ends where another one begins, or in front of it, in any block."""
+        if self.limit:
+            return self.limit == other.factor and other.least >= 0
         known = self.factor == other.factor and self.length is not None
         return known and self.least + (self.length or 0) <= other.least
 
@@ -92,16 +96,17 @@ class ClassTile:
 class ClassPhase:
     """What a step does in one go: a statement, by its kernel, over loops.
 
-    Threads have the points of the ``own`` loop; one alone has that of a phase without. Of accesses,
-    by number, some are ``passed`` by other lanes. Quotients by ``divisors`` are a few fused steps
-    where a block has all of its steps, and all of a block is done again with divisions where some
-    of them are not exact.
+    Threads have the points of the ``own`` loop; one alone has that of a phase without. A
+    whole block has so many ``instances`` for each. Of accesses, by number, some are ``passed``
+    by other lanes. Quotients by ``divisors`` are a few fused steps where a block has all of its
+    steps, and all of a block is done again with divisions where some of them are not exact.
     """
 
     kernel: str
     loops: Extents
     own: int | None
     passed: Numbers
+    instances: int
     divisors: Numbers = ()
 
     @property
@@ -112,12 +117,16 @@ class ClassPhase:
 
 @frozen
 class ClassPart:
-    """Steps of a block, ``size`` of them, whose blocks share loop ``wide``."""
+    """Steps of a block, ``size`` of them, whose blocks share loop ``wide``.
+
+    What they write and never read is ``stored`` at once: it has no place in shared memory.
+    """
 
     size: int
     wide: str | None
     tiles: tuple[ClassTile, ...]
     phases: tuple[ClassPhase, ...]
+    stored: tuple[ClassTile, ...] = ()
 
     @property
     def divides(self) -> bool:

@@ -20,10 +20,12 @@ from eatss.analysis.facts import AccessFacts, KernelFacts
 from eatss.analysis.layout import Candidates, FusedRows, SplitK
 from eatss.analysis.variant import KernelVariant, LaunchFacts
 from eatss.base.frozen import Names, frozen
+from eatss.base.targets import CUDA
 from eatss.plan.contract import are_held, held_words
 from eatss.plan.launch import LaunchPlan, Limits, launch_plan, trips_of
 from eatss.plan.numbers import Flag, Number
 from eatss.plan.stage import element_words
+from eatss.program.expression import IntExpr
 
 _SERIAL_TILE = 32.0
 
@@ -45,6 +47,19 @@ class RowPhase:
 
 
 @frozen
+class PassedRow:
+    """Lanes of row ``row`` pass what they have to those of all rows, in front of a phase.
+
+    They do so by shuffles: one block has all ``rows``, which are numbered from 0, each warp a lane
+    of each.
+    """
+
+    phase: int
+    row: IntExpr
+    rows: int
+
+
+@frozen
 class KeptRow:
     """An array of which threads may keep their elements of a row from phase to phase.
 
@@ -52,7 +67,9 @@ class KeptRow:
     knows them, in phases ``first`` to ``last``. They are loaded as phases of ``loads`` read
     them; memory gets what phases of ``stores`` write. ``places`` are the accesses that
     registers answer in each phase, by statement and number, ``references`` the same by index of
-    those of the kernel.
+    those of the kernel. What is ``lasting`` stays in registers for all steps of a block that goes
+    through them: it is loaded in front of the first as that does, and stored behind the last.
+    What one row has written for others is ``passed``.
     """
 
     array: str
@@ -65,6 +82,8 @@ class KeptRow:
     stores: tuple[int, ...]
     places: tuple[frozenset[tuple[str, int]], ...]
     references: tuple[tuple[int, ...], ...]
+    lasting: bool = False
+    passed: PassedRow | None = None
 
 
 @frozen
@@ -96,12 +115,16 @@ class RowStorage:
 class RowRun:
     """Kernels that follow each other and share rows: they, or some of them, can become one.
 
-    ``storage`` is what registers may have, by the kernels that become one.
+    ``storage`` is what registers may have, by the kernels that become one. With ``steps`` it is all
+    of them, and blocks go through so many steps of the innermost loop on the host, too; where
+    ``together`` is not 0 one block has all rows, which are so many.
     """
 
     kernels: Names
     phases: tuple[RowPhase, ...]
     storage: tuple[tuple[Names, RowStorage], ...] = ()
+    steps: int = 0
+    together: int = 0
 
     def part(self, start: int, end: int) -> RowRun:
         """Return some of the kernels, in the same order."""
@@ -138,6 +161,9 @@ def kept_rows(storage: RowStorage, block: FusedRows, registers: Number) -> list[
         if own.begin is not None and own.end is not None:
             whole = own.begin // block.tile == own.end // block.tile
         on = whole & (block.lanes > 1) & are_held(slots, words, left)
+        if own.passed is not None:
+            on = on & (block.columns > 0) & (CUDA.lanes % block.rows == 0)
+            on = on & (own.passed.rows <= block.rows)
         left = left - words * on
         found.append(on)
     return found

@@ -69,6 +69,14 @@ def rounds_across(before: Number, threads: Number) -> Number:
     return sum((1.0 * one for one in fits), start=0.0)
 
 
+def takers_of_parts(warps: Number, lanes: Number) -> Number:
+    """Return how many lanes of each sum add up what warps have of sums that lie side by side.
+
+    So many ``lanes`` of each are in a warp, of which either all do or one.
+    """
+    return 1 + (lanes - 1) * (warps >= lanes)
+
+
 def chunks_of(wanted: Number, trips: Number, tile: Number) -> Number:
     """Return how many blocks share a sum: as many as wanted, if each has a tile."""
     return most(1, least(wanted, -(-trips // tile)))

@@ -20,7 +20,7 @@ dependences. All of them hold, so values are those of the source in every bit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import permutations, product
@@ -29,19 +29,22 @@ from typing import TypeAlias
 import islpy as isl
 
 from eatss.base.diagnostics import internal_error
-from eatss.base.frozen import Names, fixed
+from eatss.base.frozen import Names, fixed, their_names
 from eatss.base.trees import free_name
-from eatss.polyhedral.dependences import compute_dependences
+from eatss.polyhedral.dependences import memory_dependences
 from eatss.polyhedral.isl_names import (
     IN,
     SET,
     among,
+    coalesced,
     equal_leading_dims,
+    named_map,
     output_affs,
 )
+from eatss.polyhedral.kept_versions import Versions, spelled, with_versions
 from eatss.polyhedral.kernels import update_of
 from eatss.polyhedral.scalars import with_private_scalars
-from eatss.polyhedral.scop import Scop, Statement
+from eatss.polyhedral.scop import Access, Scop, Statement
 from eatss.polyhedral.split_sets import check_partition, piece_along
 from eatss.polyhedral.tree import alone, follows
 
@@ -68,7 +71,9 @@ def with_class_tiles(scop: Scop, size: int) -> Scop:
         cut = _in_classes(own, size)
         if cut is not None:
             return replace(cut, written=scop.written or scop)
-    return scop
+    versions = with_versions(scop)
+    cut = None if versions is None else _with_versions(versions, size)
+    return scop if cut is None else replace(cut, written=scop.written or scop)
 
 
 def _in_classes(scop: Scop, size: int) -> Scop | None:
@@ -80,7 +85,51 @@ def _in_classes(scop: Scop, size: int) -> Scop | None:
         return None
     cut = cuts_of(pieces)
     needed = tiling.needed.apply_domain(cut).apply_range(cut)
-    timed = _in_order(pieces, needed)
+    return _ordered(scop, pieces, needed, size)
+
+
+def _with_versions(versions: Versions, size: int) -> Scop | None:
+    """Return a region with copies in classes: a block of steps has elements of them anew."""
+    scop = versions.scop
+    steps = dict.fromkeys(their_names(scop.statements), (_UP, 0))
+    tiling = _Tiling(size, steps, scop.no_relation, scop.names, around=True)
+    pieces = []
+    for piece in (one for own in scop.statements for one in tiling.pieces(own)):
+        for own in versions.parts(piece.statement, piece.whole, tiling.taken):
+            accesses = (
+                _of_block(access, own, size) if access.array in versions.arrays else access
+                for access in own.accesses
+            )
+            pieces.append(replace(piece, statement=replace(own, accesses=tuple(accesses))))
+    arrays = tuple(
+        replace(one, extent=_first_block(one.extent, size)) if one.name in versions.arrays else one
+        for one in scop.arrays
+    )
+    statements = tuple(one.statement for one in pieces)
+    scop = replace(scop, arrays=arrays, statements=statements)
+    return _ordered(scop, pieces, memory_dependences(scop), size, around=True)
+
+
+def _first_block(extent: isl.Set, size: int) -> isl.Set:
+    """Return an extent whose first dimension is as long as a block."""
+    free = extent.eliminate(SET, 0, 1).lower_bound_val(SET, 0, 0)
+    return coalesced(free.upper_bound_val(SET, 0, size - 1))
+
+
+def _of_block(access: Access, statement: Statement, size: int) -> Access:
+    """Return an access by steps of the block instead of all."""
+    step, *others = output_affs(access.relation)
+    first = counter(statement, 0).scale_val(isl.Val(size, step.get_ctx()))
+    functions = [step.sub(first), *others]
+    names = [f"d{at}" for at in range(len(functions))]
+    return spelled(access, named_map(statement.domain, functions, access.array, names))
+
+
+def _ordered(
+    scop: Scop, pieces: Sequence[_Piece], needed: isl.UnionMap, size: int, *, around: bool = False
+) -> Scop | None:
+    """Return a region of pieces in their order, if there is one."""
+    timed = _in_order(pieces, needed, around=around)
     if timed is None:
         return None
     check_time(timed, needed)
@@ -112,13 +161,15 @@ def check_time(statements: Sequence[Statement], needed: isl.UnionMap) -> None:
 class _Piece:
     """A piece, what instances of the source it runs, and whether it was cut from others.
 
-    Where it runs in steps its loops are blocks and steps, then the others.
+    Where it runs in steps its loops are blocks and steps, then the others. ``row`` is the first of
+    them that leaves the block, by number, or its steps.
     """
 
     statement: Statement
     whole: isl.Map
     stage: int
     cut: bool
+    row: int = 1
 
 
 @fixed
@@ -129,6 +180,7 @@ class _Tiling:
     steps: Mapping[str, _Step]
     needed: isl.UnionMap
     taken: set[str]
+    around: bool = False
 
     def pieces(self, statement: Statement) -> Iterator[_Piece]:
         """Yield the pieces of a statement, those in a block first."""
@@ -137,20 +189,23 @@ class _Tiling:
             same = isl.Map.identity(statement.domain.get_space().map_from_set())
             yield _Piece(statement, same.intersect_range(statement.domain), stage, cut=False)
             return
-        first = _timed(statement, (stage, step))
+        first, sides = _timed(statement, (stage, step)), (0, 1 if stage == _UP else -1)
         leaving = [
             at
             for at in range(len(statement.loops))
             if at != step
-            and statement.domain.is_subset(_timed(statement, (stage, at)).ge_set(first))
+            and (
+                self.around
+                or statement.domain.is_subset(_timed(statement, (stage, at)).ge_set(first))
+            )
         ]
         others = (name for at, name in enumerate(statement.loops) if at != step)
         own = statement.loops[step]
         names = (free_name(f"{own}b", {*self.taken, *statement.loops}), own, *others)
         found = []
-        for behind in product((False, True), repeat=len(leaving)):
-            away = dict(zip(leaving, behind, strict=True))
-            instance, domain = self._instance(statement, (stage, step), away, names)
+        for places in product((0, 1, -1) if self.around else sides, repeat=len(leaving)):
+            away = dict(zip(leaving, places, strict=True))
+            instance, domain = self._instance(statement, step, away, names)
             if not domain.is_empty():
                 found.append((instance, domain))
         wholes = [isl.Map.from_multi_aff(one).intersect_domain(of) for one, of in found]
@@ -160,17 +215,19 @@ class _Tiling:
             piece = piece_along(
                 statement, instance.set_tuple_name(IN, name), domain.set_tuple_name(name)
             )
-            yield _Piece(piece, wholes[at].set_tuple_name(IN, name), stage, cut=len(found) > 1)
+            row = 1 if not leaving else leaving[0] + (2 if leaving[0] < step else 1)
+            whole = wholes[at].set_tuple_name(IN, name)
+            yield _Piece(piece, whole, stage, cut=len(found) > 1, row=row)
 
     def _instance(
-        self, statement: Statement, step: _Step, behind: Mapping[int, bool], names: Names
+        self, statement: Statement, own_step: int, sides: Mapping[int, int], names: Names
     ) -> tuple[isl.MultiAff, isl.Set]:
         """Return what a piece runs by its own counters, and all it runs.
 
-        ``behind`` says of loops that leave the block whether the piece has them behind it, or in
-        front of it where steps run backwards.
+        ``sides`` says of loops that leave the block whether the piece has them in front of it (-1),
+        in it (0) or behind it (1).
         """
-        depth, size, (stage, own_step) = len(statement.loops), self.size, step
+        depth, size = len(statement.loops), self.size
         space = statement.domain.get_space()
         own = space.drop_dims(SET, 0, depth).add_dims(SET, depth + 1)
         for at, name in enumerate(names):
@@ -183,15 +240,14 @@ class _Tiling:
         for at in range(depth):
             place = 1 if at == own_step else next(places)
             here = isl.Aff.var_on_domain(local, SET, place)
-            if at == own_step or at in behind:
+            if at == own_step or at in sides:
+                side = sides.get(at, 0)
                 domain = domain.lower_bound_val(SET, place, 0)
-                if behind.get(at) and stage == _DOWN:
+                if side < 0:
                     domain = domain.intersect(here.lt_set(block))
                 else:
-                    here = here.add(block)
-                if behind.get(at) and stage == _UP:
-                    here = here.add_constant_val(isl.Val(size, space.get_ctx()))
-                elif not behind.get(at):
+                    here = here.add(block).add_constant_val(isl.Val(side * size, space.get_ctx()))
+                if not side:
                     domain = domain.upper_bound_val(SET, place, size - 1)
             functions = functions.add(here)
         whole = isl.MultiAff.from_aff_list(own.map_from_domain_and_range(space), functions)
@@ -204,18 +260,19 @@ def _tiling(scop: Scop, size: int) -> _Tiling | None:
     deepest = max((len(one.loops) for one in scop.statements), default=0)
     sums = {one.name: _summed(one, scop) for one in scop.statements}
     order = sorted(scop.statements, key=lambda one: not sums[one.name])  # they decide
-    if deepest < 2 or not all(sums[one.name] for one in order if len(one.loops) == deepest):
+    deep = [one for one in order if len(one.loops) == deepest]
+    if deepest < 2 or not all(sums[one.name] for one in deep):
         return None
-    needed = compute_dependences(scop).memory_based
+    needed = memory_dependences(scop)
 
     def chosen(steps: dict[str, _Step]) -> dict[str, _Step] | None:
-        if len(steps) == len(order):
-            return steps
+        if len(steps) == len(order):  # some sum in the most loops has its own
+            own = (at in sums[one.name] for one in deep for at in [steps[one.name][1]])
+            return steps if any(own) else None
         statement, some = order[len(steps)], order[: len(steps) + 1]
         ways = [(stage, loop) for stage in (_UP, _DOWN) for loop in sums[statement.name]]
-        if len(statement.loops) < deepest:
-            up, down = ([(one, at) for at in range(len(statement.loops))] for one in (_UP, _DOWN))
-            ways += [*up, (_BEFORE, 0), (_BEHIND, 0), *down]
+        up, down = ([(one, at) for at in range(len(statement.loops))] for one in (_UP, _DOWN))
+        ways += up if statement in deep else [*up, (_BEFORE, 0), (_BEHIND, 0), *down]
         for step in ways:
             more = {**steps, statement.name: step}
             found = chosen(more) if _run_forward(some, needed, more) else None
@@ -234,7 +291,8 @@ def _summed(statement: Statement, scop: Scop) -> list[int]:
         return []
     subscripts, loops = output_affs(write.relation), range(len(statement.loops))
     still = [at for at in loops if not any(one.involves_dims(IN, at, 1) for one in subscripts)]
-    return still if len(still) == 1 else []
+    begins = len(still) == 1 and statement.domain.dim_min_val(still[0]).is_nonneg()
+    return still if begins else []  # blocks begin at 0
 
 
 def _run_forward(
@@ -269,7 +327,9 @@ def counter(statement: Statement, loop: int) -> isl.PwAff:
 # -- order -------------------------------------------------------------------------------------
 
 
-def _in_order(pieces: Sequence[_Piece], needed: isl.UnionMap) -> tuple[Statement, ...] | None:
+def _in_order(
+    pieces: Sequence[_Piece], needed: isl.UnionMap, *, around: bool
+) -> tuple[Statement, ...] | None:
     """Return pieces in the order in which they run, ``None`` where a class has a serial loop more.
 
     ``[1, kb, class, i, 0, j, 0, k]`` is when a product runs, and ``[1, kb, class, k, place, i, 0,
@@ -282,12 +342,11 @@ def _in_order(pieces: Sequence[_Piece], needed: isl.UnionMap) -> tuple[Statement
         for number, tied in enumerate(_components(beside, needed)):
             for one in (piece.statement for piece in tied):
                 times[one.name] = [stage, number, *output_affs(one.schedule)]
+    classes = _components if around else _classes
     blocked = (
         (stage, *numbered)
         for stage in (_UP, _DOWN)
-        for numbered in enumerate(
-            _components([one for one in pieces if one.stage == stage], in_block)
-        )
+        for numbered in enumerate(classes([o for o in pieces if o.stage == stage], in_block))
     )
     for stage, number, tied in blocked:
         own = _among(tied, in_block)
@@ -298,12 +357,21 @@ def _in_order(pieces: Sequence[_Piece], needed: isl.UnionMap) -> tuple[Statement
             times[statement.name] = [stage, block, number, *_apart(loops)]
             continue
         in_step = equal_leading_dims(own, 2)
+        serial = not around and _adds_in_steps(tied, in_block)
+        if serial and not all(output_affs(one.statement.write.relation) for one in tied):
+            return None  # a scalar, which is to have an element for each step
         for place, together in enumerate(_components(tied, in_step)):
-            if len(together) > 1 or not _among(together, in_step).is_empty():
+            first, statement = together[0], together[0].statement
+            in_turn = _among(together, in_step)
+            if len(together) > 1 or not (around or _stays(in_turn, statement, [first.row])):
                 return None
-            statement = together[0].statement
             block, step = (_timed(statement, (stage, at)) for at in (0, 1))
-            loops = [counter(statement, at) for at in range(2, len(statement.loops))]
+            others = [*range(2, len(statement.loops))]
+            if serial:  # rows come first, in which sums are added up
+                others = [first.row, *(at for at in others if at != first.row)]
+            else:
+                others.sort(key=lambda at: not is_still(statement, at, in_turn))
+            loops = [counter(statement, at) for at in others]
             times[statement.name] = [stage, block, number, step, place, *_apart(loops)]
     length = max(map(len, times.values()))
     return tuple(
@@ -313,17 +381,43 @@ def _in_order(pieces: Sequence[_Piece], needed: isl.UnionMap) -> tuple[Statement
     )
 
 
+def _classes(pieces: Sequence[_Piece], in_block: isl.UnionMap) -> list[list[_Piece]]:
+    """Return the classes of a block in their order; what sums of a step begin with is in theirs."""
+    found = _components(pieces, in_block)
+    for own in [*found]:
+        behind = (one for one in found[found.index(own) + 1 :] if _needs(one, own, in_block))
+        user = next(behind, None)
+        alone = len(own) == 1 and _among(own, in_block).is_empty()
+        if alone and user is not None and _adds_in_steps(user, in_block):
+            user += own
+            found.remove(own)
+    return found
+
+
+def _adds_in_steps(pieces: Sequence[_Piece], in_block: isl.UnionMap) -> bool:
+    """Tell whether a class that is no product adds something up in a step."""
+    own = _among(pieces, in_block)
+    in_step = equal_leading_dims(own, 2)
+    return not (len(pieces) == 1 and _is_sum(pieces[0], own)) and any(
+        not _among([one], in_step).is_empty() for one in pieces
+    )
+
+
 def _is_sum(piece: _Piece, own: isl.UnionMap) -> bool:
     """Tell whether instances of a piece in a block need others of the same result only."""
     others = range(2, len(piece.statement.loops))
-    return bool(others) and all(
-        own.is_subset(
-            own.eq_at_multi_union_pw_aff(
-                alone(isl.UnionPwAff.from_pw_aff(counter(piece.statement, at)))
-            )
-        )
-        for at in others
-    )
+    return bool(others) and _stays(own, piece.statement, others)
+
+
+def _stays(needed: isl.UnionMap, statement: Statement, loops: Iterable[int]) -> bool:
+    """Tell whether what instances need of each other is at the same value of some loops."""
+    return all(is_still(statement, at, needed) for at in loops)
+
+
+def is_still(statement: Statement, loop: int, needed: isl.UnionMap) -> bool:
+    """Tell whether instances of a statement need those of the same iteration of a loop only."""
+    own = isl.UnionPwAff.from_pw_aff(counter(statement, loop))
+    return bool(needed.is_subset(needed.eq_at_multi_union_pw_aff(alone(own))))
 
 
 def _apart(loops: Sequence[isl.PwAff]) -> Iterator[isl.PwAff | int]:
@@ -353,9 +447,7 @@ def _components(pieces: Sequence[_Piece], needed: isl.UnionMap) -> list[list[_Pi
     graph = nx.DiGraph()
     graph.add_nodes_from(range(len(pieces)))
     for one, other in permutations(range(len(pieces)), 2):
-        leaving = needed.intersect_domain(pieces[one].statement.domain.to_union_set())
-        into = pieces[other].statement.domain.to_union_set()
-        if not leaving.intersect_range(into).is_empty():
+        if _needs(pieces[other : other + 1], pieces[one : one + 1], needed):
             graph.add_edge(one, other)
     tied = nx.condensation(graph)
     members = {node: sorted(data["members"]) for node, data in tied.nodes(data=True)}
@@ -365,5 +457,15 @@ def _components(pieces: Sequence[_Piece], needed: isl.UnionMap) -> list[list[_Pi
 
 def _among(pieces: Sequence[_Piece], needed: isl.UnionMap) -> isl.UnionMap:
     """Return what pieces need of each other."""
+    return among(needed, _instances(pieces))
+
+
+def _needs(pieces: Sequence[_Piece], others: Sequence[_Piece], needed: isl.UnionMap) -> bool:
+    """Tell whether pieces need something of others."""
+    leaving = needed.intersect_domain(_instances(others))
+    return not leaving.intersect_range(_instances(pieces)).is_empty()
+
+
+def _instances(pieces: Sequence[_Piece]) -> isl.UnionSet:
     domains = (one.statement.domain.to_union_set() for one in pieces)
-    return among(needed, reduce(isl.UnionSet.union, domains))
+    return reduce(isl.UnionSet.union, domains)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from eatss.analysis.analyse import AnalysedProgram, SlowLoop
+from eatss.analysis.analyse import AnalysedProgram, AnalysedScop, SlowLoop
 from eatss.analysis.facts import VolumeKind
 from eatss.analysis.variant import ClassSize, Rewrites
 from eatss.base.diagnostics import (
@@ -79,6 +79,7 @@ from eatss.session.steps import (
     CHUNKS_MARGIN,
     CLASS_SIZES,
     PAIRS_MARGIN,
+    ROW_SIZES,
     Arrays,
     Chunks,
     Frees,
@@ -654,7 +655,17 @@ class Session:
         if not (far and plain.in_classes):
             return best
         whole = self.of(best).symbolic.regions
-        for size in CLASS_SIZES:
+        anew()
+
+        def in_blocks(size: int) -> Session:
+            classes = tuple(ClassSize(region=at, size=size) for at in plain.in_classes)
+            return self._with(replace(plain.rewrites, classes=classes))
+
+        sizes = CLASS_SIZES
+        with suppress(*REFUSALS):
+            if any(map(_adds_in_steps, in_blocks(sizes[0]).analysed.scops)):
+                sizes = ROW_SIZES
+        for size in sizes:
             beside = {one.size for one in best.classes} & {size // 2, size * 2}
             if size in CLASS_SIZES[2:] and not beside:
                 continue
@@ -662,8 +673,7 @@ class Session:
                 break
             progress(f"with loops in blocks of {size} steps")
             with suppress(*REFUSALS):
-                classes = tuple(ClassSize(region=at, size=size) for at in plain.in_classes)
-                cut = self._with(replace(plain.rewrites, classes=classes))
+                cut = in_blocks(size)
                 pairs = zip(whole, cut.symbolic.regions, strict=True)
                 if all(one.generic <= its.generic for one, its in pairs):
                     below = run_cost(best)
@@ -944,6 +954,12 @@ class Session:
             for kernel, cut in zip(selection.kernels, predicted.kernels, strict=True)
         )
         return replace(selection, kernels=kernels)
+
+
+def _adds_in_steps(region: AnalysedScop) -> bool:
+    """Tell whether rows of a region that is in blocks of steps are added up in one step."""
+    kernels = region.scheduled.kernels
+    return any(one.reductions and len(one.host_loops) > 1 for one in kernels)
 
 
 def _most_saved(selection: Selection, regions: Sequence[Sequence[Names]]) -> float:

@@ -155,8 +155,11 @@ def changeable(
     return tuple(found)
 
 
-CLASS_SIZES = (64, 32, 128, 16)
+CLASS_SIZES: Numbers = (64, 32, 128, 16)
 """Steps of a block that are compared; the last two where half or twice as many are best."""
+
+ROW_SIZES: Numbers = (8, 4)
+"""The same where rows are added up in a step: one block has so many rows, whole."""
 
 _CHANGING = 20_000_000
 """isl operations to find out whether a region may be changed."""

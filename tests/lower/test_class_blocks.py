@@ -77,6 +77,8 @@ def program(of: Session, threads: int = 64, width: int = 8, **how: Any) -> Progr
         ("trisolv", "double", {}),
         ("trsm", "half", {}),
         ("ul", "double", {"index_bits": 64}),
+        ("floyd-warshall", "double", {}),
+        ("in_place", "float", {"index_bits": 64, "strict_fp": True}),
     ],
 )
 def test_verified_at_sizes_beside_blocks(
@@ -206,6 +208,33 @@ def test_names_are_their_own_beside_a_loop_that_one_block_runs(tmp_path: Path) -
     assert len({*names}) == len(names)
 
 
+BACKWARDS = """
+#ifndef N
+#define N 21
+#endif
+void both(double v[N], double u[N], double a[N], double U[N][N], double y[N])
+{
+#pragma scop
+    for (int i = 0; i < N; i++) {
+        for (int j = 0; j < N; j++) v[j] += u[j] * a[i];
+        for (int j = 0; j < N; j++) u[j] -= v[j] * a[i];
+    }
+    for (int i = N - 1; i >= 0; i--) {
+        y[i] = y[i] / U[i][i];
+        for (int j = 0; j < i; j++) y[j] -= U[j][i] * y[i];
+    }
+#pragma endscop
+}
+"""
+
+
+def test_steps_forward_share_no_launch_with_steps_backwards(tmp_path: Path) -> None:
+    source = tmp_path / "both.c"
+    source.write_text(BACKWARDS, encoding="utf-8")
+    of = Session(source, code=True, rewrites=Rewrites(classes=(ClassSize(region=0, size=4),)))
+    assert [len(one.parts) for one in runs(of)] == [1, 1]
+
+
 def test_what_blocks_have_in_shared_memory() -> None:
     one, panels = runs(session("lu"))
     (diagonal,), (row, column) = one.parts, panels.parts
@@ -216,6 +245,21 @@ def test_what_blocks_have_in_shared_memory() -> None:
     assert [one.passed for one in (*row.phases, *column.phases)] == [(), (), ()]
     block = ClassBlock(kernels=panels.kernels, threads=64, width=16)
     assert shared_bytes(panels, block) == (4 * 17 + 4 * 5 + 16 * 5 + 4 * 5) * 8
+
+
+def test_panels_of_floyd_warshall_are_apart_and_their_copies_stored_at_once() -> None:
+    diagonal, panels = runs(session("floyd-warshall"))
+    assert [len(one.parts) for one in (diagonal, panels)] == [1, 4]
+    assert [one.along for one in diagonal.parts[0].tiles] == [0, 1, 0]
+    assert [[one.array for one in part.stored] for part in panels.parts] == [
+        ["path_before", "path_behind"],
+        ["path_before", "path_behind"],
+        ["path_before_1", "path_behind_1"],
+        ["path_before_1", "path_behind_1"],
+    ]
+    limits = [{side.limit for side in part.tiles[0].sides} for part in panels.parts]
+    assert limits == [{0}, {0, 4}, {0}, {0, 4}]  # those in front of the block end there
+    assert panels.parts[0].phases[1].instances == 4 * 4
 
 
 def test_a_product_of_one_k_tile_fills_none_ahead() -> None:
@@ -261,7 +305,7 @@ def kernel_of(name: str, at: int) -> Kernel:
     return made[at]
 
 
-@pytest.mark.parametrize("name", ["lu", "trisolv"])
+@pytest.mark.parametrize("name", ["lu", "trisolv", "floyd-warshall"])
 def test_each_barrier_is_needed(name: str) -> None:
     kernel = kernel_of(name, 0)
     count = barriers_in(kernel.body)
@@ -304,6 +348,23 @@ def test_a_changed_text_is_found(old: str, new: str, tmp_path: Path) -> None:
     assert old in made.text
     of.write(replace(made, text=made.text.replace(old, new)), tmp_path)
     assert verify(tmp_path, device="cpu", sizes=SIZES, first_failure=True).status != "ok"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("k >= j", "k > j"),  # the pivot's column
+        ("k < j", "k + 1 < j"),
+        ("A_behind_1[", "A_before_1["),  # rows as they were before the step
+        ("k % 32", "(k + 1) % 32"),
+    ],
+)
+def test_a_changed_text_of_steps_in_place_is_found(old: str, new: str, tmp_path: Path) -> None:
+    of = session("in_place")
+    made = program(of)
+    assert old in made.text
+    of.write(replace(made, text=made.text.replace(old, new)), tmp_path)
+    assert verify(tmp_path, device="cpu", sizes=SIZES).status != "ok"
 
 
 DIVIDED = """

@@ -7,12 +7,14 @@ import re
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import eatss
 from eatss.analysis.layout import FusedRows
+from eatss.analysis.variant import ClassSize, Rewrites
 from eatss.cards import GpuProfile, load_profile
 from eatss.cards.profile import Coefficient
 from eatss.choose.options import SelectOptions
@@ -265,14 +267,14 @@ def test_columns_lie_beside_each_other_in_a_warp(tmp_path: Path) -> None:
         ("16", "32"), ("8", "32"), ("4", "32"),
     }  # fmt: skip
     right(checked(folder, *SIZES, {"NI": 5, "NJ": 129}))
-    broken = program.text.replace("_down(sum_r, 16,", "_down(sum_r, 2,")
-    (folder / program.file).write_text(broken, encoding="utf-8")
-    assert not checked(folder, {"NI": 6, "NJ": 131}).ok
+    for one, other in (("_down(sum_r, 16,", "_down(sum_r, 2,"), ("r_warps[tj][", "r_warps[0][")):
+        (folder / program.file).write_text(program.text.replace(one, other), encoding="utf-8")
+        assert not checked(folder, {"NI": 6, "NJ": 131}).ok
 
 
 def test_a_step_whose_begin_needs_a_row_of_the_step_before_is_one_launch(tmp_path: Path) -> None:
     folder = tmp_path / "made"
-    program = eatss.codegen(STEPS, gpu="h200", output=folder)
+    program = eatss.codegen(STEPS, gpu="h200", output=folder, tile_time=False)
     (kernel,) = program.kernels
     assert "for (int k = -1; k < N - 1; ++k)" in program.text
     assert kernel.block[:2] == (4, 128)  # gramschmidt: 5.9 ms on an H200, with 4 x 256 6.8
@@ -285,6 +287,84 @@ def test_a_step_whose_begin_needs_a_row_of_the_step_before_is_one_launch(tmp_pat
         assert one in program.text
         (folder / program.file).write_text(program.text.replace(one, other), encoding="utf-8")
         assert not checked(folder, {"M": 70, "N": 9}).ok
+
+
+def in_steps(text: str, size: int, lanes: int, tile: int, folder: Path, **how: Any) -> Program:
+    """Generate a program each of whose classes is one launch a block of steps, into a folder."""
+    classes = (ClassSize(region=0, size=size),)
+    session = Session(text, code=True, rewrites=Rewrites(classes=classes))
+    apart = session.select(H200, SelectOptions(target="cuda"), fuse_rows=False)
+    schedules = [one.scheduled for one in session.symbolic.regions]
+    runs = row_runs_for(session.analysed, H200, code=lambda: schedules)
+    blocks = {
+        run.kernels[0]: FusedRows(
+            kernels=run.kernels,
+            loops=1,
+            rows=1 << (max(2, run.together) - 1).bit_length(),
+            lanes=lanes,
+            tile=tile,
+            whole=1,
+            columns=1,
+            steps=1,
+        )
+        for run in runs
+        if run.steps
+    }
+    kernels = tuple(replace(one, row_block=blocks.get(one.name)) for one in apart.kernels)
+    recipe = session.recipe(replace(apart, kernels=kernels), H200, CodeRequest(**how))
+    program = session.generate(recipe, H200)
+    session.write(program, folder)
+    return program
+
+
+@pytest.mark.parametrize(
+    ("size", "lanes", "tile", "type_"),
+    [(4, 32, 64, "double"), (3, 16, 32, "double"), (8, 64, 64, "float")],
+)
+def test_blocks_of_rows_go_through_steps(
+    size: int, lanes: int, tile: int, type_: str, tmp_path: Path
+) -> None:
+    program = in_steps(STEPS.replace("double", type_), size, lanes, tile, tmp_path)
+    panel, rest = program.kernels
+    assert (panel.block[0], rest.block[0]) == (8 if size == 8 else 4, 2)
+    assert all("A: " in str(one.notes) for one in program.kernels)
+    right(checked(tmp_path, *({"M": m, "N": n} for m, n in OF_STEPS)))
+
+
+OF_STEPS = [(0, 3), (1, 1), (9, 0), (70, 9), (64, 17), (33, 8)]
+
+
+def test_what_lasts_is_loaded_and_stored_once_a_block_of_steps(tmp_path: Path) -> None:
+    program = in_steps(STEPS, 4, 32, 64, tmp_path, index_bits=64)
+    short, _, _ = program.text.partition("k1_shared {")[2].partition("} else {\n        #pragma")
+    before, _, inside = short.partition("for (int k_1 = 0;")
+    inside, _, behind = inside.partition("\n        }\n")
+    stores = [one.count("] = A_k[") for one in (before, inside, behind)]
+    assert (before.count("= A["), inside.count("= A["), stores) == (2, 0, [0, 0, 2])
+    sizes = {"M": 60, "N": 11}
+    assert checked(tmp_path, sizes).ok
+    for one, other in (
+        ("for (int k = 0;", "for (int k = 1;"),
+        ("for (int k_1 = 0; k_1 < 4;", "for (int k_1 = 0; k_1 < 3;"),
+        ("if (k_1 == 0)", "if (k_1 == 1)"),
+        ("0 < j", "1 < j"),
+        ("eatss_from_lane(Q_k[place], k +", "eatss_from_lane(Q_k[place], 0 * k +"),
+    ):
+        assert one in program.text
+        (tmp_path / program.file).write_text(program.text.replace(one, other), encoding="utf-8")
+        assert not checked(tmp_path, sizes).ok
+
+
+def test_steps_stay_on_the_host_where_others_are_in_their_loop(tmp_path: Path) -> None:
+    program = in_steps(STEPS, 4, 32, 64, tmp_path / "whole")
+    assert program.recipe is not None
+    recipe = json.loads(json.dumps(program.recipe))
+    panel = recipe["kernels"][0]["row_block"]
+    panel["kernels"] = panel["kernels"][:-1]
+    folder = tmp_path / "part"
+    apart = eatss.codegen(STEPS, gpu="h200", recipe=recipe_from_dict(recipe), output=folder)
+    assert len(apart.kernels) > len(program.kernels) + 1
+    right(checked(folder, {"M": 70, "N": 9}))
 
 
 def test_a_cell_goes_through_statements_in_a_register(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import islpy as isl
 import pytest
@@ -10,16 +11,17 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from eatss.base.diagnostics import InternalError
+from eatss.base.frozen import Numbers
 from eatss.base.shipped import data_directory
 from eatss.frontend.options import FrontendOptions
 from eatss.frontend.parse import parse_file, parse_source
-from eatss.polyhedral import class_tiles
+from eatss.polyhedral import class_tiles, kept_versions
 from eatss.polyhedral.class_tiles import check_time, with_class_tiles
 from eatss.polyhedral.schedule import schedule_scop
-from eatss.polyhedral.scop import Scop
+from eatss.polyhedral.scop import Access, Scop, Statement
 from eatss.polyhedral.split_sets import check_partition
 from tests.examples import examples
-from tests.polyhedral.executing import executed
+from tests.polyhedral.executing import Element, executed
 
 LDLT = """for (int j = 0; j < 7; j++) {
     for (int i = j + 1; i < 7; i++) A[i][j] = A[i][j] / A[j][j];
@@ -63,6 +65,16 @@ for (int i = 6; i >= 0; i--) {{
     for (int j = 6; j > i; j--) x[i] -= A[j][i] * x[j];
     x[i] = x[i] / A[i][i];
 }}"""
+ROWS = """for (int k = 0; k < 7; k++) {
+    x[k] = 0;
+    for (int i = 0; i < 7; i++) x[k] += A[i][k] * A[i][k];
+    for (int i = 0; i < 7; i++) B[i][k] = A[i][k] / x[k];
+    for (int j = k + 1; j < 7; j++) {
+        C[k][j] = 0;
+        for (int i = 0; i < 7; i++) C[k][j] += B[i][k] * A[i][j];
+        for (int i = 0; i < 7; i++) A[i][j] -= B[i][k] * C[k][j];
+    }
+}"""
 TILED = {
     "LDLT": LDLT,
     "SOLVE": SOLVE,
@@ -71,11 +83,12 @@ TILED = {
     "INVERSE": INVERSE,
     "BACKWARD": BACKWARD,
     "BOTH": BOTH,
+    "ROWS": ROWS,
 }
 
 
 def region(loops: str) -> Scop:
-    arrays = "double A[7][7], double B[7][7], double x[7], double b[7]"
+    arrays = "double A[7][7], double B[7][7], double C[7][7], double x[7], double b[7]"
     (scop,) = parse_source(f"void f({arrays}) {{\n#pragma scop\n{loops}\n#pragma endscop\n}}").scops
     return scop
 
@@ -90,6 +103,7 @@ def kernel(name: str, size: int) -> Scop:
 @settings(max_examples=examples(12), deadline=None)
 @example("BACKWARD", 3)
 @example("BOTH", 2)
+@example("ROWS", 3)
 def test_classes_leave_the_same_values(name: str, size: int) -> None:
     scop = region(TILED[name])
     tiled = with_class_tiles(scop, size)
@@ -97,13 +111,56 @@ def test_classes_leave_the_same_values(name: str, size: int) -> None:
     assert executed(tiled) == executed(scop)
 
 
-@pytest.mark.parametrize("name", ["lu", "cholesky", "trisolv"])
+@pytest.mark.parametrize("name", ["lu", "cholesky", "trisolv", "floyd-warshall"])
 @pytest.mark.parametrize("size", [2, 3, 6])
 def test_kernels_leave_the_same_values(name: str, size: int) -> None:
     scop = kernel(name, 7)
     tiled = with_class_tiles(scop, size)
     assert tiled is not scop
-    assert executed(tiled) == executed(scop)
+    assert left_by(tiled, scop) == executed(scop)
+
+
+def left_by(tiled: Scop, scop: Scop) -> dict[Element, int]:
+    """Return what a region leaves in the arrays of another."""
+    arrays = {one.name for one in scop.arrays}
+    return {element: own for element, own in executed(tiled).items() if element[0] in arrays}
+
+
+def in_place(value: str, rows: str = "i = 0", columns: str = "j = 0") -> Scop:
+    loops = f"for (int {rows}; i < 7; i++) for (int {columns}; j < 7; j++)"
+    return region(f"for (int k = 0; k < 7; k++) {loops} A[i][j] = {value};")
+
+
+@pytest.mark.parametrize(
+    ("scop", "pieces"),
+    [
+        (in_place("A[i][j] - A[i][k] * A[k][j]"), 22),  # nothing is assumed of the function
+        (in_place("A[k][j] / A[i][j] + A[i][k]"), 22),
+        (in_place("A[i][j] - B[i][k] * A[k][j]"), 15),  # rows alone
+        (in_place("A[i][j] - A[i][k] * A[k][j]", "i = k", "j = k"), 13),
+        (in_place("A[i][j] - A[i][3] * A[k][j]"), 15),
+    ],
+)
+def test_what_steps_overwrite_is_read_from_copies(scop: Scop, pieces: int) -> None:
+    tiled = with_class_tiles(scop, 3)
+    assert len(tiled.statements) == pieces
+    assert left_by(tiled, scop) == executed(scop)
+
+
+def test_floyd_warshall_is_a_diagonal_four_panels_and_four_products() -> None:
+    scheduled = schedule_scop(with_class_tiles(kernel("floyd-warshall", 1000), 32))
+    hosts = [one.host_loops for one in scheduled.kernels]
+    assert hosts == [("kb", "k")] * 18 + [("kb",)] * 4
+    assert all(one.parallel_loops for one in scheduled.kernels)
+    for product in scheduled.kernels[18:]:
+        assert [loop.name for loop in product.loops] == ["i", "j", "k"]
+        assert product.permutable
+    copies = [one for one in scheduled.scop.arrays if one.is_local]
+    assert [max_points(one.extent) for one in copies] == [32 * 1000] * 4
+
+
+def max_points(extent: isl.Set) -> int:
+    return int(extent.count_val().to_str())
 
 
 def test_lu_is_a_diagonal_two_panels_and_a_product() -> None:
@@ -135,6 +192,12 @@ def test_lu_is_a_diagonal_two_panels_and_a_product() -> None:
         "for (int t = 0; t < 7; t++) for (int i = 1; i < 6; i++) x[i] = x[i - 1] + x[i + 1];",
         "for (int i = 6; i >= 0; i--) for (int j = i + 1; j < 7; j++) x[i] -= A[i][j] * x[j];",
         "for (int i = 1; i < 7; i++) x[i] += x[i - 1];",
+        "for (int k = 0; k < 7; k++) for (int i = 6; i >= 0; i--) for (int j = 0; j < 7; j++)\n"
+        "A[i][j] -= A[i][k] * A[k][j];",  # a loop that counts down
+        "for (int k = -1; k < 6; k++) for (int i = 0; i < 7; i++) for (int j = 0; j < 7; j++)\n"
+        "A[i][j] -= A[i][k + 1] * A[k + 1][j];",  # one that begins below 0
+        "for (int k = 0; k < 7; k++) for (int i = 0; i < 7; i++) for (int j = 0; j < 7; j++)\n"
+        "A[i][j] -= A[j][k] * A[k][i];",  # an element is of several rows
     ],
 )
 def test_other_regions_stay_as_they_are(loops: str) -> None:
@@ -177,9 +240,46 @@ def test_classes_in_another_order_are_found(monkeypatch: pytest.MonkeyPatch) -> 
         return in_order(*given)[::-1]  # type: ignore[arg-type]
 
     monkeypatch.setattr(class_tiles, "_components", backwards)
-    for scop in (*(kernel(name, 20) for name in ("lu", "cholesky", "trisolv")), region(BACKWARD)):
+    names = "lu", "cholesky", "trisolv", "floyd-warshall"
+    for scop in (*(kernel(name, 20) for name in names), region(BACKWARD)):
         with pytest.raises(InternalError, match="EATSS-P901"):
             with_class_tiles(scop, 4)
+
+
+def test_a_read_of_the_other_copy_leaves_other_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    scop, whole = kernel("floyd-warshall", 6), kept_versions._Kept.copy_for
+
+    def other(self: kept_versions._Kept, readers: isl.Set) -> Any:
+        found = whole(self, readers)
+        return found and self.copies[found is self.copies[0]]
+
+    monkeypatch.setattr(kept_versions._Kept, "copy_for", other)
+    assert left_by(with_class_tiles(scop, 3), scop) != executed(scop)
+
+
+def test_a_lost_part_of_the_diagonal_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_versions, "piece_on", lambda piece, *_: piece)
+
+    def fewer(part: Any) -> Any:
+        whole = not isinstance(part, isl.Map)
+        return part if whole else part.intersect_domain(part.domain().lexmin())
+
+    monkeypatch.setattr(kept_versions, "coalesced", fewer)
+    with pytest.raises(InternalError, match="EATSS-P901"):
+        with_class_tiles(kernel("floyd-warshall", 20), 4)
+
+
+@pytest.mark.parametrize("place", [-1, 1])
+def test_copies_of_other_values_are_found(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    copying = kept_versions._copying
+
+    def moved(source: Statement, read: Access, loops: Numbers, at: int, taken: set[str]) -> Any:
+        return copying(source, read, loops, -at if at == place else at, taken)
+
+    scop = kernel("floyd-warshall", 20)
+    assert kept_versions.with_versions(scop)
+    monkeypatch.setattr(kept_versions, "_copying", moved)
+    assert kept_versions.with_versions(scop) is None
 
 
 @pytest.mark.parametrize("early", range(6))

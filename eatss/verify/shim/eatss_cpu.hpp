@@ -887,7 +887,7 @@ inline void whole_vector(const void *source) {
     eatss::lane_below(value, delta, width, other, __LINE__)
 #define eatss_of_lane(value, delta) eatss::shuffle(value, delta, (int)eatss::WARP, __LINE__)
 #define eatss_from_lane(value, lane) \
-    eatss::shuffle(value, (int)(lane) - (int)threadIdx.x % (int)eatss::WARP, (int)eatss::WARP, __LINE__)
+    eatss::shuffle(value, (int)(lane) - eatss::current % (int)eatss::WARP, (int)eatss::WARP, __LINE__)
 
 template <class T, int16_t group>
 inline void eatss_copy_ahead(eatss::Tracked<T, group> *target, const T *source, bool reads) {
