@@ -52,7 +52,7 @@ def class_demand(
         shared = part.wide is not None
         blocks = np.ceil(max(1, points.get(part.wide or "", 1)) / block.width) if shared else 1.0
         own: Number = 2.0 * (card.l1_cycles + card.l2_cycles + card.dram_cycles)
-        for tile in part.tiles:
+        for tile in (*part.tiles, *part.stored):
             elements = prod(sizes(tile.extents, block.width))
             ways = 1.0 + (tile.along is not None)
             warps = np.maximum(elements / card.warp / SCHEDULERS, elements / block.threads)

@@ -82,7 +82,7 @@ from eatss.plan.class_blocks import (
     sizes,
 )
 from eatss.plan.stage import is_asynchronous
-from eatss.polyhedral.class_tiles import counter
+from eatss.polyhedral.class_tiles import counter, is_still
 from eatss.polyhedral.dependences import bounded_work, source_lines
 from eatss.polyhedral.expression import Binary, Read, divisors, fused_quotient, preorder
 from eatss.polyhedral.isl_names import (
@@ -94,7 +94,6 @@ from eatss.polyhedral.isl_names import (
     dims_as_parameters,
     equal_leading_dims,
     function_on,
-    leading_dims,
     output_affs,
     parameter_at_least,
     parameter_at_most,
@@ -197,7 +196,8 @@ def _part(
         return None
     if not _stay(scheduled, statements, wide):
         return None
-    tiles, at = list[ClassTile](), dict[Place, int]()
+    tiles, stored, at = list[ClassTile](), list[ClassTile](), dict[Place, int]()
+    read = {one.array for statement in statements for one in statement.reads}
     for statement, loop in zip(statements, wide, strict=True):
         for number, access in enumerate(statement.accesses):
             array = scop.array(access.array)
@@ -209,8 +209,12 @@ def _part(
             tile = ClassTile(
                 array=array.name, sides=sides, element_bytes=array.element_type.size_bytes
             )
-            at[statement.name, number] = _joined(tiles, tile)
-    kept = _kept(statements, tiles, at, shared=wide[0] is not None)
+            if array.name in read:
+                at[statement.name, number] = _joined(tiles, tile)
+            else:
+                stored.append(replace(tile, along=0))
+    in_turn = {one.name: _in_turn(scheduled, one) for one in statements}
+    kept = _kept(statements, tiles, at, in_turn, shared=wide[0] is not None)
     if kept is None:
         return None
     along, phases = kept
@@ -230,7 +234,8 @@ def _part(
                 divisors=tuple(
                     number
                     for number in divisors(one.value)
-                    if scop.array(one.accesses[number].array).element_type.value in FORMATS
+                    if in_turn[one.name].is_empty()
+                    and scop.array(one.accesses[number].array).element_type.value in FORMATS
                     and _is_shared(one, number, own, written)
                 ),
             )
@@ -238,6 +243,7 @@ def _part(
                 facts, statements, wide, phases, strict=True
             )
         ),
+        stored=tuple(stored),
     )
     part = Part(pieces, plan, at)
     return part if plan.is_short and _are_beside((part,)) else None
@@ -252,6 +258,7 @@ def _kept(
     statements: Sequence[Statement],
     tiles: Sequence[ClassTile],
     at: Mapping[Place, int],
+    in_turn: Mapping[str, isl.UnionMap],
     *,
     shared: bool,
 ) -> _Kept | None:
@@ -259,13 +266,13 @@ def _kept(
 
     Where blocks have a loop ``shared``, threads have its points.
     """
-    places = sorted({at[one.name, 0] for one in statements})
+    places = sorted({at[one.name, 0] for one in statements if (one.name, 0) in at})
     sides = [tiles[place].sides for place in places]
     ways = list[_Kept]()
     for dims in product(*(range(len(one)) for one in sides)):
         if all((own[dim].length is None) == shared for own, dim in zip(sides, dims, strict=True)):
             along = dict(zip(places, dims, strict=True))
-            found = [_own(one, tiles, at, along) for one in statements]
+            found = [_own(one, tiles, at, along, in_turn[one.name]) for one in statements]
             known = tuple(one for one in found if one is not None)
             if len(known) == len(found):
                 ways.append((along, known))
@@ -277,10 +284,12 @@ def _own(
     tiles: Sequence[ClassTile],
     at: Mapping[Place, int],
     along: Mapping[int, int],
+    in_turn: isl.UnionMap,
 ) -> tuple[int | None, Numbers] | None:
     """Return the loop whose points threads have, and which accesses other lanes pass.
 
-    ``None`` where threads do not know which register they need, or which lane has it.
+    ``None`` where threads do not know which register they need, or which lane has it, or need in
+    a step what others make there.
     """
     block, _, *loops = statement.loops
     there: dict[int, tuple[set[str], int]] = {}
@@ -297,14 +306,24 @@ def _own(
                 there[number] = names, form.constant - tiles[tile].sides[dim].least
             else:
                 within |= names
-    passed = tuple(number for number, place in there.items() if place != there[0])
-    names, shift = there[0]
+    if not there:
+        return None
+    first = next(iter(there.values()))
+    passed = tuple(number for number, place in there.items() if place != first)
+    names, shift = first
     own = next((at for at, name in enumerate(loops) if name in names), None)
     if own is not None:
         apart = within.union(*(there[number][0] for number in passed))
-        if shift or loops[own] in apart:
+        alike = is_still(statement, _STEP + 1 + own, in_turn)
+        if shift or loops[own] in apart or not alike:
             return None
     return own, passed
+
+
+def _in_turn(scheduled: ScheduledScop, statement: Statement) -> isl.UnionMap:
+    """Return what instances of a step need of each other; a thread runs its own in order."""
+    here = among(scheduled.dependences.memory_based, statement.domain.to_union_set())
+    return equal_leading_dims(here, _STEP + 1)
 
 
 def _runs_backwards(statement: Statement) -> bool:
@@ -364,6 +383,7 @@ def _sides(
 ) -> tuple[Side, ...] | None:
     """Return the part of an array that an access reaches in a block, ``None`` where it may not."""
     block, *_ = statement.loops
+    ends = _ends_at_block(statement, wide, size)
     sides = []
     for function in output_affs(access.relation):
         form = affine_form(function)
@@ -375,8 +395,18 @@ def _sides(
             return None
         moving = wide is not None and statement.loops[wide] in terms
         length = None if moving else size if terms else 1
-        sides.append(Side(factor=factor, least=least, length=length))
+        limit = size if moving and not (factor or least) and ends else 0
+        sides.append(Side(factor=factor, least=least, length=length, limit=limit))
     return tuple(sides)
+
+
+def _ends_at_block(statement: Statement, wide: int | None, size: int) -> bool:
+    """Tell whether the loop that blocks share ends where a block of steps begins, going up."""
+    if wide is None or _runs_backwards(statement):
+        return False
+    block, own = counter(statement, 0), counter(statement, wide)
+    end = block.scale_val(isl.Val(size, statement.domain.get_ctx()))
+    return bool(statement.domain.is_subset(own.lt_set(end)))
 
 
 def _joined(tiles: list[ClassTile], tile: ClassTile) -> int:
@@ -393,15 +423,10 @@ def _joined(tiles: list[ClassTile], tile: ClassTile) -> int:
 
 
 def _are_beside(parts: Sequence[Part]) -> bool:
-    """Tell whether parts run in the same blocks of steps, and no block writes what others have."""
-    blocks = [
-        union_of(leading_dims(one.domain, 1).reset_tuple_id() for one in part.statements)
-        for part in parts
-    ]
-    tiles = [tile for one in parts for tile in one.plan.tiles]
-    return all(blocks[0].is_equal(one) for one in blocks) and all(
-        one.is_apart(other) for one, other in combinations(tiles, 2)
-    )
+    """Tell whether parts run in the same loop over blocks, and no block writes what others have."""
+    loops = {part.pieces[0].host[0].member.key for part in parts}
+    tiles = [tile for one in parts for tile in (*one.plan.tiles, *one.plan.stored)]
+    return len(loops) == 1 and all(one.is_apart(other) for one, other in combinations(tiles, 2))
 
 
 # -- the kernel --------------------------------------------------------------------------------
@@ -436,13 +461,13 @@ class ClassBuilder:
                 hint="give class_block a multiple of 32 threads, one a point at least",
             )
         first = Let(name=self._thread, value=Name(f"{CUDA.thread}x"), narrow=True)
-        launch = self._parts[0].launch
+        launch = coalesced(reduce(isl.Set.union, (one.launch for one in self._parts)))
         grids = [one.blocks(launch) for one in self._parts]
         ends = [Constant(0), *accumulate(grids, total)]
         body: Nodes = ()
         for part, begin, end in [*zip(self._parts, ends, ends[1:], strict=False)][::-1]:
             place = Name(f"{CUDA.block}x")
-            own = tuple(part.body(launch, place if begin == Constant(0) else place - begin))
+            own = tuple(part.body(place if begin == Constant(0) else place - begin))
             mine = place < end
             body = (If(conditions=(mine,), body=own, orelse=body),) if body else own
         nodes = without_unused((first, *body))
@@ -557,20 +582,21 @@ class _PartBuilder:
 
     def blocks(self, launch: isl.Set) -> IntExpr:
         """Return how many blocks share the longest of the loops that they do."""
-        if self._own.plan.wide is None:
-            return Constant(1)
-        points = self._by_launch(self._values((self._point,)))
-        reached = renamed_parameter(points, self._point, self._first)
-        last = parameter_bound(reached, self._first, upper=True).coalesce()
-        width = int(self._block.width)
-        return self._index(value_of(last, launch) + width) // width
+        own, count = self.launch, Constant(1)
+        if self._own.plan.wide is not None:
+            points = self._by_launch(self._values((self._point,)))
+            reached = renamed_parameter(points, self._point, self._first)
+            last = parameter_bound(reached, self._first, upper=True).coalesce()
+            width = int(self._block.width)
+            count = self._index(value_of(last, own) + width) // width
+        tests = self._tests(own, launch)
+        return Apply(Operator.SELECT, (*tests, count, Constant(0))) if tests else count
 
-    def body(self, launch: isl.Set, block: IntExpr) -> Iterator[Node]:
+    def body(self, block: IntExpr) -> Iterator[Node]:
         """Yield what a block does, by its number."""
-        width, thread = int(self._block.width), self._thread
+        width, thread, launch = int(self._block.width), self._thread, self._values(())
         if self._backwards:
             yield Let(name=self._host, value=-1 * Name(self._launched))
-            launch = self._values(())
         if self._own.plan.wide is not None:
             yield Let(name=self._first, value=block * width)
         yield from self._copies(load=True)
@@ -612,6 +638,10 @@ class _PartBuilder:
             within = [
                 self._index(place) < self._index(extent)
                 for place, extent in zip(there, array.shape, strict=True)
+            ] + [
+                self._index(place) < self._index(side.limit * Name(self._host))
+                for place, side in zip(there, tile.sides, strict=True)
+                if side.limit
             ]
             copy = Copy(target=outside, source=inside, condition=_all(within))
             if load:
@@ -773,15 +803,17 @@ class _PartBuilder:
         statement, phase = self._own.statements[number], self._own.plan.phases[number]
         env, passes = self._counters(number), list[_Pass]()
         reads, wheres = list[Element](), list[IntExpr]()
-        reciprocals = dict[int, Element]()
+        reciprocals, shared = dict[int, Element](), dict[tuple[Element, IntExpr], Element]()
         for place, access in enumerate(statement.accesses):
             element, where = self._element(statement, place, access, env)
             known_place = own is None or place in phase.passed
             if known_place and element.buffer.space == "register":
                 element = element.buffer.at(*element.subscripts[:-1], where // CUDA.lanes)
             needed = frozenset(names_in(where, *element.subscripts))
-            if place in phase.passed:
-                passed = self._scalar("passed", element)
+            if place in phase.passed and (element, where) in shared:
+                element = shared[element, where]
+            elif place in phase.passed:
+                passed = shared[element, where] = self._scalar("passed", element)
                 from_lane = Intrinsic(
                     instruction=FROM_LANE,
                     operands=(("target", (passed,)), ("value", (element,))),
@@ -790,7 +822,7 @@ class _PartBuilder:
                 passes.append((needed, (Declare(buffer=passed.buffer), from_lane)))
                 element = passed
             divides = flag and place in phase.divisors
-            if divides and own is None and wheres[0] == Name(self._step):
+            if divides and own is None and wheres[self._first_kept(number)] == Name(self._step):
                 reciprocals[place] = self._inverse_ahead(element, flag)
             elif divides:
                 inverse = reciprocals[place] = self._scalar("inverse", element)
@@ -809,7 +841,7 @@ class _PartBuilder:
             flag=flag if reciprocals else "",
             reciprocals=tuple(reciprocals.items()),
         )
-        return compute, wheres[0], passes
+        return compute, wheres[self._first_kept(number)], passes
 
     def _inverse_ahead(self, element: Element, flag: str) -> Element:
         """Return the reciprocal of an element of a step, which its lane has before all steps."""
@@ -826,6 +858,14 @@ class _PartBuilder:
         self._ahead += [Declare(buffer=inverses), over_places(inverses, [place], filled)]
         return inverses.at(Name(self._step) // lanes)
 
+    def _first_kept(self, number: int) -> int:
+        """Return the first access of a statement that is of a thread's own elements."""
+        name = self._own.statements[number].name
+        kept = (
+            place for (own, place), at in self._own.at.items() if own == name and at in self._kept
+        )
+        return min(kept)
+
     def _counters(self, number: int) -> Environment:
         names = (self._host, self._step, *self._locals[number])
         return dict(zip(self._own.statements[number].loops, map(Name, names), strict=True))
@@ -840,14 +880,17 @@ class _PartBuilder:
         """Yield what computes a statement at a thread's points."""
         span, statement = compute.statement.span, compute.statement
         source = Source(line=span.line, text=statement.text, file=statement.written_in)
+        once: list[IntExpr] = []  # other warps of the one block compute the same
+        if (statement.name, 0) not in self._own.at and self._own.plan.wide is None:
+            once = [self._thread < CUDA.lanes] * (self._block.threads > CUDA.lanes)
         if own is None:
             test = equals(Name(self._lane), place % CUDA.lanes)
-            yield If(conditions=(test,), body=(source, compute))
+            yield If(conditions=(*once, test), body=(source, compute))
             return
-        *_, points = compute.target.buffer.layout.extents
+        *_, points = compute.reads[self._first_kept(number)].buffer.layout.extents
         if own != self._point:
             known = known.intersect(parameters_set(known.get_ctx(), [own], f"{own} >= 0"))
-        tests = self._tests(self._placed(number), known)
+        tests = once + self._tests(self._placed(number), known)
         if tests and _is_safe_anywhere(compute) and self._own.plan.has_all_lanes:
             # those of which tests don't hold compute, too: no branch is between quotients
             value = self._scalar("value", compute.target)
@@ -869,10 +912,11 @@ class _PartBuilder:
         self, statement: Statement, place: int, access: Access, env: Environment
     ) -> tuple[Element, IntExpr]:
         """Return an element, and its place along the dimension of which threads have registers."""
-        at = self._own.at.get((statement.name, place))
+        at, functions = self._own.at.get((statement.name, place)), output_affs(access.relation)
         if at is None:
-            return self._context.arrays[access.array].element(()), Constant(0)
-        functions, along = output_affs(access.relation), self._own.plan.tiles[at].along
+            there = [self._index(affine_text(one, env)) for one in functions]
+            return self._context.arrays[access.array].element(there), Constant(0)
+        along = self._own.plan.tiles[at].along
         pairs = zip((affine_text(one, env) for one in functions), self._begins(at), strict=True)
         places = [as_sum(function - first) for function, first in pairs]
         if along is None:

@@ -29,12 +29,14 @@ Extents = tuple[int | None, ...]
 class Side:
     """Where a tile begins along a dimension: at ``block * factor + least``.
 
-    It is ``length`` long, as wide as a block where that is ``None``: so far blocks are apart.
+    It is ``length`` long, as wide as a block where that is ``None``: so far blocks are apart. It
+    ends where the block of steps begins, at ``block * limit``, unless that is 0.
     """
 
     factor: int
     least: int
     length: int | None
+    limit: int = 0
 
     def joined(self, other: Side) -> Side | None:
         """Return a side that both are in, ``None`` where they are not a fixed way apart."""
@@ -48,6 +50,8 @@ class Side:
 
     def is_before(self, other: Side) -> bool:
         """Whether it ends where another one begins, or in front of it, in any block."""
+        if self.limit:
+            return self.limit == other.factor and other.least >= 0
         known = self.factor == other.factor and self.length is not None
         return known and self.least + (self.length or 0) <= other.least
 
@@ -112,12 +116,16 @@ class ClassPhase:
 
 @frozen
 class ClassPart:
-    """Steps of a block, ``size`` of them, whose blocks share loop ``wide``."""
+    """Steps of a block, ``size`` of them, whose blocks share loop ``wide``.
+
+    What they write and never read is ``stored`` at once: it has no place in shared memory.
+    """
 
     size: int
     wide: str | None
     tiles: tuple[ClassTile, ...]
     phases: tuple[ClassPhase, ...]
+    stored: tuple[ClassTile, ...] = ()
 
     @property
     def divides(self) -> bool:

@@ -29,20 +29,25 @@ from typing import TypeAlias
 import islpy as isl
 
 from eatss.base.diagnostics import internal_error
-from eatss.base.frozen import Names, fixed
+from eatss.base.frozen import Names, fixed, their_names
 from eatss.base.trees import free_name
-from eatss.polyhedral.dependences import compute_dependences
+from eatss.polyhedral.dependences import memory_dependences
 from eatss.polyhedral.isl_names import (
     IN,
+    OUT,
     SET,
     among,
+    coalesced,
     equal_leading_dims,
+    maps_of,
+    named_map,
     output_affs,
 )
+from eatss.polyhedral.kept_versions import Versions, spelled, with_versions
 from eatss.polyhedral.kernels import update_of
 from eatss.polyhedral.scalars import with_private_scalars
-from eatss.polyhedral.scop import Scop, Statement
-from eatss.polyhedral.split_sets import check_partition, piece_along
+from eatss.polyhedral.scop import Access, Scop, Statement
+from eatss.polyhedral.split_sets import check_partition, piece_along, piece_on
 from eatss.polyhedral.tree import alone
 
 _BEFORE, _UP, _DOWN, _BEHIND = range(4)
@@ -68,7 +73,9 @@ def with_class_tiles(scop: Scop, size: int) -> Scop:
         cut = _in_classes(own, size)
         if cut is not None:
             return replace(cut, written=scop.written or scop)
-    return scop
+    versions = with_versions(scop)
+    cut = None if versions is None else _with_versions(versions, size)
+    return scop if cut is None else replace(cut, written=scop.written or scop)
 
 
 def _in_classes(scop: Scop, size: int) -> Scop | None:
@@ -80,7 +87,60 @@ def _in_classes(scop: Scop, size: int) -> Scop | None:
         return None
     cut = cuts_of(pieces)
     needed = tiling.needed.apply_domain(cut).apply_range(cut)
-    timed = _in_order(pieces, needed)
+    return _ordered(scop, pieces, needed, size)
+
+
+def _with_versions(versions: Versions, size: int) -> Scop | None:
+    """Return a region with copies in classes: a block of steps has elements of them anew."""
+    scop = versions.scop
+    steps = dict.fromkeys(their_names(scop.statements), (_UP, 0))
+    tiling = _Tiling(size, steps, scop.no_relation, scop.names, around=True)
+    pieces = []
+    for piece in (one for own in scop.statements for one in tiling.pieces(own)):
+        reads = piece.whole.get_tuple_name(OUT) == versions.source.name
+        parts = versions.parts(piece.whole) if reads else [piece.whole]
+        check_partition(piece.statement, [part.domain() for part in parts])
+        for part in parts:
+            own = piece.statement
+            if len(parts) > 1:
+                own = piece_on(own, part.domain(), free_name(own.name, tiling.taken))
+            part = part.set_tuple_name(IN, own.name)
+            own = versions.read_by(own, part) if reads else own
+            accesses = (
+                _of_block(access, own, size) if access.array in versions.arrays else access
+                for access in own.accesses
+            )
+            pieces.append(replace(piece, statement=replace(own, accesses=tuple(accesses))))
+    statements = tuple(one.statement for one in pieces)
+    arrays = tuple(
+        replace(one, extent=_first_block(one.extent, size)) if one.name in versions.arrays else one
+        for one in scop.arrays
+    )
+    scop = replace(scop, arrays=arrays, statements=statements)
+    needed = memory_dependences(scop)
+    return _ordered(scop, pieces, needed, size, around=True)
+
+
+def _first_block(extent: isl.Set, size: int) -> isl.Set:
+    """Return an extent whose first dimension is as long as a block."""
+    free = extent.eliminate(SET, 0, 1).lower_bound_val(SET, 0, 0)
+    return coalesced(free.upper_bound_val(SET, 0, size - 1))
+
+
+def _of_block(access: Access, statement: Statement, size: int) -> Access:
+    """Return an access by steps of the block instead of all."""
+    step, *others = output_affs(access.relation)
+    first = counter(statement, 0).scale_val(isl.Val(size, step.get_ctx()))
+    functions = [step.sub(first), *others]
+    names = [f"d{at}" for at in range(len(functions))]
+    return spelled(access, named_map(statement.domain, functions, access.array, names))
+
+
+def _ordered(
+    scop: Scop, pieces: Sequence[_Piece], needed: isl.UnionMap, size: int, *, around: bool = False
+) -> Scop | None:
+    """Return a region of pieces in their order, if there is one."""
+    timed = _in_order(pieces, needed, around=around)
     if timed is None:
         return None
     check_time(timed, needed)
@@ -99,8 +159,8 @@ def check_time(statements: Sequence[Statement], needed: isl.UnionMap) -> None:
         InternalError: ``EATSS-P901``.
     """
     schedule = reduce(isl.UnionMap.union, (one.schedule.to_union_map() for one in statements))
-    time = isl.MultiUnionPwAff.from_union_map(schedule)
-    if not needed.lex_ge_at_multi_union_pw_aff(time).is_empty():
+    timed = needed.apply_domain(schedule).apply_range(schedule)
+    if not all(one.is_subset(isl.Map.lex_lt(one.get_space().domain())) for one in maps_of(timed)):
         message = "a class of tiles runs before what it needs"
         raise internal_error("EATSS-P901", message, span=statements[0].span)
 
@@ -129,6 +189,7 @@ class _Tiling:
     steps: Mapping[str, _Step]
     needed: isl.UnionMap
     taken: set[str]
+    around: bool = False
 
     def pieces(self, statement: Statement) -> Iterator[_Piece]:
         """Yield the pieces of a statement, those in a block first."""
@@ -137,20 +198,23 @@ class _Tiling:
             same = isl.Map.identity(statement.domain.get_space().map_from_set())
             yield _Piece(statement, same.intersect_range(statement.domain), stage, cut=False)
             return
-        first = _timed(statement, (stage, step))
+        first, sides = _timed(statement, (stage, step)), (0, 1 if stage == _UP else -1)
         leaving = [
             at
             for at in range(len(statement.loops))
             if at != step
-            and statement.domain.is_subset(_timed(statement, (stage, at)).ge_set(first))
+            and (
+                self.around
+                or statement.domain.is_subset(_timed(statement, (stage, at)).ge_set(first))
+            )
         ]
         others = (name for at, name in enumerate(statement.loops) if at != step)
         own = statement.loops[step]
         names = (free_name(f"{own}b", {*self.taken, *statement.loops}), own, *others)
         found = []
-        for behind in product((False, True), repeat=len(leaving)):
-            away = dict(zip(leaving, behind, strict=True))
-            instance, domain = self._instance(statement, (stage, step), away, names)
+        for places in product((0, 1, -1) if self.around else sides, repeat=len(leaving)):
+            away = dict(zip(leaving, places, strict=True))
+            instance, domain = self._instance(statement, step, away, names)
             if not domain.is_empty():
                 found.append((instance, domain))
         wholes = [isl.Map.from_multi_aff(one).intersect_domain(of) for one, of in found]
@@ -163,14 +227,14 @@ class _Tiling:
             yield _Piece(piece, wholes[at].set_tuple_name(IN, name), stage, cut=len(found) > 1)
 
     def _instance(
-        self, statement: Statement, step: _Step, behind: Mapping[int, bool], names: Names
+        self, statement: Statement, own_step: int, sides: Mapping[int, int], names: Names
     ) -> tuple[isl.MultiAff, isl.Set]:
         """Return what a piece runs by its own counters, and all it runs.
 
-        ``behind`` says of loops that leave the block whether the piece has them behind it, or in
-        front of it where steps run backwards.
+        ``sides`` says of loops that leave the block whether the piece has them in front of it (-1),
+        in it (0) or behind it (1).
         """
-        depth, size, (stage, own_step) = len(statement.loops), self.size, step
+        depth, size = len(statement.loops), self.size
         space = statement.domain.get_space()
         own = space.drop_dims(SET, 0, depth).add_dims(SET, depth + 1)
         for at, name in enumerate(names):
@@ -183,15 +247,14 @@ class _Tiling:
         for at in range(depth):
             place = 1 if at == own_step else next(places)
             here = isl.Aff.var_on_domain(local, SET, place)
-            if at == own_step or at in behind:
+            if at == own_step or at in sides:
+                side = sides.get(at, 0)
                 domain = domain.lower_bound_val(SET, place, 0)
-                if behind.get(at) and stage == _DOWN:
+                if side < 0:
                     domain = domain.intersect(here.lt_set(block))
                 else:
-                    here = here.add(block)
-                if behind.get(at) and stage == _UP:
-                    here = here.add_constant_val(isl.Val(size, space.get_ctx()))
-                elif not behind.get(at):
+                    here = here.add(block).add_constant_val(isl.Val(side * size, space.get_ctx()))
+                if not side:
                     domain = domain.upper_bound_val(SET, place, size - 1)
             functions = functions.add(here)
         whole = isl.MultiAff.from_aff_list(own.map_from_domain_and_range(space), functions)
@@ -206,7 +269,7 @@ def _tiling(scop: Scop, size: int) -> _Tiling | None:
     order = sorted(scop.statements, key=lambda one: not sums[one.name])  # they decide
     if deepest < 2 or not all(sums[one.name] for one in order if len(one.loops) == deepest):
         return None
-    needed = compute_dependences(scop).memory_based
+    needed = memory_dependences(scop)
 
     def chosen(steps: dict[str, _Step]) -> dict[str, _Step] | None:
         if len(steps) == len(order):
@@ -269,7 +332,9 @@ def counter(statement: Statement, loop: int) -> isl.PwAff:
 # -- order -------------------------------------------------------------------------------------
 
 
-def _in_order(pieces: Sequence[_Piece], needed: isl.UnionMap) -> tuple[Statement, ...] | None:
+def _in_order(
+    pieces: Sequence[_Piece], needed: isl.UnionMap, *, around: bool
+) -> tuple[Statement, ...] | None:
     """Return pieces in the order in which they run, ``None`` where a class has a serial loop more.
 
     ``[1, kb, class, i, 0, j, 0, k]`` is when a product runs, and ``[1, kb, class, k, place, i, 0,
@@ -299,11 +364,16 @@ def _in_order(pieces: Sequence[_Piece], needed: isl.UnionMap) -> tuple[Statement
             continue
         in_step = equal_leading_dims(own, 2)
         for place, together in enumerate(_components(tied, in_step)):
-            if len(together) > 1 or not _among(together, in_step).is_empty():
+            if len(together) > 1 or not (around or _among(together, in_step).is_empty()):
                 return None
             statement = together[0].statement
             block, step = (_timed(statement, (stage, at)) for at in (0, 1))
-            loops = [counter(statement, at) for at in range(2, len(statement.loops))]
+            in_turn = _among(together, in_step)
+            still = [
+                at for at in range(2, len(statement.loops)) if is_still(statement, at, in_turn)
+            ]
+            others = [at for at in range(2, len(statement.loops)) if at not in still]
+            loops = [counter(statement, at) for at in (*still, *others)]
             times[statement.name] = [stage, block, number, step, place, *_apart(loops)]
     length = max(map(len, times.values()))
     return tuple(
@@ -316,14 +386,13 @@ def _in_order(pieces: Sequence[_Piece], needed: isl.UnionMap) -> tuple[Statement
 def _is_sum(piece: _Piece, own: isl.UnionMap) -> bool:
     """Tell whether instances of a piece in a block need others of the same result only."""
     others = range(2, len(piece.statement.loops))
-    return bool(others) and all(
-        own.is_subset(
-            own.eq_at_multi_union_pw_aff(
-                alone(isl.UnionPwAff.from_pw_aff(counter(piece.statement, at)))
-            )
-        )
-        for at in others
-    )
+    return bool(others) and all(is_still(piece.statement, at, own) for at in others)
+
+
+def is_still(statement: Statement, loop: int, needed: isl.UnionMap) -> bool:
+    """Tell whether instances of a statement need those of the same iteration of a loop only."""
+    own = isl.UnionPwAff.from_pw_aff(counter(statement, loop))
+    return bool(needed.is_subset(needed.eq_at_multi_union_pw_aff(alone(own))))
 
 
 def _apart(loops: Sequence[isl.PwAff]) -> Iterator[isl.PwAff | int]:

@@ -529,6 +529,17 @@ def compute_dependences(scop: Scop) -> Dependences:
     )
 
 
+def memory_dependences(scop: Scop) -> isl.UnionMap:
+    """Return those of ``compute_dependences`` that are between uses of one element, and no others.
+
+    Whatever becomes of values.
+    """
+    accesses = tag_accesses(scop)
+    flow = flow_of(accesses.reads, accesses.schedule, must=accesses.writes).get_may_dependence()
+    false = _false(scop, accesses).subtract_domain(accesses.updates)
+    return coalesced(flow.union(false).factor_domain())
+
+
 def _false(scop: Scop, accesses: TaggedAccesses) -> isl.UnionMap:
     """Return what runs from each access to the next write of its element, or to all later ones."""
     may = accesses.reads.union(accesses.writes)

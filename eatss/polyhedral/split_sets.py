@@ -105,7 +105,7 @@ def _pieces(statement: Statement, taken: set[str]) -> tuple[Statement, ...]:
         return (statement,)
     check_partition(statement, parts)
     return tuple(
-        _piece(statement, part.coalesce(), free_name(f"{statement.name}_{at}", taken))
+        piece_on(statement, part.coalesce(), free_name(f"{statement.name}_{at}", taken))
         for at, part in enumerate(parts)
     )
 
@@ -134,7 +134,8 @@ def check_partition(statement: Statement, parts: Sequence[isl.Set]) -> None:
     raise internal_error("EATSS-P901", message, span=statement.span)
 
 
-def _piece(statement: Statement, part: isl.Set, name: str) -> Statement:
+def piece_on(statement: Statement, part: isl.Set, name: str) -> Statement:
+    """Return what runs a part of the instances of a statement, when it does."""
     domain = part.set_tuple_name(name)
     same = isl.MultiAff.identity_on_domain_space(domain.get_space())
     piece = piece_along(statement, same.set_tuple_name(OUT, statement.name), domain)

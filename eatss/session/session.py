@@ -610,6 +610,7 @@ class Session:
         if not (far and plain.in_classes):
             return best
         whole = self.of(best).symbolic.regions
+        anew()
         for size in CLASS_SIZES:
             beside = {one.size for one in best.classes} & {size // 2, size * 2}
             if size in CLASS_SIZES[2:] and not beside:

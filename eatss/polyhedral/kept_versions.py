@@ -1,0 +1,220 @@
+"""Elements that steps overwrite are kept as they are in front of each step, and behind it.
+
+``for (k …) for (i …) for (j …) A[i][j] = f(A[i][j], A[i][k], A[k][j]);`` writes row and column
+``k``, which all of step ``k`` reads, and later steps write them again. So no step waits for others
+with what has a copy of them as they were:
+
+    for (k …) {
+        for (i …) before[k][i] = A[i][k];                 the same of row k
+        for (i …) for (j …) A[i][j] = f(A[i][j], A[i][k], A[k][j]);
+        for (i …) behind[k][i] = A[i][k];
+    }
+
+An instance reads the copy behind its step where that step wrote the element first, the one before
+it elsewhere. Nothing is assumed of ``f``, nor of values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial, reduce
+from typing import TypeAlias
+
+import islpy as isl
+
+from eatss.base.frozen import Names, Numbers, fixed
+from eatss.base.trees import free_name
+from eatss.polyhedral.dependences import first_equal, with_accesses
+from eatss.polyhedral.expression import Array, Read
+from eatss.polyhedral.isl_names import (
+    IN,
+    OUT,
+    affine_form,
+    affine_text,
+    coalesced,
+    constant_value,
+    counter_of,
+    equal_leading_dims,
+    output_affs,
+    sets_of,
+    with_names,
+)
+from eatss.polyhedral.recomputed_producers import Flow, flow_to_reads
+from eatss.polyhedral.scop import Access, AccessKind, Scop, Statement
+
+_INNER = 2
+"""The dimension of time that is the textual position in the outermost loop."""
+
+_Copy: TypeAlias = tuple[Statement, isl.Map]
+"""A statement that copies elements, and which instance of it readers need."""
+
+
+@fixed
+class _Kept:
+    """A read by number, those instances that read what their step has written, and copies of it.
+
+    The first one is made in front of steps, the other behind them.
+    """
+
+    number: int
+    fresh: isl.Set
+    copies: tuple[_Copy, _Copy]
+
+    def copy_for(self, readers: isl.Set) -> _Copy | None:
+        """Return the copy that has what all readers need, ``None`` where some need the other."""
+        if readers.is_disjoint(self.fresh):
+            return self.copies[0]
+        return self.copies[1] if readers.is_subset(self.fresh) else None
+
+
+@fixed
+class Versions:
+    """A region of one statement, ``source``, with copies of what its reads get."""
+
+    scop: Scop
+    source: Statement
+    kept: tuple[_Kept, ...]
+
+    @property
+    def arrays(self) -> Names:
+        """The arrays of copies, whose first dimension is the step."""
+        return tuple(copy.write.array for one in self.kept for copy, _ in one.copies)
+
+    def parts(self, runs: isl.Map) -> list[isl.Map]:
+        """Return instances in parts of which all reads but one need one copy each.
+
+        ``runs`` tells what instances of the source others run.
+        """
+        parts, mixed = [runs], [one for one in self.kept if one.copy_for(runs.range()) is None]
+        for one in mixed[:-1]:
+            sides = one.fresh.complement(), one.fresh
+            parts = [part.intersect_range(side) for part in parts for side in sides]
+        return [coalesced(part) for part in parts if not part.is_empty()]
+
+    def read_by(self, piece: Statement, runs: isl.Map) -> Statement:
+        """Return a piece whose reads are of copies where one has all that it needs."""
+        for one in self.kept:
+            found = one.copy_for(runs.range())
+            if found is not None:
+                copy, onto = found
+                relation = runs.apply_range(onto).apply_range(copy.write.relation)
+                own = [(piece.name, one.number)]
+                piece = with_accesses(piece, own, partial(spelled, relation=relation))
+        return piece
+
+
+def spelled(access: Access, relation: isl.Map) -> Access:
+    """Return an access of other elements."""
+    array, forms = relation.get_tuple_name(OUT), map(affine_form, output_affs(relation))
+    text = array + "".join(f"[{affine_text(one)}]" for one in forms if one)
+    return replace(access, array=array, relation=relation, text=text)
+
+
+def with_versions(scop: Scop) -> Versions | None:
+    """Return a region with copies of what steps overwrite, ``None`` where nothing needs any.
+
+    Steps are those of the outermost loop. ``None``, too, unless copies are proven to have the
+    values that are read.
+    """
+    if len(scop.statements) != 1 or len(scop.statements[0].loops) < 2:
+        return None
+    (source,) = scop.statements
+    written = _moving(source.write.relation)
+    in_order = counter_of(output_affs(source.schedule)[1]) == source.loops[0]
+    if written != tuple(range(1, len(source.loops))) or not in_order:
+        return None
+    flow, taken = flow_to_reads(scop), scop.names
+    kept = list[_Kept]()
+    for number, first in enumerate(first_equal(source.accesses)):
+        read = source.accesses[number]
+        loops = _moving(read.relation)
+        if first != number or read.is_write or read.array != source.write.array:
+            continue
+        in_step = equal_leading_dims(flow[source.name, number], 1).range()
+        fresh = reduce(isl.Set.union, sets_of(in_step), source.domain.subtract(source.domain))
+        if 0 in loops and 1 < len(loops) < len(source.loops) and not fresh.is_empty():
+            early, late = (_copying(source, read, loops, place, taken) for place in (-1, 1))
+            kept.append(_Kept(number, fresh, (early, late)))
+    if not kept:
+        return None
+    early, late = ([one.copies[at][0] for one in kept] for at in (0, 1))
+    arrays = [_array_of(scop, source, one) for one in (*early, *late)]
+    whole = replace(scop, arrays=(*scop.arrays, *arrays), statements=(*early, source, *late))
+    if not _have_values(source, kept, flow, flow_to_reads(whole)):
+        return None
+    return Versions(whole, source, tuple(kept))
+
+
+def _moving(relation: isl.Map) -> Numbers:
+    """Return the loops that subscripts move along, by number."""
+    functions = output_affs(relation)
+    return tuple(
+        at
+        for at in range(relation.dim(IN))
+        if any(one.involves_dims(IN, at, 1) for one in functions)
+    )
+
+
+def _copying(source: Statement, read: Access, loops: Numbers, place: int, taken: set[str]) -> _Copy:
+    """Return what copies all elements that a read reaches in a step, which writes them.
+
+    It runs in front of the step or, by ``place``, behind the instance that writes the element.
+    """
+    when = "before" if place < 0 else "behind"
+    name, array = (free_name(f"{one}_{when}", taken) for one in (source.name, read.array))
+    names = tuple(source.loops[at] for at in loops)
+    onto = source.domain.identity()
+    for at in reversed(range(len(source.loops))):
+        if at not in loops:
+            onto = onto.project_out(OUT, at, 1)
+    onto = with_names(onto.set_tuple_name(OUT, name), OUT, names)
+    reads = onto.reverse().apply_range(read.relation)
+    writers = reads.apply_range(source.write.relation.reverse()).equate(IN, 0, OUT, 0)
+    onto, domain = onto.intersect_range(writers.domain()), coalesced(writers.domain())
+    write = spelled(read, domain.identity().set_tuple_name(OUT, array))
+    value = spelled(read, reads.intersect_domain(domain))
+    time = writers.apply_range(source.schedule)
+    at = _INNER if place < 0 else time.dim(OUT) - 1
+    then = isl.Val((constant_value(output_affs(source.schedule)[at]) or 0) + place, time.get_ctx())
+    statement = Statement(
+        name=name,
+        loops=names,
+        domain=domain,
+        schedule=time.eliminate(OUT, at, 1).fix_val(OUT, at, then),
+        accesses=(replace(write, kind=AccessKind.WRITE), value),
+        value=Read(access=1),
+        text=f"{write.text} = {value.text};",
+        span=source.span,
+    )
+    return statement, onto
+
+
+def _array_of(scop: Scop, source: Statement, copy: Statement) -> Array:
+    """Return the array of a copy, an element for each of its instances."""
+    name = copy.write.array
+    return Array(
+        name=name,
+        element_type=scop.array(source.write.array).element_type,
+        extent=copy.write.relation.range(),
+        n_dims=len(copy.loops),
+        is_local=True,
+        origin="local",
+        source_name=name,
+    )
+
+
+def _have_values(source: Statement, kept: Sequence[_Kept], before: Flow, after: Flow) -> bool:
+    """Tell whether copies have what reads get of the source, by where values come from."""
+    for one in kept:
+        expected = before[source.name, one.number]
+        for (copy, onto), here in zip(
+            one.copies, (source.domain.subtract(one.fresh), one.fresh), strict=True
+        ):
+            found = after[copy.name, 1].apply_range(onto.reverse().to_union_map())
+            readers = here.to_union_set()
+            if not here.is_subset(onto.domain()):
+                return False
+            if not found.intersect_range(readers).is_equal(expected.intersect_range(readers)):
+                return False
+    return True
