@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
-from itertools import product
+from itertools import permutations, product
 from typing import TypeAlias
 
 import islpy as isl
@@ -47,7 +47,7 @@ from eatss.polyhedral.kept_versions import Versions, spelled, with_versions
 from eatss.polyhedral.kernels import update_of
 from eatss.polyhedral.scalars import with_private_scalars
 from eatss.polyhedral.scop import Access, Scop, Statement
-from eatss.polyhedral.split_sets import check_partition, order_between, piece_along, piece_on
+from eatss.polyhedral.split_sets import check_partition, piece_along, piece_on
 from eatss.polyhedral.tree import alone
 
 _BEFORE, _UP, _DOWN, _BEHIND = range(4)
@@ -419,7 +419,13 @@ def _components(pieces: Sequence[_Piece], needed: isl.UnionMap) -> list[list[_Pi
     """Return pieces that need each other together, behind what they need."""
     import networkx as nx  # type: ignore[import-untyped]  # noqa: PLC0415 - sizes alone need none
 
-    graph = order_between([one.statement.domain.to_union_set() for one in pieces], needed)
+    graph = nx.DiGraph()
+    graph.add_nodes_from(range(len(pieces)))
+    for one, other in permutations(range(len(pieces)), 2):
+        leaving = needed.intersect_domain(pieces[one].statement.domain.to_union_set())
+        into = pieces[other].statement.domain.to_union_set()
+        if not leaving.intersect_range(into).is_empty():
+            graph.add_edge(one, other)
     tied = nx.condensation(graph)
     members = {node: sorted(data["members"]) for node, data in tied.nodes(data=True)}
     order = nx.lexicographical_topological_sort(tied, key=lambda node: members[node])
