@@ -181,14 +181,14 @@ class _Region:
     def _substituted(self, places: Sequence[Place]) -> _Region | None:
         sources = {}
         for place in places:
-            source = _source_of(self.scop, place, self.flow)
+            source = source_of(self.scop, place, self.flow)
             if source is None:
                 return None
             sources[place] = source
         statements, reads = [], {}
         for statement in self.scop.statements:
             own = {at: one for (reader, at), one in sources.items() if reader == statement.name}
-            anew = _reading_anew(statement, own) if own else (statement, {})
+            anew = reading_anew(statement, own) if own else (statement, {})
             if anew is None:
                 return None
             statements.append(anew[0])
@@ -223,11 +223,11 @@ def flow_to_reads(scop: Scop) -> Flow:
     }
 
 
-def _source_of(scop: Scop, place: Place, flow: Flow) -> Source | None:
+def source_of(scop: Scop, place: Place, flow: Flow, *, shared: bool = False) -> Source | None:
     """Return where all values of a read are from, ``None`` unless one statement has them all.
 
-    The instance is an affine function of the reader's counters. No two instances have one: each
-    element is computed anew once for each read.
+    The instance is an affine function of the reader's counters. Unless they may be ``shared``, no
+    two instances have one: each element is computed anew once for each read.
     """
     reader = scop.statement(place[0])
     found = maps_of(flow[place])
@@ -235,7 +235,7 @@ def _source_of(scop: Scop, place: Place, flow: Flow) -> Source | None:
         return None
     back = coalesced(found[0].reverse())
     whole = back.is_single_valued() and reader.domain.is_subset(back.domain())
-    if not (whole and back.is_injective()):
+    if not (whole and (shared or back.is_injective())):
         return None
     function = isl.PwMultiAff.from_map(back).gist(reader.domain).coalesce()
     if function.n_piece() != 1:
@@ -251,7 +251,7 @@ def _source_of(scop: Scop, place: Place, flow: Flow) -> Source | None:
 # -- expressions --------------------------------------------------------------------------
 
 
-def _reading_anew(
+def reading_anew(
     statement: Statement, sources: Mapping[int, Source]
 ) -> tuple[Statement, Mapping[int, Mapping[int, int]]] | None:
     """Return a statement that computes what it reads anew.
