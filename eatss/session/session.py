@@ -479,7 +479,7 @@ class Session:
         """Return the selection that costs least of all ways to change the regions."""
         strict_fp = how["strict_fp"]
         accesses = sum(len(one.accesses) for scop in self.parsed.scops for one in scop.statements)
-        ways = iter(range(_MOST_ACCESSES // accesses))
+        ways = iter(range(_MOST_ACCESSES // max(accesses, 1)))
 
         def has_room() -> bool:
             return next(ways, None) is not None

@@ -242,29 +242,11 @@ def test_strict_sums_say_what_their_order_costs() -> None:
     assert "the order over j and l is kept: a thread adds up 9100 terms one by one" in notes
 
 
-TESTS = Path(__file__).parent.parent
-
-SUMS_SIZES = {
-    "atax": [{"NX": 37, "NY": 70}, {"NX": 1, "NY": 300}],
-    "forward_substitution": [{"NI": 1}, {"NI": 75}],
-}
-
-
-CASES = [
-    ("atax", SplitK(lanes=32, tile=64, chunks=2), 128),  # the points go to 32 of them
-    ("forward_substitution", SplitK(lanes=8, tile=24, chunks=5), 16),
-]
-
-
-@pytest.mark.parametrize(("name", "spread", "threads"), CASES)
-def test_spread_sums_equal_the_original(
-    name: str, spread: SplitK, threads: int, tmp_path: Path
-) -> None:
-    folder = TESTS if name == "forward_substitution" else data_directory("kernels")
-    text = (folder / f"{name}.c").read_text(encoding="utf-8")
-    program, _ = spread_and_verified(
-        text, tmp_path / "out", spread, *SUMS_SIZES[name], threads=threads
-    )
+def test_spread_sums_equal_the_original(tmp_path: Path) -> None:
+    spread = SplitK(lanes=32, tile=64, chunks=2)  # the points go to 32 of the threads
+    text = (data_directory("kernels") / "atax.c").read_text(encoding="utf-8")
+    sizes = {"NX": 37, "NY": 70}, {"NX": 1, "NY": 300}
+    program, _ = spread_and_verified(text, tmp_path / "out", spread, *sizes, threads=128)
     split = [code for code in program.kernels if code.reassociates]
     assert split
     for code in split:

@@ -18,20 +18,19 @@ from hypothesis import strategies as st
 import eatss
 from eatss.analysis.layout import TimeTile
 from eatss.base.diagnostics import InternalError
-from eatss.base.frozen import Names
 from eatss.base.shipped import data_directory
 from eatss.cards import load_profile
 from eatss.choose.options import SelectOptions
 from eatss.choose.selection import Selection
 from eatss.frontend.options import Reading
 from eatss.lower import time_tile_builder
-from eatss.lower.kernel.checks import kernel_faults
 from eatss.lower.kernel.nodes import Compute, If, Kernel, Nodes
 from eatss.lower.kernel.uses import mapped_of
 from eatss.lower.pieces import NameTable, pieces_of
 from eatss.lower.recipe import CodeRequest, recipe_from_dict
 from eatss.lower.time_tile_checks import tile_faults
 from eatss.lower.time_tiles import chains_of
+from eatss.lower.transform.chain import synchronised
 from eatss.plan.time_tiles import Source, TimeTilePlan, shuffles_of, time_tile_plan
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.time_chains import TimeChain, time_chains
@@ -392,11 +391,10 @@ def stored_elsewhere(nodes: Nodes) -> Nodes:
 def test_a_vote_that_changes_nothing_is_a_fault_of_ours(
     broken: Callable[[Nodes], Nodes], fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def changed(kernel: Kernel, sizes: Collection[str]) -> Names:
-        assert not kernel_faults(kernel, sizes)
-        return kernel_faults(replace(kernel, body=broken(kernel.body)), sizes)
+    def changed(kernel: Kernel, sizes: Collection[str]) -> Kernel:
+        return synchronised(replace(kernel, body=broken(kernel.body)), sizes)
 
-    monkeypatch.setattr(time_tile_builder, "kernel_faults", changed)
+    monkeypatch.setattr(time_tile_builder, "synchronised", changed)
     with pytest.raises(InternalError, match=fault):
         tiled(*TILES["planes in turns, and quotients"])
 
