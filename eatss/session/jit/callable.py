@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import inspect
 import threading
-import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -215,10 +213,9 @@ class JitFunction(Shown):
     ``__signature__`` and :func:`help` say what it takes.
     """
 
-    def __init__(self, maker: Maker, profile_of: ProfileOf, tune_s: float | None = None) -> None:
+    def __init__(self, maker: Maker, profile_of: ProfileOf) -> None:
         self._maker = maker
         self._profile_of = profile_of
-        self._tune_s = tune_s
         self.__name__ = maker.name
         self._forget()
 
@@ -409,7 +406,7 @@ class JitFunction(Shown):
             for wide in (False, True):
                 maker = self._maker.at(call.dtype, sizes, profile, wide=wide)
                 key = (call.dtype, sizes, wide, profile, call.device)
-                program = self._programs.get(key, lambda maker=maker: self._made(call, maker))  # type: ignore[misc]
+                program = self._programs.get(key, lambda maker=maker: self._made(maker))  # type: ignore[misc]
                 said = refusal(program, call.sizes)
                 if not said:
                     return program
@@ -420,24 +417,8 @@ class JitFunction(Shown):
             hint="call it with other sizes",
         )
 
-    def _made(self, call: _Call, maker: Maker) -> Program:
-        """Return the program for a class of sizes; the winner of a measurement where one is due."""
+    def _made(self, maker: Maker) -> Program:
         self._check_unchanged()
-        if self._tune_s is not None and call.device is not None:
-            from eatss.session.jit.tuning import NotTunedError, tuned  # noqa: PLC0415 - needs SciPy
-
-            runtime = cupy_for(next(iter(call.views))).cuda.runtime
-            card = str(runtime.getDeviceProperties(call.device)["name"])  # winners are for a kind
-            try:
-                recipe = tuned(maker, call.sizes, call.device, card, self._tune_s)
-            except NotTunedError as reason:
-                warnings.warn(
-                    f"'{self._maker.name}' was not tuned, the model's choice stands: {reason}",
-                    RuntimeWarning,
-                    stacklevel=2,
-                )
-            else:
-                maker = replace(maker, recipe=recipe)
         return maker.made()
 
     def _plan(self, call: _Call, device: int) -> CardPlan:
