@@ -1,4 +1,4 @@
-"""``eatss results``: what sweeps measured, listed, shown, merged and exported."""
+"""``eatss results``: what sweeps measured, listed, shown and exported."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from eatss.base.options import option
-from eatss.base.shipped import store_of_ones_own
 from eatss.base.streams import echo
 from eatss.base.targets import Order, meant
 from eatss.base.text import counted
@@ -28,24 +27,12 @@ Examples:
     eatss results show 2mm.db --by energy --top 10
 
     eatss results export 2mm.db -o 2mm.csv
-
-    eatss results merge a.db b.db -o both.db
 """
 }
 
 StoreFile = Annotated[str, store_argument(help=f"File {STORE_HELP}")]
 By = Annotated[Order, option(help=f"What is best; {meant()}.")]
-NewStore = Annotated[
-    Path,
-    option(
-        "--output -o",
-        metavar="STORE",
-        parser=store_of_ones_own,
-        help="The store to make; a new file.",
-    ),
-]
-
-HELP = {"results": "List, show, merge and export what sweeps measured."}
+HELP = {"results": "List, show and export what sweeps measured."}
 
 
 def results_ls(stores: StoreFiles, output: Format = "table") -> None:
@@ -88,25 +75,6 @@ def results_show(
         sweep = read_sweep(store, measurements=output == "json")
         sweep = replace(sweep, rows=with_counters(sweep.rows) if every else latest_of(sweep.rows))
     echo(render_rows(sweep, output, by=by, top=top), nl=False)
-
-
-def results_merge(stores: StoreFiles, output: NewStore) -> None:
-    """Make one store of several of the same program, in the same way, on cards of a kind.
-
-    The rows of each card stay apart. The same row in two stores is taken once.
-    """
-    from eatss.tune.store import Store, merged  # noqa: PLC0415 - keeps --help fast
-
-    with working("reading stores"):
-        sweeps = _read(stores, measurements=True)
-    with working(f"merging into {output}"):
-        found = merged(sweeps)
-        Store.write_new(output, found)
-    given = sum(len(sweep.rows) for _, sweep in sweeps)
-    twice = given - len(found.rows)
-    again = f", {twice} were there twice" if twice else ""
-    cards = counted(len(found.cards), "card")
-    echo(f"wrote {counted(len(found.rows), 'row')} of {cards} to {output}{again}")
 
 
 def results_export(
