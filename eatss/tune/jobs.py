@@ -199,7 +199,7 @@ class SweepOptions(BenchKeywords):
         option(
             metavar="NAME",
             help="Who proposes variants: model (the model's best first), random, exhaustive, "
-            "local, optuna:NAME; several with commas for --replay.",
+            "local; several with commas for --replay.",
         ),
     ] = "model"
     objective: Annotated[Goal, option(help="What is looked for.")] = "energy"

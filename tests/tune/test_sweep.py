@@ -158,7 +158,7 @@ def test_what_is_hardly_meant_so_is_told_before_anything_is_made(
 
 def test_the_command_tells_it_once_and_goes_on(space: Path, tmp_path: Path) -> None:
     words = ("--gpu", "h200", "--space", space, "-D", "MM=3", "-o", tmp_path / "gemm.db")
-    done = eatss("sweep", GEMM, *words, "--strategy", "optuna:none")
+    done = eatss("sweep", GEMM, *words, "--strategy", "nowhere")
     assert done.stderr.count("EATSS-F095") == 1
     assert "EatssWarning" not in done.stderr
     assert "error: " in done.stderr.partition("EATSS-F095")[2]
