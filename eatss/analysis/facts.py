@@ -297,24 +297,12 @@ class Memory(Enum):
     SHARED = "shared"
 
 
-class VolumeKind(Enum):
-    """How the elements a tile touches are counted.
-
-    ``PRODUCT`` multiplies the tile sizes of the loops a reference uses [EATSS,
-    Sec. IV-C]; ``FOOTPRINT`` counts the isl image of the tile, references to one
-    array together, so that halos count once.
-    """
-
-    PRODUCT = "product"
-    FOOTPRINT = "footprint"
-
-
 @frozen
 class Volume:
-    """Elements one tile touches through some references to one array.
+    """Elements one tile touches through a reference: the product of sizes [EATSS, Sec. IV-C].
 
-    ``references`` are indices into ``KernelFacts.references``. ``exact`` is false
-    for a product and for a footprint of which ``elements`` is only an upper bound.
+    ``references`` has its index into ``KernelFacts.references``. ``exact`` says that the tile
+    touches no fewer.
     """
 
     array: str
@@ -370,7 +358,6 @@ class KernelFacts:
     cma_loop: str | None
     references: tuple[ReferenceFacts, ...]
     reductions: tuple[Reduction, ...]
-    volume_kind: VolumeKind
     volumes: tuple[Volume, ...]
     stride_one: tuple[tuple[str, int], ...]
     distinct_references: int

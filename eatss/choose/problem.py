@@ -13,8 +13,8 @@ from fractions import Fraction
 from itertools import product, takewhile
 from math import inf, prod
 
-from eatss.analysis.facts import KernelFacts, Memory, Volume, VolumeKind
-from eatss.base.diagnostics import Diagnostic, InternalError, input_error
+from eatss.analysis.facts import KernelFacts, Memory, Volume
+from eatss.base.diagnostics import Diagnostic, InternalError
 from eatss.base.frozen import Names, frozen
 from eatss.base.polynomial import Polynomial
 from eatss.base.text import bytes_text, counted, equations
@@ -239,14 +239,8 @@ def build_problem(
     :func:`as_modelled`.
 
     Raises:
-        InputError: the options do not fit the profile or the facts.
+        InputError: the options do not fit the profile.
     """
-    if options.model != "eatss" and any(k.volume_kind is not VolumeKind.PRODUCT for k in kernels):
-        raise input_error(
-            "EATSS-M001",
-            f"the model {options.model} counts a tile's elements as products of tile sizes",
-            hint="inspect with volume='product' for this model",
-        )
     waf, alone = cell.alignment(profile), len(kernels) == 1
     depth = max(len(facts.loops) for facts in kernels)
     names = [kernels[0].loops[at].name if alone else f"d{at}" for at in range(depth)]

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from eatss.analysis.analyse import AnalysedProgram, AnalysedScop
-from eatss.analysis.facts import KernelFacts, VolumeKind
+from eatss.analysis.facts import KernelFacts
 from eatss.polyhedral.expression import Array
 from eatss.polyhedral.kernel import Kernel, Loop
 from eatss.polyhedral.recomputed_producers import recomputed_arrays
@@ -89,9 +89,8 @@ def _kernel_head(kernel: Kernel, facts: KernelFacts) -> Text:
 
 
 def _references(facts: KernelFacts) -> Table:
-    footprints = facts.volume_kind is VolumeKind.FOOTPRINT
     elements = {
-        position: f"{volume.elements}{'' if volume.exact or not footprints else ' (bound)'}"
+        position: str(volume.elements)
         for volume in facts.volumes
         for position in volume.references[:1]
     }

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from eatss.analysis.facts import KernelFacts, Memory, ReferenceFacts, Volume, VolumeKind
+from eatss.analysis.facts import KernelFacts, Memory, ReferenceFacts, Volume
 from eatss.base.polynomial import Polynomial
 from eatss.cards.profile import GpuProfile
 from eatss.polyhedral.kernel import Loop
@@ -65,7 +65,6 @@ def make_facts(
     index: int = 0,
     element_bytes: int = 8,
     distinct: int | None = None,
-    kind: VolumeKind = VolumeKind.PRODUCT,
 ) -> KernelFacts:
     """Facts of a kernel; loops are (name, parallel, trips), references (text, memory, volume)."""
     references = tuple(references)
@@ -96,7 +95,6 @@ def make_facts(
             for text, memory, _ in references
         ),
         reductions=(),
-        volume_kind=kind,
         volumes=tuple(
             Volume(
                 array=text.split("[")[0],
@@ -168,7 +166,6 @@ def make_heat(trips: int | None = None) -> KernelFacts:
         cma="k",
         stride_one={"k": 8},
         distinct=6,
-        kind=VolumeKind.FOOTPRINT,
     )
 
 
@@ -186,7 +183,6 @@ def make_conv(trips: int | None = None, taps: int | None = 3) -> KernelFacts:
         ],
         cma="w",
         stride_one={"w": 2},
-        kind=VolumeKind.FOOTPRINT,
     )
 
 

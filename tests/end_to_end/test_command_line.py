@@ -141,7 +141,7 @@ def test_a_sum_of_a_thousand_terms_and_more_is_selected(terms: list[str], tmp_pa
         "void f(double a[64], double b[7000]) {\n#pragma scop\n"
         f"for (int i = 0; i < 64; i++) a[i] = {' + '.join(terms)};\n#pragma endscop\n}}\n"
     )
-    done = eatss("select", source, "--gpu", "a100", "--model", "eatss", "--format", "ppcg", code=0)
+    done = eatss("select", source, "--gpu", "a100", "--model", "paper", "--format", "ppcg", code=0)
     assert done.stdout.startswith("{ kernel[0] -> tile[64]")
 
 
