@@ -142,7 +142,7 @@ def test_a_sum_of_a_thousand_terms_and_more_is_selected(terms: list[str], tmp_pa
         f"for (int i = 0; i < 64; i++) a[i] = {' + '.join(terms)};\n#pragma endscop\n}}\n"
     )
     done = eatss("select", source, "--gpu", "a100", "--model", "paper", "--format", "ppcg", code=0)
-    assert done.stdout.startswith("{ kernel[0] -> tile[64]")
+    assert done.stdout.startswith("{ kernel[0] -> tile[32]")
 
 
 def test_our_own_fault_is_exit_code_70_and_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
