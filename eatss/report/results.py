@@ -28,7 +28,7 @@ from eatss.report.render import (
     seconds,
 )
 from eatss.tune.points import Values
-from eatss.tune.replay import NEAR, SHARES, Mark, Replay
+from eatss.tune.replay import NEAR, SHARES, Replay
 from eatss.tune.rows import CardSeen, Identity, Row, Summaries, Summary, Sweep, cost, ranked
 
 _KEY = 8
@@ -147,9 +147,6 @@ def _moment(created: str) -> str:
     return created[:16].replace("T", " ")
 
 
-_ROLES = {"default": "the default", "paper": "the paper's choice", "ours": "that of eatss"}
-
-
 def replay_parts(replay: Replay) -> Parts:
     """Return what is told of a replay, part by part."""
     failed = f", {replay.failed} of them failed" if replay.failed else ""
@@ -172,23 +169,7 @@ def replay_parts(replay: Replay) -> Parts:
         "near": "evaluations_within",
         "runs near": lambda one: f"{one.reached} of {one.runs}",
     }
-    working = replay.variants - replay.failed
-    marks: Columns = {
-        "variant": lambda mark: _ROLES.get(mark.role, mark.role),
-        ">above": lambda mark: _regret(mark.regret),
-        ">rank": lambda mark: _rank(mark, working),
-    }
-    return apart(
-        head,
-        [listing_of(replay.summaries, strategies)],
-        [listing_of(replay.marks, marks)] if replay.marks else [],
-    )
-
-
-def _rank(mark: Mark, working: int) -> str:
-    if mark.cost is None:
-        return "failed"
-    return "not in the space" if mark.rank is None else f"{mark.rank} of {working}"
+    return apart(head, [listing_of(replay.summaries, strategies)])
 
 
 def _regret(regret: float | None) -> str:
