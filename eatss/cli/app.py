@@ -49,7 +49,7 @@ COMMANDS: dict[Texts, str] = {
         ("Many variants", "space sweep report"),
         ("Cards", "profiles characterize roofline"),
         ("This installation", "doctor schema"),
-        ("Many variants", "results/ls results/show results/export"),
+        ("Many variants", "results/show results/export"),
     )
     for words in commands.split()
 }

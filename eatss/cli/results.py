@@ -1,26 +1,20 @@
-"""``eatss results``: what sweeps measured, listed, shown and exported."""
+"""``eatss results``: what sweeps measured, shown and exported."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from eatss.base.options import option
 from eatss.base.streams import echo
 from eatss.base.targets import Order, meant
 from eatss.base.text import counted
-from eatss.cli.options import STORE_HELP, Format, StoreFiles, show, store_argument
+from eatss.cli.options import STORE_HELP, Format, store_argument
 from eatss.cli.talk import say, working
-
-if TYPE_CHECKING:
-    from eatss.tune.rows import Sweep
 
 EXAMPLES = {
     "results": """
 Examples:
-
-    eatss results ls 2mm.db gemm.db
 
     eatss results show @gemm --top 5
 
@@ -32,23 +26,7 @@ Examples:
 
 StoreFile = Annotated[str, store_argument(help=f"File {STORE_HELP}")]
 By = Annotated[Order, option(help=f"What is best; {meant()}.")]
-HELP = {"results": "List, show and export what sweeps measured."}
-
-
-def results_ls(stores: StoreFiles, output: Format = "table") -> None:
-    """Say of what stores are, on which cards, how far they came and what is best."""
-    from eatss.tune.rows import Summaries, summary_of  # noqa: PLC0415 - keeps --help fast
-
-    with working("reading stores"):
-        found = [summary_of(path, sweep) for path, sweep in _read(stores, measurements=False)]
-    show(Summaries(stores=tuple(found)), output)
-
-
-def _read(stores: Sequence[str], *, measurements: bool) -> list[tuple[str, Sweep]]:
-    """Return stores and what was read of each."""
-    from eatss.tune.store import read_sweep  # noqa: PLC0415 - keeps --help fast
-
-    return [(path, read_sweep(path, measurements=measurements)) for path in stores]
+HELP = {"results": "Show and export what sweeps measured."}
 
 
 def results_show(

@@ -13,10 +13,8 @@ from eatss.base.targets import Order
 from eatss.tune.rows import (
     Row,
     Sweep,
-    best,
     cost,
     ranked,
-    summary_of,
     with_counters,
 )
 from tests.tune.sweeps import SPACE, card, identity, refused, row
@@ -52,9 +50,8 @@ def test_each_order_has_its_best() -> None:
     both = row(3, time_s=1.2, energy_j=2.0)
     many = row(4, time_s=9.0, energy_j=9.0, flops=128_000_000_000_000)
     rows = (many, quick, frugal, both, refused(5))
-    chosen = {by: best(rows, by) for by in get_args(Order)}
+    chosen = {by: ranked(rows, by)[0] for by in get_args(Order)}
     assert chosen == {"time": quick, "energy": frugal, "edp": both, "ppw": many}
-    assert best((refused(), row(time_s=None)), "time") is None
 
 
 @given(some_rows(), st.sampled_from(get_args(Order)))
@@ -64,31 +61,6 @@ def test_ranked_rows_are_all_in_order_failures_last(rows: tuple[Row, ...], by: O
     assert Counter(found) == Counter(rows)
     assert costs == sorted(costs)
     assert all(math.isinf(cost(one, by)) for one in rows if one.status == "timeout")
-
-
-def test_a_summary_has_what_was_spent_and_what_is_best() -> None:
-    rows = (
-        row(1, time_s=1.0, energy_j=5.0, card_j=100.0),
-        row(2, time_s=2.0, energy_j=3.0, created="2026-11-21T13:00:00+00:00"),
-        row(2, time_s=0.5, energy_j=4.0, stage="careful", card_j=50.0),
-        refused(3),
-    )
-    found = summary_of("2mm.db", sweep_of(*rows))
-    assert (found.rows, found.variants) == (4, 3)
-    assert found.statuses == (("ok", 3), ("compile error", 1))
-    assert found.best_time is not None
-    assert found.best_energy is not None
-    assert (found.best_time.values, found.best_time.time_s) == (rows[1].values, 0.5)
-    assert (found.best_energy.values, found.best_energy.energy_j) == (rows[1].values, 4.0)
-    assert (found.made_s, found.card_s, found.card_j) == (6.0, 10.0, 150.0)
-    assert (found.first[:13], found.last[:13]) == ("2026-11-21T12", "2026-11-21T13")
-
-
-def test_the_best_of_a_summary_is_of_the_main_size() -> None:
-    small = row(9, time_s=1e-6, energy_j=1e-6, sizes=(("NI", 8),))
-    found = summary_of("x", sweep_of(small, row(1), row(2, energy_j=1.0, card="GPU-1")))
-    assert found.best_energy is not None
-    assert (found.best_energy.energy_j, found.best_energy.card) == (1.0, "GPU-1")
 
 
 def test_counters_are_shown_with_their_variant() -> None:
