@@ -12,7 +12,7 @@ from statistics import fmean
 
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
-from eatss.tune.generation import contenders, cost_of, row_of, spread_over
+from eatss.tune.generation import contenders, row_of, spread_over
 from eatss.tune.jobs import (
     CAREFUL,
     Care,
@@ -25,7 +25,7 @@ from eatss.tune.jobs import (
 )
 from eatss.tune.points import Configuration, Decide, Point, variant_key
 from eatss.tune.processes import Done, Lab, Work
-from eatss.tune.rows import BESIDE, Identity, Role, Row, Sizes, Stage, latest_of
+from eatss.tune.rows import BESIDE, Identity, Role, Row, Sizes, Stage, cost, latest_of
 from eatss.tune.store import Store
 from eatss.tune.strategies import Guarded, SearchSpace, StrategyJob, make
 
@@ -205,7 +205,7 @@ class Campaign:
         pending = [wanted for wanted in self._plan.choices if wanted.variant not in known]
         names = set(self._plan.space.names)
         told = [
-            (dict(row.values), cost_of(row, options.objective))
+            (dict(row.values), cost(row, options.objective))
             for row in self._rows
             if row.stage not in BESIDE and dict(row.values).keys() == names
         ]
@@ -240,7 +240,7 @@ class Campaign:
                 return
             row = self._wait("first pass")
             if row is not None and dict(row.values).keys() == names:
-                strategy.tell(dict(row.values), cost_of(row, options.objective))
+                strategy.tell(dict(row.values), cost(row, options.objective))
 
     def _second_pass(self) -> None:
         options = self._plan.options
@@ -352,10 +352,10 @@ class Campaign:
             return
         options = self._plan.options
         rows = list(latest_of(self._rows))
-        costs = [cost_of(row, options.objective) for row in rows]
+        costs = [cost(row, options.objective) for row in rows]
         best = min(costs, default=inf)
         default = next(
-            (cost for row, cost in zip(rows, costs, strict=True) if row.role == "default"), inf
+            (own for row, own in zip(rows, costs, strict=True) if row.role == "default"), inf
         )
         budget = options.limited
         self._progress(

@@ -108,7 +108,7 @@ def _job(
         reading=generation.reading,
         target=generation.target,
         profile=profile,
-        objective="energy" if options.objective == "pareto" else options.objective,
+        objective=options.objective,
         capability=profile.sm if compiles else 0,
         folder=str(Path(fspath(folder)).absolute()),
         compiler=options.compiler,
