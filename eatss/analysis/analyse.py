@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from eatss.analysis.facts import KernelFacts, Memory, ReferenceFacts, Volume
+from eatss.analysis.facts import KernelFacts, Memory, ReferenceFacts
 from eatss.analysis.work import (
     bytes_of,
     bytes_of_arrays,
@@ -79,7 +79,6 @@ def analyse_kernel(
         cma_loop=cma_loop,
         references=facts,
         reductions=kernel.reductions,
-        volumes=tuple(_volumes(references, facts)),
         stride_one=tuple((loop.name, stride_one.count(loop.name)) for loop in kernel.loops),
         # the number stands for registers, and statements of a kernel run one after the other
         distinct_references=max(
@@ -143,6 +142,8 @@ def _reference_facts(kernel: Kernel, reference: Reference, cma_loop: str | None)
     contiguous, still = _contiguous(reference), tuple(n for n in loops if n not in reference.loops)
     updated = reference.reads and reference.writes and bool(still)
     cma = cma_loop in contiguous
+    moving = [name for one in reference.subscripts for name in one.loops]
+    plain = all(one.affine and len(one.loops) <= 1 for one in reference.subscripts)
     return ReferenceFacts(
         array=reference.array,
         access=reference.text,
@@ -154,21 +155,9 @@ def _reference_facts(kernel: Kernel, reference: Reference, cma_loop: str | None)
         temporal=tuple(name for name in still if len(loops) == 1 or name != loops[0]),
         invariant=still,
         spatial=contiguous,
+        elements=Polynomial.product(reference.loops),
+        exact=plain and len({*moving}) == len(moving),
     )
-
-
-def _volumes(references: Sequence[Reference], facts: Sequence[ReferenceFacts]) -> Iterator[Volume]:
-    """Yield the elements of a tile, a reference at a time."""
-    for at, (reference, fact) in enumerate(zip(references, facts, strict=True)):
-        moving = [name for one in reference.subscripts for name in one.loops]
-        plain = all(one.affine and len(one.loops) <= 1 for one in reference.subscripts)
-        yield Volume(
-            array=reference.array,
-            memory=fact.memory,
-            references=(at,),
-            elements=Polynomial.product(reference.loops),
-            exact=plain and len({*moving}) == len(moving),
-        )
 
 
 def _distinct_lines(references: Sequence[Reference], element_bytes: int) -> int:

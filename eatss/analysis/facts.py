@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from eatss.base.frozen import Names, Numbers, frozen
+from eatss.base.frozen import Names, frozen
 from eatss.base.polynomial import Polynomial
 from eatss.polyhedral.kernel import Loop, Reduction
 from eatss.program.expression import SizePairs
@@ -298,21 +298,6 @@ class Memory(Enum):
 
 
 @frozen
-class Volume:
-    """Elements one tile touches through a reference: the product of sizes [EATSS, Sec. IV-C].
-
-    ``references`` has its index into ``KernelFacts.references``. ``exact`` says that the tile
-    touches no fewer.
-    """
-
-    array: str
-    memory: Memory
-    references: Numbers
-    elements: Polynomial
-    exact: bool
-
-
-@frozen
 class ReferenceFacts:
     """One reference, as in Table II of EATSS.
 
@@ -320,7 +305,8 @@ class ReferenceFacts:
     outermost loop of the nest left out, because what it reuses has been evicted
     by a full sweep of the others; ``invariant`` are all loops the reference does
     not move along. ``spatial`` are the loops that walk the fastest-varying
-    subscript with stride one.
+    subscript with stride one. ``elements`` are those that a tile touches, the product of its sizes
+    [EATSS, Sec. IV-C]; it is ``exact`` where the tile touches no fewer.
     """
 
     array: str
@@ -333,6 +319,8 @@ class ReferenceFacts:
     temporal: Names
     invariant: Names
     spatial: Names
+    elements: Polynomial
+    exact: bool
 
 
 @frozen
@@ -358,7 +346,6 @@ class KernelFacts:
     cma_loop: str | None
     references: tuple[ReferenceFacts, ...]
     reductions: tuple[Reduction, ...]
-    volumes: tuple[Volume, ...]
     stride_one: tuple[tuple[str, int], ...]
     distinct_references: int
     work: KernelWork = field(default_factory=KernelWork)

@@ -89,16 +89,11 @@ def _kernel_head(kernel: Kernel, facts: KernelFacts) -> Text:
 
 
 def _references(facts: KernelFacts) -> Table:
-    elements = {
-        position: str(volume.elements)
-        for volume in facts.volumes
-        for position in volume.references[:1]
-    }
     rows = []
     for position, (name, *reuse) in enumerate(reference_rows(facts.references)):
         one = facts.references[position]
         direction = "r" * one.reads + "w" * one.writes
-        rows.append((name, direction, one.memory.value, *reuse, elements.get(position, '"')))
+        rows.append((name, direction, one.memory.value, *reuse, str(one.elements)))
     titles = ("reference", "", "memory", "CMA", "temporal", "spatial", "elements a tile")
     return listing(titles, rows)
 

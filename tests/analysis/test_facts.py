@@ -70,7 +70,7 @@ void f(double o[100][100], double a[103][103], double w[4][4]) {
 """
     (facts,) = inspect(source).facts
     sizes = {"h": 8, "v": 16, "k": 4, "l": 4}
-    found = {v.array: (v.elements.evaluate(sizes), v.exact) for v in facts.volumes}
+    found = {v.array: (v.elements.evaluate(sizes), v.exact) for v in facts.references}
     assert found == {"o": (8 * 16, True), "a": (8 * 16 * 4 * 4, False), "w": (4 * 4, True)}
 
 

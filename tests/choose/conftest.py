@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from eatss.analysis.facts import KernelFacts, Memory, ReferenceFacts, Volume
+from eatss.analysis.facts import KernelFacts, Memory, ReferenceFacts
 from eatss.base.polynomial import Polynomial
 from eatss.cards.profile import GpuProfile
 from eatss.polyhedral.kernel import Loop
@@ -91,20 +91,12 @@ def make_facts(
                 temporal=(),
                 invariant=(),
                 spatial=(),
-            )
-            for text, memory, _ in references
-        ),
-        reductions=(),
-        volumes=tuple(
-            Volume(
-                array=text.split("[")[0],
-                memory=memory,
-                references=(position,),
                 elements=volume,
                 exact=True,
             )
-            for position, (text, memory, volume) in enumerate(references)
+            for text, memory, volume in references
         ),
+        reductions=(),
         stride_one=tuple((loop.name, counts.get(loop.name, 0)) for loop in band),
         distinct_references=len(references) if distinct is None else distinct,
     )
