@@ -25,7 +25,7 @@ from eatss.tune.jobs import (
 )
 from eatss.tune.points import Configuration, Decide, Point, variant_key
 from eatss.tune.processes import Done, Lab, Work
-from eatss.tune.rows import BESIDE, Identity, Role, Row, Sizes, Stage, cost, latest_of
+from eatss.tune.rows import BESIDE, Identity, Role, Row, Stage, cost, latest_of
 from eatss.tune.store import Store
 from eatss.tune.strategies import Guarded, SearchSpace, StrategyJob, make
 
@@ -76,7 +76,6 @@ class Plan:
         path: The file of the store.
         space_text: The space, as the store keeps it.
         keeps: Whether the folders of programs stay.
-        sized_roles: Choices that are measured at other sizes of the program, too.
     """
 
     space: SearchSpace
@@ -88,7 +87,6 @@ class Plan:
     path: Path
     space_text: str
     keeps: bool = False
-    sized_roles: tuple[tuple[Role, Sizes], ...] = ()
 
     @property
     def job(self) -> StrategyJob:
@@ -97,9 +95,8 @@ class Plan:
 
     @property
     def choices(self) -> list[Wanted]:
-        """The variants of the choices, also at other sizes."""
-        own = [of_role(*one) for one in self.roles]
-        return own + [of_role(role, None, sizes) for role, sizes in self.sized_roles]
+        """The variants of the choices."""
+        return [of_role(*one) for one in self.roles]
 
 
 class Campaign:
@@ -280,8 +277,7 @@ class Campaign:
         if known is not None:
             return known
         if row.role:
-            known_sizes = tuple(one for one in row.sizes if one[0] in dict(row.values))
-            return replace(of_role(row.role, dict(row.values)), decisions=known_sizes)
+            return of_role(row.role, dict(row.values))
         return replace(of_point(self._plan, dict(row.values)), strategy=row.strategy)
 
     # -- results ------------------------------------------------------------------------------
@@ -331,7 +327,7 @@ class Campaign:
         each = self._in_flight / len(rows) if rows else 0.0
         ahead_s = each * sum(row.card_s for row in rows)
         ahead_j = each * sum(row.card_j or 0.0 for row in rows)
-        choices = len(self._plan.roles) + len(self._plan.sized_roles)
+        choices = len(self._plan.roles)
         kept_s, kept_j = reserve(self._plan.options, choices, rows) if first else (0.0, 0.0)
         seconds = self._seconds + ahead_s + kept_s
         joules = self._joules + ahead_j + kept_j
@@ -372,10 +368,10 @@ class Campaign:
         )
 
 
-def of_role(role: Role, point: Point | None, sizes: Sizes = ()) -> Wanted:
-    """Return the variant of a choice, which its maker makes by its role, at sizes if any."""
-    values = tuple((point or {"role": role, **dict(sizes)}).items())
-    return Wanted(variant=variant_key(dict(values)), values=values, decisions=sizes, role=role)
+def of_role(role: Role, point: Point | None) -> Wanted:
+    """Return the variant of a choice, which its maker makes by its role."""
+    values = tuple((point or {"role": role}).items())
+    return Wanted(variant=variant_key(dict(values)), values=values, decisions=(), role=role)
 
 
 def of_point(plan: Plan, point: Point) -> Wanted:

@@ -15,9 +15,8 @@ from eatss.cards.profile import GpuProfile
 from eatss.frontend.options import Reading
 from eatss.measurement.measurement import Measurement, Status
 from eatss.measurement.options import BenchKeywords, CompilerChoice, MeasureOptions, Windows
-from eatss.program.expression import SizePairs
 from eatss.tune.points import Configuration, Values
-from eatss.tune.rows import CardSeen, Metrics, Role, Sizes, Stage
+from eatss.tune.rows import CardSeen, Metrics, Role, Stage
 from eatss.tune.strategies import Budget
 
 
@@ -82,7 +81,6 @@ class Made:
     folder: str | None
     status: Status = "ok"
     reason: str = ""
-    sizes: Sizes = ()
     metrics: Metrics = ()
     decided: str = ""
     made_s: float = 0.0
@@ -100,10 +98,10 @@ class Care(Windows):
     checks: bool = False
     counters: bool = False
 
-    def options(self, usual: MeasureOptions, sizes: SizePairs) -> MeasureOptions:
+    def options(self, usual: MeasureOptions) -> MeasureOptions:
         """Return how a card measures with this care."""
         windows = {one.name: getattr(self, one.name) for one in fields(Windows)}
-        return replace(usual, sizes=dict(sizes), **windows)
+        return replace(usual, **windows)
 
 
 @frozen
