@@ -291,10 +291,6 @@ class KernelSelection(Layout):
         """Threads of one block."""
         return prod(size for _, size in self.block)
 
-    def tile_size(self, loop: str) -> int:
-        """Return the tile size of ``loop``; ``KeyError`` if it is no tile loop."""
-        return int(dict(self.tile_sizes)[loop])
-
 
 def in_one_launch(
     selections: Mapping[str, KernelSelection],
