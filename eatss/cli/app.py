@@ -2,8 +2,8 @@
 
 A parameter of a command's function is an option or an argument
 (:class:`~eatss.base.options.Option` in its annotation), or a noun whose fields are options
-(:class:`~eatss.base.options.Asked`). A command is loaded
-when it is asked for, and all of them for the help of the whole.
+(:class:`~eatss.base.options.Asked`). A command is loaded when it is asked for, and all of them for
+the help of the whole.
 """
 
 from __future__ import annotations

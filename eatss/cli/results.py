@@ -35,7 +35,7 @@ def results_show(
     top: Annotated[int, option(metavar="N", min=1, help="How many rows to show.")] = 20,
     every: Annotated[
         bool,
-        option("--every", help="Each measurement: repeated ones and references, too."),
+        option("--every", help="Each measurement: repeated ones, too."),
     ] = False,
     output: Format = "table",
 ) -> None:

@@ -1,4 +1,4 @@
-"""The way of a sweep: references, a first pass over many, a second one over the contenders."""
+"""The way of a sweep: a reference, a first pass over many, a second one over the contenders."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from eatss.tune.jobs import (
 )
 from eatss.tune.points import Configuration, Decide, Point, variant_key
 from eatss.tune.processes import Done, Lab, Work
-from eatss.tune.rows import BESIDE, Identity, Role, Row, Stage, cost, latest_of
+from eatss.tune.rows import BESIDE, Identity, Role, Row, cost, latest_of
 from eatss.tune.store import Store
 from eatss.tune.strategies import Guarded, SearchSpace, StrategyJob, make
 
@@ -34,7 +34,7 @@ CAREFUL_S = 6.5
 
 
 def reserve(options: SweepOptions, choices: int, rows: Sequence[Row]) -> tuple[float, float]:
-    """Return the seconds and joules that the second pass and the last reference are to have.
+    """Return the seconds and joules that the second pass is to have.
 
     At most the share ``options.second_share`` of the budget; all of the share where hardware
     counters are read afterwards, since nobody knows how long that takes.
@@ -51,7 +51,7 @@ def reserve(options: SweepOptions, choices: int, rows: Sequence[Row]) -> tuple[f
     if options.counters:
         return most_s, most_j
     powers = [row.power_w for row in rows if row.power_w is not None]
-    seconds = CAREFUL_S * (options.contenders + choices + 1)
+    seconds = CAREFUL_S * (options.contenders + choices)
     return min(most_s, seconds), min(most_j, seconds * fmean(powers)) if powers else most_j
 
 
@@ -126,7 +126,6 @@ class Campaign:
         self._reference: Made | None = None
         self._in_flight = 0
         self._store: Store | None = None
-        self._reference_role: RolePoint | None = None
 
     def run(self) -> None:
         """Sweep until the budget is spent or nothing is left.
@@ -140,13 +139,12 @@ class Campaign:
         with Store.create_or_resume(self._plan.path, identity, self._plan.space_text) as store:
             self._store = store
             self._resume(store)
-            known = first.made.variant in {row.variant for row in self._rows}
-            self._keep(first, stage="reference" if known else "first")
-            self._variants += not known
+            if first.made.variant not in {row.variant for row in self._rows}:
+                self._keep(first)
+                self._variants += 1
             self._first_pass()
             self._second_pass()
             self._counters_pass()
-            self._last_reference()
 
     # -- before the store is open -------------------------------------------------------------
 
@@ -163,7 +161,7 @@ class Campaign:
                 )
             )
             if done.tried is not None and done.tried.measurement.status in ("ok", "unstable"):
-                self._reference, self._reference_role = done.made, (role, point)
+                self._reference = done.made
                 return done
             reason = done.made.reason
             if done.tried is not None:
@@ -181,7 +179,7 @@ class Campaign:
         deadline_s = time.monotonic() + FIRST_LIMIT_S
         while time.monotonic() < deadline_s:
             done = self._lab.done(WAIT_S)
-            if done is not None and done.is_answer:
+            if done is not None:
                 return done
         raise input_error(
             "EATSS-W003",
@@ -265,13 +263,6 @@ class Campaign:
                 return
             self._wait(stage)
 
-    def _last_reference(self) -> None:
-        """Measure the reference at the end, so that drift is known up to there."""
-        if self._reference_role is None or self._is_spent(first=False):
-            return
-        self._submit(of_role(*self._reference_role), replace(CAREFUL, stage="reference"))
-        self._measure_again([], CAREFUL)
-
     def _again(self, row: Row) -> Wanted:
         known = self._wanted.get(row.variant)
         if known is not None:
@@ -299,14 +290,14 @@ class Campaign:
         done = self._lab.done(WAIT_S)
         row = None
         if done is not None:
-            self._in_flight -= done.is_answer
+            self._in_flight -= 1
             row = self._keep(done)
         self._tell(stage)
-        return row if done is not None and done.is_answer else None
+        return row
 
-    def _keep(self, done: Done, stage: Stage | None = None) -> Row:
+    def _keep(self, done: Done) -> Row:
         assert self._store is not None
-        row = row_of(done, stage or done.care.stage, self._seconds)
+        row = row_of(done, done.work.care.stage, self._seconds)
         if done.tried is not None:
             self._store.add_card(done.tried.card)
         self._store.add(row)
@@ -318,7 +309,7 @@ class Campaign:
         """Remove the folder of a program that nobody needs any more."""
         folder = done.made.folder
         in_use = self._reference is not None and folder == self._reference.folder
-        if folder is not None and done.is_answer and not in_use and not self._plan.keeps:
+        if folder is not None and not in_use and not self._plan.keeps:
             shutil.rmtree(Path(folder), ignore_errors=True)
 
     def _is_spent(self, *, first: bool) -> bool:

@@ -53,7 +53,7 @@ def row_of(done: Done, stage: Stage, at_s: float) -> Row:
     if tried is None:
         return row
     found = tried.measurement
-    measured = replace(
+    return replace(
         row,
         variant=made.variant,
         stage=stage,
@@ -72,9 +72,6 @@ def row_of(done: Done, stage: Stage, at_s: float) -> Row:
         card_j=tried.card_j,
         measurement=found,
     )
-    if stage == "reference":
-        measured = replace(measured, values=(), role="", strategy="")
-    return measured
 
 
 def contenders(rows: Sequence[Row], objective: ObjectiveName, count: int) -> Rows:

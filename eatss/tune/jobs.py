@@ -167,11 +167,6 @@ CAREFUL = Care(
 )
 """The second pass: windows until the interval is within 1 %, three at least."""
 
-REFERENCE = replace(
-    FIRST, stage="reference", least_window_s=0.8, settle_s=0.3, spare=0.05, least_updates=6
-)
-"""How the reference is measured, now and then."""
-
 
 @shows_types
 @frozen

@@ -75,7 +75,7 @@ def sweep(
     path = store_of_ones_own(output)
     _check_place(path)
     METERS.get(chosen.meter)
-    STRATEGIES.get(chosen.strategy.partition(":")[0])
+    STRATEGIES.get(chosen.strategy)
     if chosen.counters:
         find_ncu()
     with ExitStack() as stack:

@@ -16,7 +16,6 @@ import numpy as np
 
 from eatss.base.diagnostics import EatssError, input_error
 from eatss.base.frozen import Numbers, frozen
-from eatss.base.shown import ExpectedRun, Shown
 from eatss.base.text import equations
 from eatss.cards import GpuProfile
 from eatss.frontend.options import DtypeName
@@ -162,14 +161,13 @@ class KnownCalls:
 @frozen
 class CallInfo:
     """What a callable has made so far: programs selected and generated, sizes they are ready for,
-    sets of arguments that are told apart, CUDA graphs kept, and what is expected of the programs.
+    sets of arguments that are told apart, and CUDA graphs kept.
     """  # noqa: D205
 
     programs: int
     plans: int
     seen: int
     graphs: int
-    expected: tuple[ExpectedRun, ...] = ()
 
 
 class ArraySpec(NamedTuple):
@@ -202,7 +200,7 @@ class _Arguments:
         )
 
 
-class JitFunction(Shown):
+class JitFunction:
     """A program that is called with arrays; safe from several threads at once.
 
     Arrays on a card are used where they are, and the call returns when it is enqueued on the
@@ -219,7 +217,6 @@ class JitFunction(Shown):
         self.__name__ = maker.name
         self._forget()
 
-    shown_by = "eatss.report.selection:jit_parts"
     __signature__ = _Arguments()
 
     def _forget(self) -> None:
@@ -303,7 +300,6 @@ class JitFunction(Shown):
             plans=len(plans) + len(self._hosts.things),
             seen=len(self._known.seen),
             graphs=sum(plan.graphs for plan in plans),
-            expected=tuple(one.expected for one in programs if one.expected is not None),
         )
 
     def clear(self) -> None:
