@@ -201,8 +201,8 @@ class SweepOptions(BenchKeywords):
         option(
             kind=str | None,
             made=Budget.parse,
-            metavar="N|TIME|ENERGY",
-            help="What all sessions may take: 300 (variants), 30m, 20kJ, or several: 300,30m. "
+            metavar="N|TIME",
+            help="What all sessions may take: 300 (variants), 30m, or both: 300,30m. "
             "Default: 300 variants.",
         ),
     ] = field(default_factory=Budget)
@@ -265,7 +265,7 @@ class SweepOptions(BenchKeywords):
     def limited(self) -> Budget:
         """The budget, with a number of variants where nothing is limited."""
         budget = self.budget
-        if (budget.variants, budget.seconds, budget.joules) == (None, None, None):
+        if budget == Budget():
             return Budget(variants=DEFAULT_VARIANTS)
         return budget
 
