@@ -56,9 +56,9 @@ class AnalysisOptions:
     """How regions become kernel facts.
 
     ``dtype`` (``float`` or ``double``) overrides the width of every floating-point array.
-    ``ppcg_schedule`` is the text of a schedule that PPCG saved. ``temporaries`` says whether sums in scalars may get elements of their own, and
-    operands copies, ``tiles_sums`` whether all loops of sums may be tiled, where code of eatss is
-    wanted.
+    ``ppcg_schedule`` is the text of a schedule that PPCG saved. ``temporaries`` says whether sums
+    in scalars may get elements of their own, and operands copies, ``tiles_sums`` whether all loops
+    of sums may be tiled, where code of eatss is wanted.
     """
 
     cut: Cut
