@@ -66,7 +66,7 @@ def test_a_wrong_option_is_the_users_error(arguments: list[str], code: str) -> N
     ("words", "hint"),
     [
         (["slect", "@gemm"], "did you mean select?"),
-        (["results", "lss"], "did you mean ls?"),
+        (["results", "shw"], "did you mean show?"),
         (["select", "@gemm", "--tile", "i=32"], "eatss codegen and eatss predict take --tile"),
         (["compare", "@gemm", "--plot", "a.svg"], "eatss roofline takes --plot"),
     ],
