@@ -27,7 +27,8 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cmp_to_key, partial, reduce
-from itertools import combinations, pairwise, permutations, product
+from itertools import combinations, compress, pairwise, permutations, product
+from operator import not_
 
 import islpy as isl
 
@@ -44,6 +45,7 @@ from eatss.polyhedral.isl_names import (
     node_kind,
     output_affs,
     set_names,
+    sets_of,
 )
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.look_ahead import look_ahead
@@ -99,7 +101,8 @@ def _with_reductions(scheduled: ScheduledScop) -> ScheduledScop:
     nests = [_Nest.of(one) for one in parts]
     for at, place in combinations(range(len(parts)), 2):
         first, then = nests[at], nests[place]
-        for reduced, front in () if first is None or then is None else _summed(scheduled, then):
+        every = () if first is None or then is None else _summed(scheduled, then)
+        for reduced, front, behind in every:
             if first is None or len(first.parallel) != len(reduced.parallel):
                 continue
             both = _as_one(scheduled, root, first, reduced, "users")
@@ -112,7 +115,9 @@ def _with_reductions(scheduled: ScheduledScop) -> ScheduledScop:
             )
             marked = replace(scheduled, scop=replace(scheduled.scop, statements=statements))
             between = parts[at + 1 : place]  # comes in front
-            tree = _in_order(root, [*parts[:at], *between, *front, both, *parts[place + 1 :]])
+            tree = _in_order(
+                root, [*parts[:at], *between, *front, both, *behind, *parts[place + 1 :]]
+            )
             with suppress(IllegalScheduleError):
                 return _with_reductions(cut_again(marked, tree.get_schedule(), both.assumes))
     return scheduled
@@ -127,40 +132,45 @@ def _parts(node: isl.ScheduleNode) -> Iterator[isl.ScheduleNode]:
         yield from _parts(one)
 
 
-def _summed(scheduled: ScheduledScop, nest: _Nest) -> Iterator[tuple[_Nest, list[_Nest]]]:
-    """Yield a reduction of a nest, its loops shared by points, and what else the nest does first.
+def _summed(
+    scheduled: ScheduledScop, nest: _Nest
+) -> Iterator[tuple[_Nest, list[_Nest], list[_Nest]]]:
+    """Yield a reduction of a nest, its loops shared by points, between what else the nest does.
 
-    That is what runs once in its serial loops, as what begins the reduction.
+    That runs once in its serial loops, as what begins the reduction, or uses what it comes to.
     """
     names = set_names(nest.domain)
     kernel = scheduled.kernel_of.get(names[0]) if nest.serial else None
     if kernel is None or kernel.inner_loops or {*kernel.statements} != {*names}:
         return
     serial = {loop.name for loop in kernel.loops if not loop.parallel}
+    parts = [
+        replace(
+            nest,
+            domain=nest.domain.intersect(own),
+            parallel=tuple(loop.intersect_domain(own) for loop in nest.parallel),
+            serial=tuple(loop.intersect_domain(own) for loop in nest.serial),
+            leaves=(own,),
+        )
+        for leaf in nest.leaves
+        for own in map(isl.UnionSet.from_set, sets_of(leaf))
+    ]
     for one in kernel.reductions:
         kind = scheduled.scop.array(one.array).element_type
         if not serial <= {*one.loops} or combiner_of(one.operator, kind) is None:
             continue
         kept, others = (
-            [own for own in nest.leaves if (one.statement in set_names(own)) == summed]
+            [own for own in parts if (set_names(own.domain) == (one.statement,)) == summed]
             for summed in (True, False)
         )
-        if len(kept) != 1 or len(set_names(kept[0])) > 1:
+        values = (found for own in others for loop in own.serial for found in own.values(loop))
+        if len(kept) > 1 or not all(isl.Map.from_range(own).is_single_valued() for own in values):
             continue
-        reduced, *front = (
-            replace(
-                nest,
-                domain=nest.domain.intersect(own),
-                parallel=tuple(loop.intersect_domain(own) for loop in nest.parallel),
-                serial=tuple(loop.intersect_domain(own) for loop in nest.serial),
-                leaves=(own,),
-            )
-            for own in (*kept, *others)
-        )
-        values = (one for own in front for loop in own.serial for one in own.values(loop))
-        if all(isl.Map.from_range(own).is_single_valued() for own in values):
-            shared = replace(reduced, parallel=(*reduced.parallel, *reduced.serial), serial=())
-            yield shared, [replace(own, serial=()) for own in front]
+        (own,), once = kept, [replace(other, serial=()) for other in others]
+        after = scheduled.dependences.memory_based.intersect_domain(own.domain)
+        is_after = [not after.intersect_range(other.domain).is_empty() for other in once]
+        shared = replace(own, parallel=(*own.parallel, *own.serial), serial=())
+        yield shared, [*compress(once, map(not_, is_after))], [*compress(once, is_after)]
 
 
 def _in_order(
