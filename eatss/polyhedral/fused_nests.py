@@ -15,7 +15,7 @@ A reduction of what a nest makes may share the loops of its terms, the last stat
     for (i) for (j) best[i] = fmin(best[i], d[i][j]);
 
 Points then have parts of it, which code combines (:attr:`Statement.combined`), and ``d`` stays in
-registers. What begins the reduction is moved in front of both.
+registers. What begins the reduction is moved in front of both, what uses it behind them.
 
 isl may also lay one loop of a band behind another one, by ``N + j``. Such loops are parted, so that
 they are phases of the same rows.
