@@ -101,10 +101,9 @@ def _with_reductions(scheduled: ScheduledScop) -> ScheduledScop:
     nests = [_Nest.of(one) for one in parts]
     for at, place in combinations(range(len(parts)), 2):
         first, then = nests[at], nests[place]
-        every = () if first is None or then is None else _summed(scheduled, then)
-        for reduced, front, behind in every:
-            if first is None or len(first.parallel) != len(reduced.parallel):
-                continue
+        if first is None or then is None:
+            continue
+        for reduced, front, behind in _summed(scheduled, then):
             both = _as_one(scheduled, root, first, reduced, "users")
             if both is None:
                 continue
@@ -164,7 +163,7 @@ def _summed(
             for summed in (True, False)
         )
         values = (found for own in others for loop in own.serial for found in own.values(loop))
-        if len(kept) > 1 or not all(isl.Map.from_range(own).is_single_valued() for own in values):
+        if len(kept) != 1 or not all(isl.Map.from_range(own).is_single_valued() for own in values):
             continue
         (own,), once = kept, [replace(other, serial=()) for other in others]
         after = scheduled.dependences.memory_based.intersect_domain(own.domain)
@@ -357,7 +356,7 @@ def _fused(
     ordered = node_kind(node) == "sequence"
     for at, other in pairwise(places) if ordered else combinations(places, 2):
         first, then = nests[at], nests[other]
-        if first is None or then is None or len(first.parallel) != len(then.parallel):
+        if first is None or then is None:
             continue
         both = _as_one(scheduled, node, first, then, fusion)
         if both is not None:
@@ -368,6 +367,8 @@ def _as_one(
     scheduled: ScheduledScop, node: isl.ScheduleNode, first: _Nest, then: _Nest, fusion: Fusion
 ) -> _Nest | None:
     """Return two nests as one, ``None`` where they cannot be."""
+    if not len(first.parallel) == len(then.parallel) <= _MOST_LOOPS:
+        return None
     dependences = scheduled.dependences
     local = local_dependences(dependences.memory_based.union(dependences.forced), node)
     forward = local.intersect_domain(first.domain).intersect_range(then.domain)
@@ -375,7 +376,7 @@ def _as_one(
     between = forward.union(backward)
     if between.is_empty() and (fusion != "all" or not (first.serial and then.serial)):
         return None
-    for order in permutations(then.parallel) if len(then.parallel) <= _MOST_LOOPS else ():
+    for order in permutations(then.parallel):
         pairs = list(zip(first.parallel, order, strict=True))
         parallel = [one.union_add(other) for one, other in pairs]
         here = between.eq_at_multi_union_pw_aff(_together(parallel))
