@@ -631,6 +631,7 @@ class RegionBuilder:
             stream=None if wished is None else self._stream(unit, wished, kernel),
             paddings=paddings,
             points=tuple(one.point for one in unit.mapping.mapped),
+            row_windows=plan is not None and not nowhere(plan.row_windows),
         )
         if warps is None or computed_by(code, warps.instruction) or code.streamed is not None:
             code = replace(code, resident=resident)

@@ -341,7 +341,8 @@ class _Printer:
         }
         printer = self._values(node, lambda function: values[id(function)])
         own = {number: self._element(one) for number, one in node.reciprocals}
-        return replace(printer, reciprocals=own).assigned(words["target"])
+        printer = replace(printer, reciprocals=own, inverts=node.inverts)
+        return printer.assigned(words["target"])
 
     def _values(self, node: Compute | Load, affine: Callable[[Any], IntExpr]) -> ValuePrinter:
         return ValuePrinter(

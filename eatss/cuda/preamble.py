@@ -656,9 +656,19 @@ __device__ __forceinline__ Number eatss_quotient(Number x, Number c, Number reci
 }
 """)
 
+_DIVIDED = """\
+
+// x / c, if the flag stays; quotients by the same number share its reciprocal.
+template <typename Number>
+__device__ __forceinline__ Number eatss_divided(Number x, Number c, bool &exact)
+{
+    return eatss_quotient<Number>(x, c, eatss_reciprocal<Number>(c, exact), exact);
+}
+"""
+
 _HALF = r"\beatss_half\b"
 
-_DIVIDES = r"\beatss_reciprocal<"
+_DIVIDES = r"\beatss_(reciprocal|divided)<"
 
 _FOR_CUDA = (
     (_LAUNCH, ()),
@@ -683,6 +693,7 @@ _FOR_BOTH = (
     (_MIN_MAX, (r"\beatss_(min|max)\(",)),
     (_QUOTIENT, (r"\beatss_quotient<",)),
     (_RECIPROCAL, (_DIVIDES,)),
+    (_DIVIDED, (r"\beatss_divided<",)),
 )
 
 

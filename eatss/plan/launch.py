@@ -82,11 +82,14 @@ from eatss.plan.stage import (
     row_dimensions,
     step_vector,
     vector,
+    window_steps,
     with_neighbours,
 )
 
 _MOST_TILE = 2.0**20
 _ROUNDED = 1e-9
+_MOST_WITH_WINDOWS = 256
+"""Threads of a block that may have all registers that one may have."""
 
 
 class Limits(RegisterFile, Protocol):
@@ -699,6 +702,17 @@ class LaunchPlan(Tiled):
         """
         filled = any_of(one.on & one.filled for one in self._copies if one.private)
         return (self.layout.pipeline_stages > 1) & filled
+
+    @cached_property
+    def row_windows(self) -> Flag:
+        """Where threads have steps along rows that they write in registers."""
+        parts = [(one.on, self.cut.parts[at]) for one in self._copies for at in one.stored_in]
+        some = any_of(on & (self.window(part.serial) > 1) for on, part in parts)
+        return some & (self.all_points == 1) & (self.block_threads <= _MOST_WITH_WINDOWS)
+
+    def window(self, serial: Sequence[str]) -> Number:
+        """Return the steps of the innermost of some loops that a window has."""
+        return window_steps(self.tile.get(serial[-1], 1.0)) if serial else 1.0
 
     def _stage(self, group: int, part: int | None = None) -> Stage:
         """Return the copy of a group, or what one part of the launch needs of it."""
