@@ -257,12 +257,17 @@ class CudaPrediction:
 
 @frozen
 class CudaModel:
-    """What generated code for one kernel does on one card."""
+    """What generated code for one kernel does on one card.
+
+    With others ``beside`` it, which are like it, all have so many times its blocks in so many
+    launches.
+    """
 
     facts: KernelFacts
     card: Card
     constants: CodeConstants
     code: CudaConstants
+    beside: tuple[float, float] | None = None
 
     @classmethod
     def of(cls, facts: KernelFacts, profile: GpuProfile) -> CudaModel:
@@ -279,7 +284,8 @@ class CudaModel:
 
     def demand(self, launch: LaunchPlan) -> Demand:
         """Return what a launch asks of the card."""
-        return demand_of(launch, self.card, self.constants, self.code)
+        own = demand_of(launch, self.card, self.constants, self.code)
+        return own if self.beside is None else own.beside(*self.beside)
 
     def columns(self, layout: Candidates) -> CudaPrediction:
         """Return what is expected of layouts under one variant, an entry each.

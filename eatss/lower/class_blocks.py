@@ -36,6 +36,7 @@ from eatss.base.quotients import FORMATS
 from eatss.base.targets import CUDA
 from eatss.base.text import counted as amount
 from eatss.lower.arrays import TRUE, affine_text, condition_of, union_of, value_of
+from eatss.lower.class_products import products_of
 from eatss.lower.index_range import Indices
 from eatss.lower.instructions import FROM_LANE
 from eatss.lower.kernel.barriers import arguments_of
@@ -75,6 +76,7 @@ from eatss.plan.class_blocks import (
     COPIED_IN_TURNS,
     ClassPart,
     ClassPhase,
+    ClassProducts,
     ClassRun,
     ClassTile,
     Side,
@@ -166,7 +168,7 @@ def class_of(
     block: ClassBlock,
     pieces: Sequence[Piece],
     facts: Sequence[KernelFacts],
-) -> Class:
+) -> Class | ClassProducts:
     """Return the class of tiles whose kernels a block names.
 
     Raises:
@@ -175,6 +177,9 @@ def class_of(
     for one in classes_of(scheduled, pieces, facts):
         if run_of(one).kernels == block.kernels:
             return one
+    for products in products_of(scheduled, pieces, facts):
+        if products.kernels == block.kernels:
+            return products
     raise input_error(
         "EATSS-K011",
         f"{', '.join(block.kernels)} are no class of tiles of a factorisation",
@@ -962,7 +967,7 @@ def _all(conditions: Sequence[IntExpr]) -> IntExpr:
 
 def class_runs_for(
     program: AnalysedProgram, code: Callable[[], Sequence[ScheduledScop]] | None = None
-) -> tuple[ClassRun, ...]:
+) -> tuple[ClassRun | ClassProducts, ...]:
     """Return the classes of tiles of a program that may be one launch a block of steps.
 
     ``code`` gives the schedules of the regions that code is made from.
@@ -970,9 +975,10 @@ def class_runs_for(
     if not any(region.scop.class_size for region in program.scops):
         return ()
 
-    def runs(scheduled: ScheduledScop, region: AnalysedScop) -> Iterable[ClassRun]:
+    def runs(scheduled: ScheduledScop, region: AnalysedScop) -> Iterable[ClassRun | ClassProducts]:
         scop = scheduled.scop
         pieces = pieces_of(scheduled, NameTable((scop.function, *scop.parameters)))
-        return map(run_of, classes_of(scheduled, pieces, region.facts))
+        yield from map(run_of, classes_of(scheduled, pieces, region.facts))
+        yield from products_of(scheduled, pieces, region.facts)
 
     return in_regions(program, runs, code)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from math import ceil, prod
 
+from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import ClassBlock
 from eatss.base.frozen import Names, Numbers, frozen
 from eatss.base.targets import CUDA
@@ -187,6 +188,30 @@ class ClassRun:
     def lanes(self, block: ClassBlock) -> Number:
         """Return the threads that have points."""
         return block.width if self.is_wide else CUDA.lanes
+
+
+@frozen
+class ClassProducts:
+    """Kernels of a class of products that may be one launch: each has blocks of its own."""
+
+    kernels: Names
+
+
+def are_alike(one: KernelFacts, other: KernelFacts) -> bool:
+    """Tell whether kernels differ in their arrays and ranges alone: sizes of one do for both."""
+
+    def form(facts: KernelFacts) -> object:
+        loops = [(loop.name, loop.parallel) for loop in facts.loops]
+        return loops, [
+            (
+                statement.operations,
+                statement.loops,
+                [(use.reference, use.terms, use.reads, use.writes) for use in statement.accesses],
+            )
+            for statement in facts.work.statements
+        ]
+
+    return (one.element_bytes, form(one)) == (other.element_bytes, form(other))
 
 
 def sizes(extents: Extents, width: Number) -> tuple[Number, ...]:

@@ -46,7 +46,8 @@ def session(
 
 
 def runs(of: Session) -> tuple[ClassRun, ...]:
-    return class_runs_for(of.analysed, lambda: [one.scheduled for one in of.symbolic.regions])
+    found = class_runs_for(of.analysed, lambda: [one.scheduled for one in of.symbolic.regions])
+    return tuple(one for one in found if isinstance(one, ClassRun))
 
 
 @cache
