@@ -17,7 +17,7 @@ from eatss.analysis.layout import ClassBlock, FusedRows, GridSplitK, Layout, Loo
 from eatss.analysis.operations import work_of
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import Names, called, distinct, frozen, their_names
-from eatss.base.targets import CUDA, Axis
+from eatss.base.targets import CUDA
 from eatss.cards import GpuProfile
 from eatss.cuda.host import (
     bounds_of_loops,
@@ -448,7 +448,7 @@ class RegionBuilder:
                 yield from own
                 continue
             self._host.note(*one.grid)
-            self._note_as_one(one.kernel, group, blocks[0], "blocks side by side", one.grid_strides)
+            self._note_as_one(one.kernel, group, blocks[0], "blocks side by side")
             yield one
 
     def _note_as_one(
@@ -457,7 +457,6 @@ class RegionBuilder:
         names: Sequence[str],
         block: tuple[int, int, int],
         how: str,
-        grid_strides: tuple[Axis, ...] = (),
     ) -> None:
         """Note a kernel in the place of those of which it does what they do."""
         made = self._made
@@ -477,7 +476,7 @@ class RegionBuilder:
             inexact_instructions=inexact_instructions(kernel),
             regroups=any(one.regroups for one in codes),
             rounded_sums=rounded_sums(kernel),
-            grid_strides=grid_strides,
+            grid_strides=(),
         )
         at = next(at for at, (_, code) in enumerate(made.kernels) if code.name in names)
         made.kernels = [one for one in made.kernels if one[1].name not in names]

@@ -120,7 +120,7 @@ def in_one_launch(
     if kernel is None:
         return None
     grid = x, reduce(total, rows), z
-    return replace(built[0], kernel=kernel, grid=grid, launch=launch, grid_strides=("y",))
+    return replace(built[0], kernel=kernel, grid=grid, launch=launch, grid_strides=())
 
 
 def _most(one: IntExpr, other: IntExpr) -> IntExpr:
