@@ -41,7 +41,7 @@ from eatss.lower.assumptions import (
     within,
 )
 from eatss.lower.checks import keep_order
-from eatss.lower.class_blocks import ClassBuilder, class_of, run_of
+from eatss.lower.class_blocks import ClassBuilder, Part, class_of
 from eatss.lower.class_products import in_one_launch
 from eatss.lower.index_range import (
     INT_MAX,
@@ -577,17 +577,22 @@ class RegionBuilder:
         found = class_of(self._scheduled, block, pieces, self._facts)
         if isinstance(found, ClassProducts):
             own = pieces[at : at + len(block.kernels)]
-            kernels = [one for piece in own for one in self._piece(piece, context)]
-            self._beside += [their_names(one.kernel for one in kernels)]
-            return kernels
-        has = self._profile.compute_capability >= CUDA.copies_ahead
-        context = replace(context, copies_ahead=has)
-        built = ClassBuilder(self._name, found, block, context).build()
-        shared = [one.wide for one in run_of(found).parts if one.wide is not None]
-        tiles = tuple((one, int(block.width)) for one in dict.fromkeys(shared))
-        in_order = keep_order(self._scop, built.piece.statements, strict=self._options.strict_fp)
+            built = [one for piece in own for one in self._piece(piece, context)]
+        else:
+            has = self._profile.compute_capability >= CUDA.copies_ahead
+            context = replace(context, copies_ahead=has)
+            built = [self._class_part(part, block, context) for part in found]
+        if len(built) > 1:
+            self._beside += [their_names(one.kernel for one in built)]
+        return built
+
+    def _class_part(self, part: Part, block: ClassBlock, context: KernelContext) -> BuiltKernel:
+        """Return the kernel of a part of a class, noted."""
+        built = ClassBuilder(self._name, part, block, context).build()
+        tiles = () if part.plan.wide is None else ((part.plan.wide, int(block.width)),)
+        in_order = keep_order(self._scop, part.statements, strict=self._options.strict_fp)
         self._note(built, built.piece, (block.threads, 1, 1), tiles, built.notes, in_order)
-        return [built]
+        return built
 
     def _in_one(
         self, pieces: Sequence[Piece], block: FusedRows, context: KernelContext

@@ -35,6 +35,7 @@ from eatss.lower.kernel.nodes import (
     AllFinite,
     Barrier,
     Buffer,
+    Compute,
     Fixup,
     For,
     If,
@@ -45,6 +46,7 @@ from eatss.lower.kernel.nodes import (
     NextTile,
     Node,
     Nodes,
+    Reciprocal,
     Scope,
 )
 from eatss.lower.kernel.uses import (
@@ -248,6 +250,8 @@ class Bodies:
                     cycle = replace(cycle, name=other.get(cycle.name, cycle.name))
                 counter = other.get(node.counter, node.counter)
                 node = replace(node, counter=counter, cycle=cycle)
+            if isinstance(node, Compute | Reciprocal | Agreed):
+                node = replace(node, flag=other.get(node.flag, node.flag))
             return (node,)
 
         known = {**values, **{name: Name(one) for name, one in other.items()}}

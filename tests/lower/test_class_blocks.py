@@ -263,7 +263,7 @@ def test_what_blocks_have_in_shared_memory() -> None:
     assert [one.passed for one in diagonal.phases] == [(2,), (2,)]  # A[k][k] and A[i][k]
     assert [one.passed for one in (*row.phases, *column.phases)] == [(), (), ()]
     block = ClassBlock(kernels=panels.kernels, threads=64, width=16)
-    assert shared_bytes(panels, block) == (4 * 17 + 4 * 5 + 16 * 5 + 4 * 5) * 8
+    assert shared_bytes(panels, block) == max(4 * 17 + 4 * 5, 16 * 5 + 4 * 5) * 8
 
 
 def test_panels_of_floyd_warshall_are_apart_and_their_copies_stored_at_once() -> None:
@@ -287,7 +287,7 @@ def test_products_of_floyd_warshall_are_one_launch_where_that_costs_less() -> No
     found = {one.name: one for one in apart(of).kernels}
     assert found[first].joined == (first, *others)
     assert {found[one].tile_sizes for one in others} == {found[first].tile_sizes}
-    assert not any(found[one].predicted.time_s for one in others)
+    assert {getattr(found[one].predicted, "time_s", None) for one in others} == {0.0}
     assert products(session("lu", 16)) == []  # one product a step
 
 
