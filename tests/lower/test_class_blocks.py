@@ -377,7 +377,7 @@ def test_blocks_of_no_steps_are_refused(size: int) -> None:
     [
         ("for (int k = 0;", "for (int k = 1;"),  # a step is lost
         ("e < 16", "e < 15"),  # an element of a tile is not there
-        ("(int)blockIdx.x < (N", "(int)blockIdx.x < 1 + (N"),  # a block of columns has rows
+        ("(int)blockIdx.y < end", "(int)blockIdx.y <= end"),  # a block of columns has rows
     ],
 )
 def test_a_changed_text_is_found(old: str, new: str, tmp_path: Path) -> None:
