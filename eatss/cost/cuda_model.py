@@ -29,7 +29,7 @@ from eatss.base.frozen import frozen
 from eatss.base.quotients import INSTRUCTIONS
 from eatss.base.tape import Column as Recorded
 from eatss.cards.profile import GpuProfile
-from eatss.cost.access import SECTOR_BYTES
+from eatss.cost.access import SECTOR_BYTES, with_fused_quotients
 from eatss.cost.card import SCHEDULERS, Card, CodeConstants, CudaConstants, card_of
 from eatss.cost.computes import add_computes, loops_apart
 from eatss.cost.cuda_code import CudaCode
@@ -41,7 +41,7 @@ from eatss.plan.contract import registers_of_a_thread
 from eatss.plan.intervals import Interval
 from eatss.plan.launch import Compute, LaunchPlan, plan
 from eatss.plan.numbers import Flag, Number, all_of, nowhere
-from eatss.plan.phases import KeptRow, RowRun, kept_rows, phase_plans, slots_of
+from eatss.plan.phases import KeptRow, RowPhase, RowRun, kept_rows, phase_plans, slots_of
 from eatss.plan.shares import UniformSet, lanes_of_warp, takers_of_parts
 from eatss.plan.stage import element_words
 
@@ -343,6 +343,8 @@ def rows_prediction(
         in_order: whether sums keep their order.
     """
     model = CudaModel.of(facts[run.kernels[0]], profile)
+    if run.steps:
+        facts = {one.kernel: _with_reciprocals(facts[one.kernel], one) for one in run.phases}
     storage, cap = run.registers, registers_of_a_thread(model.card, block.threads)
     kept = kept_rows(storage, block, cap)
     flags = np.array([np.ones(len(block.rows), dtype=bool), *kept]).T
@@ -359,6 +361,12 @@ def rows_prediction(
         found = own if found is None else mapped(partial(np.where, here), own, found)
     assert found is not None
     return found
+
+
+def _with_reciprocals(facts: KernelFacts, phase: RowPhase) -> KernelFacts:
+    """Return a kernel whose quotients of several points by one value share its reciprocal."""
+    statements = (with_fused_quotients(one, phase.divisors) for one in facts.work.statements)
+    return replace(facts, work=replace(facts.work, statements=tuple(statements)))
 
 
 def _joined(
