@@ -107,7 +107,7 @@ def _together(
     times = sum(work) / max(1, work[0]) * launches[0] / max(launches)
     cuts = [{own.cut for own in one.variants if not own.spreads} for one in choices]
     joined = CudaChoice(facts[0], (), first.profile, first.options)
-    joined.model = replace(joined.model, beside=(times, float(max(launches))))
+    joined.model = replace(joined.model, beside=(times, float(max(launches)), len(facts)))
     joined.every = [
         own
         for own in first.every

@@ -255,19 +255,25 @@ class CudaPrediction:
         return prediction_at(demand, self.total, row)
 
 
+_COLD_CYCLES = 4.0
+"""Cycles of an instruction that launches before have not left to an SM: see
+:mod:`eatss.cost.class_blocks`. Products of Floyd-Warshall whose text has 6500 instructions took as
+long in one launch as in four."""
+
+
 @frozen
 class CudaModel:
     """What generated code for one kernel does on one card.
 
     With others ``beside`` it, which are like it, all have so many times its blocks in so many
-    launches.
+    launches; the last number is how many they are. An SM has blocks of all of them.
     """
 
     facts: KernelFacts
     card: Card
     constants: CodeConstants
     code: CudaConstants
-    beside: tuple[float, float] | None = None
+    beside: tuple[float, float, int] | None = None
 
     @classmethod
     def of(cls, facts: KernelFacts, profile: GpuProfile) -> CudaModel:
@@ -285,7 +291,12 @@ class CudaModel:
     def demand(self, launch: LaunchPlan) -> Demand:
         """Return what a launch asks of the card."""
         own = demand_of(launch, self.card, self.constants, self.code)
-        return own if self.beside is None else own.beside(*self.beside)
+        if self.beside is None:
+            return own
+        times, launches, kernels = self.beside
+        tiles = prod((launch.steps.get(name, 1.0) for name in launch.serial_band), start=1.0)
+        text = own.issued / (own.blocks * self.card.warps_of(own.threads) * tiles)
+        return own.beside(times, launches, _COLD_CYCLES * kernels * text)
 
     def columns(self, layout: Candidates) -> CudaPrediction:
         """Return what is expected of layouts under one variant, an entry each.

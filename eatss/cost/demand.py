@@ -105,10 +105,14 @@ class Demand:
         """Warp instructions of any kind."""
         return self.instructions + self.fp64 + self.fp32
 
-    def beside(self, times: float, launches: float) -> Demand:
-        """Return what launches ask with blocks of others like them: so many times the blocks."""
+    def beside(self, times: float, launches: float, cycles: Number) -> Demand:
+        """Return what launches ask with blocks of others like them: so many times the blocks.
+
+        Each block waits so many ``cycles`` more.
+        """
         more = {name: times * getattr(self, name) for name in _OF_BLOCKS}
-        return replace(self, **more, launches=np.full_like(self.launches, launches))
+        more |= {"launches": np.full_like(self.launches, launches)}
+        return replace(self, **more, chain_cycles=self.chain_cycles + cycles)
 
 
 TENSOR_COLUMNS: Mapping[TensorFormat, str] = {
