@@ -582,7 +582,8 @@ class RegionBuilder:
             has = self._profile.compute_capability >= CUDA.copies_ahead
             context = replace(context, copies_ahead=has)
             built = [self._class_part(part, block, context) for part in found]
-        if len(built) > 1:
+        count = len(found) if isinstance(found, tuple) else len(block.kernels)
+        if 1 < len(built) == count:  # a piece of several kernels runs them in order
             self._beside += [their_names(one.kernel for one in built)]
         return built
 

@@ -97,9 +97,10 @@ def in_one_launch(
     def nodes(at: int, begin: IntExpr) -> Nodes:
         """Return what blocks do from a kernel on, whose first row of blocks is number ``begin``."""
         end, own = Name(bodies.names.fresh("end")), grids[at]
-        values: dict[str, IntExpr] = {
-            CUDA.block + "y": block - begin if at else block,
-            CUDA.blocks + "y": end - begin if at else end,
+        row, count = (Name(bodies.names.fresh(name)) for name in ("row", "rows"))
+        values = {
+            CUDA.block + "y": row,
+            CUDA.blocks + "y": count,
             CUDA.blocks + "x": own[0],
             CUDA.blocks + "z": own[2],
         }
@@ -109,6 +110,12 @@ def in_one_launch(
         inside = [Name(CUDA.block + "x") < own[0]] * (own[0] != x)
         inside += [Name(CUDA.block + "z") < own[2]] * (own[2] != z)
         body = (If(conditions=tuple(inside), body=body),) if inside else body
+        here = (
+            {row.name: block - begin, count.name: end - begin}
+            if at
+            else {row.name: block, count.name: end}
+        )
+        body = (*(Let(name=name, value=value) for name, value in here.items()), *body)
         let = Let(name=end.name, value=total(begin, own[1]))
         if at + 1 == len(built):
             return (let, *body)
