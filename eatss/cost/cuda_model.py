@@ -257,8 +257,8 @@ class CudaPrediction:
 
 _COLD_CYCLES = 4.0
 """Cycles of an instruction that launches before have not left to an SM: see
-:mod:`eatss.cost.class_blocks`. Products of Floyd-Warshall whose text has 6500 instructions took as
-long in one launch as in four."""
+:mod:`eatss.cost.class_blocks`. On an H200 products of Floyd-Warshall took 1.23 ms in four launches,
+1.25 in one whose text has 6500 instructions, 0.71 with 2400 and 0.53 with 2300."""
 
 
 @frozen

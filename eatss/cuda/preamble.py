@@ -656,6 +656,25 @@ __device__ __forceinline__ Number eatss_quotient(Number x, Number c, Number reci
 }
 """)
 
+_QUOTIENT_ALONE = """\
+
+// The same without a flag: 0 for what has no reciprocal, and then a division.
+template <typename Number>
+__device__ __forceinline__ Number eatss_reciprocal(Number c)
+{
+    bool exact = true;
+    const Number inverse = eatss_reciprocal<Number>(c, exact);
+    return exact ? inverse : (Number)0;
+}
+template <typename Number>
+__device__ __forceinline__ Number eatss_quotient(Number x, Number c, Number reciprocal)
+{
+    bool exact = true;
+    const Number quotient = eatss_quotient<Number>(x, c, reciprocal, exact);
+    return exact ? quotient : x / c;
+}
+"""
+
 _HALF = r"\beatss_half\b"
 
 _DIVIDES = r"\beatss_reciprocal<"
@@ -683,6 +702,7 @@ _FOR_BOTH = (
     (_MIN_MAX, (r"\beatss_(min|max)\(",)),
     (_QUOTIENT, (r"\beatss_quotient<",)),
     (_RECIPROCAL, (_DIVIDES,)),
+    (_QUOTIENT_ALONE, (_DIVIDES + r"\w+>\([^,]*\);",)),
 )
 
 

@@ -237,7 +237,7 @@ class ValuePrinter:
         inverse = self.reciprocals.get(divisor) if node.operator == "/" else None
         if inverse is None or joined.type is None or joined.type is not right.type:
             return joined
-        texts = f"{left.text}, {right.text}, {inverse}, {self.flag}"
+        texts = ", ".join(filter(None, (left.text, right.text, inverse, self.flag)))
         return _Text(f"eatss_quotient<{type_text(joined.type)}>({texts})", _ATOM, joined.type)
 
     def _quotient(self, kind: ElementType, left: Expression | _Text, right: Expression) -> _Text:

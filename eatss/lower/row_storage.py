@@ -34,7 +34,6 @@ from eatss.lower.kernel.nodes import (
     Copy,
     Declare,
     Element,
-    Flag,
     For,
     If,
     Intrinsic,
@@ -43,7 +42,6 @@ from eatss.lower.kernel.nodes import (
     Nodes,
     Reciprocal,
     Scope,
-    Source,
     over_places,
 )
 from eatss.lower.kernel.uses import (
@@ -259,7 +257,7 @@ def with_rows_kept(
 def _with_reciprocals(nodes: Nodes, names: NameTable) -> Nodes:
     """Return nodes in which quotients of several points by one register have its reciprocal.
 
-    Where some are not exact all points are computed again, with divisions.
+    Those that are not exact so are divisions.
     """
 
     def changed(node: Node) -> Nodes:
@@ -267,41 +265,24 @@ def _with_reciprocals(nodes: Nodes, names: NameTable) -> Nodes:
         if not isinstance(node, For) or len(computes) > 1 or (trips_from_zero(node) or 0) < SEVERAL:
             return (with_bodies(node, partial(_with_reciprocals, names=names)),)
         own, made = {name for one in every((node,)) for name in own_names(one)}, written((node,))
-        found = [
+        front, inverses = list[Node](), list[tuple[int, Element]]()
+        for number, source in (
             (number, one.reads[number])
             for one in computes
-            if one.target.buffer.space == "register"
-            and made.isdisjoint(read.buffer for read in one.reads[1:])
-            and all(copy.source.buffer == one.target.buffer for copy in every_of((node,), Copy))
             for number in divisors(one.statement.value)
-            if one.reads[number].buffer.space == "register"
-            and one.reads[number].buffer.element_type.value in FORMATS
-            and own.isdisjoint(names_in(*one.reads[number].subscripts))
-        ]
-        if not found:
-            return (node,)
-        flag, front, inverses = names.fresh("exact"), list[Node](), list[tuple[int, Element]]()
-        for number, source in found:
-            kind = source.buffer.element_type
+        ):
+            kind, moves = source.buffer.element_type, own & {*names_in(*source.subscripts)}
+            known = source.buffer.space == "register" and source.buffer not in made
+            if moves or not known or kind.value not in FORMATS:
+                continue
             inverse = Buffer.of("register", names.fresh("inverse"), kind).at()
             inverses.append((number, inverse))
-            front += [
-                Declare(buffer=inverse.buffer),
-                Reciprocal(target=inverse, source=source, flag=flag),
-            ]
-        bare = mapped_of(mapped_of((node,), Copy, _nothing), Source, _nothing)
-        (one,) = computes
-        reads = (found[0][1], *one.reads[1:])  # the first one is of what is written: no value
-        told = replace(one, flag=flag, reads=reads, reciprocals=tuple(inverses))
-        fast = mapped_of(bare, Compute, lambda _: told)
-        test = If(conditions=(equals(Name(flag), 0),), body=bare)
-        return (Flag(name=flag), *front, *fast, test, *mapped_of((node,), Compute, _nothing))
+            front.append(Declare(buffer=inverse.buffer))
+            front.append(Reciprocal(target=inverse, source=source, flag=""))
+        told = partial(replace, reciprocals=tuple(inverses))
+        return (*front, *mapped_of((node,), Compute, told)) if front else (node,)
 
     return tuple(new for node in nodes for new in changed(node))
-
-
-def _nothing(_: Node) -> Nodes:
-    return ()
 
 
 @frozen

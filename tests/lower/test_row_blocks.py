@@ -322,7 +322,7 @@ def test_quotients_of_several_points_in_steps_have_one_reciprocal(tmp_path: Path
     sizes = {"M": 60, "N": 11}
     right(checked(tmp_path, sizes))
     for one, other, fine in (
-        ("bool exact = true", "bool exact = false", True),  # divisions
+        ("bool exact = true", "bool exact = false", True),  # all are divisions
         ("eatss_quotient<double>(A_k[ri], R_v,", "eatss_quotient<double>(A_k[ri], 2 * R_v,", False),
     ):
         assert one in program.text
