@@ -121,7 +121,7 @@ def in_one_launch(
             return (let, *body)
         return let, If(conditions=(block < end,), body=body, orelse=nodes(at + 1, end))
 
-    body = without_unused(nodes(0, Constant(0)))
+    body = without_unused(without_unused(nodes(0, Constant(0))))  # counts, then ends of them
     together = {"overlaid": tuple(groups) if all(groups) else ()}
     kernel = joined(kernels, body, bodies.shared, integers, macros, most_bytes, **together)
     if kernel is None:
