@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from itertools import groupby
@@ -41,7 +41,8 @@ from eatss.lower.assumptions import (
     within,
 )
 from eatss.lower.checks import keep_order
-from eatss.lower.class_blocks import ClassBuilder, class_of, run_of
+from eatss.lower.class_blocks import ClassBuilder, Part, class_of
+from eatss.lower.class_products import in_one_launch
 from eatss.lower.index_range import (
     INT_MAX,
     Indices,
@@ -86,6 +87,7 @@ from eatss.lower.transform.point_groups import InterleavedPoints
 from eatss.lower.transform.stream_k import Stream
 from eatss.lower.variants import stream_loop
 from eatss.lower.wavefronts import no_block, pieces_in_tiles, scheduled_in_tiles, tile_launches
+from eatss.plan.class_blocks import ClassProducts
 from eatss.plan.numbers import nowhere
 from eatss.polyhedral.dependences import (
     bounded_work,
@@ -199,6 +201,7 @@ class RegionBuilder:
             self._scheduled, region.facts, recipe.wanted, profile, recipe.options
         )
         self._made, self._first = made, len(made.kernels)
+        self._beside: list[Names] = []
         self._workspaces: list[Temporary] = []
         self._of_streams: list[Assumption] = []
         self._host = Indices(bits)
@@ -223,7 +226,8 @@ class RegionBuilder:
             at += count
         # what the source implies of sizes is tested, not believed: callers may pass any
         anything = isl.Set.universe(scop.context.get_space())
-        steps = host_steps([*self._in_tile_launches(placed, context)], anything)
+        kernels = self._with_products(self._in_tile_launches(placed, context), context)
+        steps = host_steps([*kernels], anything)
         for tile in self._time_tiles:
             steps = self._in_tiles(steps, tile, pieces, placed, context)
         launched = steps
@@ -267,7 +271,7 @@ class RegionBuilder:
         facts = pieces[at].facts_in(self._facts)
         decided = None if facts is None else self._recipe.wanted(facts.name)
         if decided is not None and (block := decided.class_block) is not None:
-            return len(block.kernels), [self._class(pieces, block, context)]
+            return len(block.kernels), self._class(pieces, at, block, context)
         if decided is not None and (rows := decided.row_block) is not None:
             end = at + len(rows.kernels)
             step = their_names(pieces[at].host[-1:])
@@ -407,7 +411,6 @@ class RegionBuilder:
             for noted, code in made.kernels
             if code.name in inside
         }
-        codes = [noted for noted, code in made.kernels if code.name in inside]
         integers = (*context.parameters, *passed)
         kernel = in_one_block(
             steps,
@@ -421,34 +424,63 @@ class RegionBuilder:
         )
         if kernel is None:
             return None
-        of_phases = "; ".join(", ".join(one.statements) for one in codes)
         cells = " × ".join(map(str, block.tiles))
         how = f"blocks run tiles of {cells} values of" if block.tiles else "one block runs"
+        self._note_as_one(
+            kernel, [*phases], (block.threads, 1, 1), f"{how} the loop {loop}, in phases"
+        )
+        return Launch(kernel=kernel.name, grid=(Constant(1),) * 3)
+
+    def _with_products(
+        self, kernels: Iterable[BuiltKernel], context: KernelContext
+    ) -> Iterator[BuiltKernel]:
+        """Yield kernels, products of a class as one where one launch can have their blocks."""
+        group_of = {name: group for group in self._beside for name in group}
+        for group, together in groupby(kernels, lambda one: group_of.get(one.kernel.name)):
+            own, one = list(together), None
+            blocks = [
+                noted.block for noted, code in self._made.kernels if code.name in (group or ())
+            ]
+            if group is not None and len({*blocks}) == 1:
+                integers = (*context.parameters, *own[0].piece.host_names)
+                one = in_one_launch(own, integers, context.macros, context.shared_limit_bytes)
+            if group is None or one is None:
+                yield from own
+                continue
+            self._host.note(*one.grid)
+            self._note_as_one(one.kernel, group, blocks[0], "blocks side by side")
+            yield one
+
+    def _note_as_one(
+        self,
+        kernel: Kernel,
+        names: Sequence[str],
+        block: tuple[int, int, int],
+        how: str,
+    ) -> None:
+        """Note a kernel in the place of those of which it does what they do."""
+        made = self._made
+        codes = [noted for noted, code in made.kernels if code.name in names]
+        of_phases = "; ".join(", ".join(one.statements) for one in codes)
         own = replace(
             codes[0],
             statements=tuple(name for one in codes for name in one.statements),
-            block=(block.threads, 1, 1),
+            block=block,
             shared_bytes=kernel.shared_bytes,
             dynamic_shared=kernel.dynamic_shared,
             registers=min(register_words(kernel), self._most_registers(kernel)),
             arguments=their_names(kernel.arguments),
             tile_sizes=tuple(dict(pair for one in codes for pair in one.tile_sizes).items()),
-            notes=distinct(
-                (
-                    f"{how} the loop {loop}, in phases: {of_phases}",
-                    *(note for one in codes for note in one.notes),
-                )
-            ),
+            notes=distinct((f"{how}: {of_phases}", *(note for one in codes for note in one.notes))),
             reassociates=any(one.reassociates for one in codes),
             inexact_instructions=inexact_instructions(kernel),
             regroups=any(one.regroups for one in codes),
             rounded_sums=rounded_sums(kernel),
             grid_strides=(),
         )
-        names = [code.name for _, code in made.kernels]
-        made.kernels = [one for one in made.kernels if one[1].name not in phases]
-        made.kernels.insert(names.index(next(iter(phases))), (own, kernel))
-        return Launch(kernel=kernel.name, grid=(Constant(1),) * 3)
+        at = next(at for at, (_, code) in enumerate(made.kernels) if code.name in names)
+        made.kernels = [one for one in made.kernels if one[1].name not in names]
+        made.kernels.insert(at, (own, kernel))
 
     def _sizes(
         self,
@@ -535,20 +567,31 @@ class RegionBuilder:
         return placed
 
     def _class(
-        self, pieces: Sequence[Piece], block: ClassBlock, context: KernelContext
-    ) -> BuiltKernel:
-        """Return the kernel of a class of tiles.
+        self, pieces: Sequence[Piece], at: int, block: ClassBlock, context: KernelContext
+    ) -> list[BuiltKernel]:
+        """Return the kernel of a class of tiles, or those of its products, from a piece on.
 
         Raises:
             InputError: ``EATSS-K011``, it is planned and there is none, or no room for it.
         """
         found = class_of(self._scheduled, block, pieces, self._facts)
-        has = self._profile.compute_capability >= CUDA.copies_ahead
-        context = replace(context, copies_ahead=has)
-        built = ClassBuilder(self._name, found, block, context).build()
-        shared = [one.wide for one in run_of(found).parts if one.wide is not None]
-        tiles = tuple((one, int(block.width)) for one in dict.fromkeys(shared))
-        in_order = keep_order(self._scop, built.piece.statements, strict=self._options.strict_fp)
+        if isinstance(found, ClassProducts):
+            own = pieces[at : at + len(block.kernels)]
+            built = [one for piece in own for one in self._piece(piece, context)]
+        else:
+            has = self._profile.compute_capability >= CUDA.copies_ahead
+            context = replace(context, copies_ahead=has)
+            built = [self._class_part(part, block, context) for part in found]
+        count = len(found) if isinstance(found, tuple) else len(block.kernels)
+        if 1 < len(built) == count:  # a piece of several kernels runs them in order
+            self._beside += [their_names(one.kernel for one in built)]
+        return built
+
+    def _class_part(self, part: Part, block: ClassBlock, context: KernelContext) -> BuiltKernel:
+        """Return the kernel of a part of a class, noted."""
+        built = ClassBuilder(self._name, part, block, context).build()
+        tiles = () if part.plan.wide is None else ((part.plan.wide, int(block.width)),)
+        in_order = keep_order(self._scop, part.statements, strict=self._options.strict_fp)
         self._note(built, built.piece, (block.threads, 1, 1), tiles, built.notes, in_order)
         return built
 

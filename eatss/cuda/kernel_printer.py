@@ -331,7 +331,8 @@ class _Printer:
 
     def _reciprocal(self, node: Reciprocal, words: _Words) -> str:
         kind = type_text(node.target.buffer.element_type)
-        return f"{words['target']} = eatss_reciprocal<{kind}>({words['source']}, {node.flag});"
+        texts = ", ".join(filter(None, (words["source"], node.flag)))
+        return f"{words['target']} = eatss_reciprocal<{kind}>({texts});"
 
     def _compute(self, node: Compute, words: _Words) -> str:
         functions = affine_values(node.statement.value)

@@ -666,6 +666,25 @@ __device__ __forceinline__ Number eatss_divided(Number x, Number c, bool &exact)
 }
 """
 
+_QUOTIENT_ALONE = """\
+
+// The same without a flag: 0 for what has no reciprocal, and then a division.
+template <typename Number>
+__device__ __forceinline__ Number eatss_reciprocal(Number c)
+{
+    bool exact = true;
+    const Number inverse = eatss_reciprocal<Number>(c, exact);
+    return exact ? inverse : (Number)0;
+}
+template <typename Number>
+__device__ __forceinline__ Number eatss_quotient(Number x, Number c, Number reciprocal)
+{
+    bool exact = true;
+    const Number quotient = eatss_quotient<Number>(x, c, reciprocal, exact);
+    return exact ? quotient : x / c;
+}
+"""
+
 _HALF = r"\beatss_half\b"
 
 _DIVIDES = r"\beatss_(reciprocal|divided)<"
@@ -694,6 +713,7 @@ _FOR_BOTH = (
     (_QUOTIENT, (r"\beatss_quotient<",)),
     (_RECIPROCAL, (_DIVIDES,)),
     (_DIVIDED, (r"\beatss_divided<",)),
+    (_QUOTIENT_ALONE, (_DIVIDES + r"\w+>\([^,]*\);",)),
 )
 
 

@@ -57,6 +57,7 @@ from eatss.lower.variants import launch_of
 from eatss.plan.contract import registers_of_a_thread
 from eatss.plan.phases import KeptRow, RowPhase, RowRun, RowStorage, kept_rows
 from eatss.polyhedral.dependences import tried
+from eatss.polyhedral.expression import divisors
 from eatss.polyhedral.isl_names import (
     coalesced,
     parameter_between,
@@ -479,6 +480,7 @@ def row_runs(
                     rows=tuple(loop.source_name for loop in unit.mapping.mapped[:depth]),
                     lane_loop=None if loop is None else loop.source_name,
                     length=None if span is None or span[0] < 0 else span[1] + 1,
+                    divisors=sum(len(divisors(one.value)) for one in unit.piece.statements),
                 )
             )
         parts = [named[start:end] for end in range(len(named) + 1) for start in range(end)]

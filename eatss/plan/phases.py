@@ -29,6 +29,9 @@ from eatss.program.expression import IntExpr
 
 _SERIAL_TILE = 32.0
 
+SEVERAL = 4
+"""Points of a thread from which on their quotients by one value in steps have its reciprocal."""
+
 
 @frozen
 class RowPhase:
@@ -36,7 +39,7 @@ class RowPhase:
 
     ``kernel`` is the one that it is of. ``rows`` are the loops over rows, ``lane_loop`` is the one
     whose iterations the lanes of a row share, if there is one. ``length`` is how many elements of a
-    row that is, where code knows it.
+    row that is, where code knows it. It divides by so many ``divisors``, elements as they are.
     """
 
     kernel: str
@@ -44,6 +47,7 @@ class RowPhase:
     rows: Names
     lane_loop: str | None
     length: int | None
+    divisors: int = 0
 
 
 @frozen

@@ -48,10 +48,10 @@ from eatss.polyhedral.isl_names import (
     sets_of,
 )
 from eatss.polyhedral.kernel import ScheduledScop
-from eatss.polyhedral.look_ahead import look_ahead
 from eatss.polyhedral.schedule import copied_to, cut_again
 from eatss.polyhedral.scheduling import local_dependences
 from eatss.polyhedral.scop import Scop
+from eatss.polyhedral.source_order import in_source_order
 from eatss.polyhedral.tree import (
     PARTED,
     alone,
@@ -81,8 +81,8 @@ def with_fused_nests(scheduled: ScheduledScop, fusion: Fusion) -> ScheduledScop:
 
 
 def _changed(scheduled: ScheduledScop, fusion: Fusion) -> ScheduledScop:
-    if fusion == "ahead":
-        for schedule in look_ahead(scheduled):
+    if fusion == "source":
+        for schedule in in_source_order(scheduled):
             with suppress(IllegalScheduleError):
                 return cut_again(scheduled, schedule)
         return scheduled

@@ -613,7 +613,7 @@ class Session:
         first, cuts = best, [_kernels(plain)]
         told = len(plain) == 1  # statements of several regions have the same names
         for fusion in fusions:
-            steps = fusion == "ahead"  # as many kernels, which then share rows
+            steps = fusion == "source"  # as many kernels, which then share rows
             if steps and not is_far_from_roofline(best):
                 continue
             if not has_room():

@@ -62,7 +62,7 @@ from eatss.session.analysis import SymbolicProgram
 if TYPE_CHECKING:
     from eatss.choose.expectation import KernelExpectation, ProgramExpectation
     from eatss.lower.recipe import CodeRequest
-    from eatss.plan.class_blocks import ClassRun
+    from eatss.plan.class_blocks import ClassProducts, ClassRun
     from eatss.plan.loop_blocks import LoopRun
     from eatss.plan.phases import RowRun
     from eatss.plan.time_tiles import TimeRun
@@ -362,7 +362,7 @@ def select_for(
     variants = None
     row_runs: tuple[RowRun, ...] = ()
     time_runs: tuple[TimeRun, ...] = ()
-    class_runs: tuple[ClassRun, ...] = ()
+    class_runs: tuple[ClassRun | ClassProducts, ...] = ()
     loop_runs: tuple[LoopRun, ...] = ()
     if TARGETS[options.target].own and options.model == "prediction":
         from eatss.lower.variants import kernel_variants_for  # noqa: PLC0415 - PPCG needs none

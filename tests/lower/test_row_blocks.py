@@ -272,23 +272,6 @@ def test_columns_lie_beside_each_other_in_a_warp(tmp_path: Path) -> None:
         assert not checked(folder, {"NI": 6, "NJ": 131}).ok
 
 
-def test_a_step_whose_begin_needs_a_row_of_the_step_before_is_one_launch(tmp_path: Path) -> None:
-    folder = tmp_path / "made"
-    program = eatss.codegen(STEPS, gpu="h200", output=folder, tile_time=False)
-    (kernel,) = program.kernels
-    assert "for (int k = -1; k < N - 1; ++k)" in program.text
-    assert kernel.block[:2] == (4, 128)  # gramschmidt: 5.9 ms on an H200, with 4 x 256 6.8
-    sizes = [{"M": m, "N": n} for m, n in ((0, 3), (1, 1), (70, 9), (129, 5), (1100, 6))]
-    right(checked(folder, *sizes))
-    for one, other in (
-        ("if (k_1 == k + 1)", "if (k_1 == k + 2)"),
-        ("for (int k = -1;", "for (int k = 0;"),
-    ):
-        assert one in program.text
-        (folder / program.file).write_text(program.text.replace(one, other), encoding="utf-8")
-        assert not checked(folder, {"M": 70, "N": 9}).ok
-
-
 def in_steps(text: str, size: int, lanes: int, tile: int, folder: Path, **how: Any) -> Program:
     """Generate a program each of whose classes is one launch a block of steps, into a folder."""
     classes = (ClassSize(region=0, size=size),)
@@ -332,6 +315,19 @@ def test_blocks_of_rows_go_through_steps(
 
 
 OF_STEPS = [(0, 3), (1, 1), (9, 0), (70, 9), (64, 17), (33, 8)]
+
+
+def test_quotients_of_several_points_in_steps_have_one_reciprocal(tmp_path: Path) -> None:
+    program = in_steps(STEPS, 4, 8, 64, tmp_path)
+    sizes = {"M": 60, "N": 11}
+    right(checked(tmp_path, sizes))
+    for one, other, fine in (
+        ("bool exact = true", "bool exact = false", True),  # all are divisions
+        ("eatss_quotient<double>(A_k[ri], R_v,", "eatss_quotient<double>(A_k[ri], 2 * R_v,", False),
+    ):
+        assert one in program.text
+        (tmp_path / program.file).write_text(program.text.replace(one, other), encoding="utf-8")
+        assert checked(tmp_path, sizes).ok == fine
 
 
 def test_what_lasts_is_loaded_and_stored_once_a_block_of_steps(tmp_path: Path) -> None:
