@@ -1,0 +1,58 @@
+"""Launches go to and fro where an array is more than L2 has, and both walk along it alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import eatss
+from eatss.verify.run import verify
+
+PROGRAM = """
+#ifndef M
+#define M %d
+#endif
+#ifndef N
+#define N %d
+#endif
+void f(float A[M][N], float B[M][N], float C[M][N])
+{
+#pragma scop
+    for (int i = 0; i < M; i++)
+        for (int j = 0; j < N; j++)
+            B[i][j] = 2 * A[i][j];
+    for (int i = 0; i < M; i++)
+        for (int j = 0; j < N; j++)
+            C[i][j] = B[%s] * B[M - 1 - i][0] * B[i][0];
+#pragma endscop
+}
+"""
+LARGE, SMALL = 8192, 512
+
+
+def turned(folder: Path, subscripts: str, size: int) -> list[bool]:
+    """Return which launches begin with their last block; what they do is right."""
+    program = eatss.codegen(
+        PROGRAM % (size, size, subscripts), gpu="h200", output=folder, fuse_rows=False
+    )
+    result = verify(folder, device="cpu", sizes=[{"M": 300, "N": 300}])
+    assert result.ok, result
+    backwards = ["blocks begin with the last one" in " ".join(one.notes) for one in program.kernels]
+    assert backwards == ["back_" in text for text in program.text.split("__global__")[1:]]
+    return backwards
+
+
+@pytest.mark.parametrize(
+    ("subscripts", "size", "expected"),
+    [
+        ("i][j", LARGE, [False, True]),
+        ("i][j", SMALL, [False, False]),  # L2 has all of it
+        ("M - 1 - i][j", LARGE, [False, False]),  # begins at the end by itself
+        ("j][i", LARGE, [False, False]),  # rows beside columns
+    ],
+)
+def test_launches_go_to_and_fro(
+    tmp_path: Path, subscripts: str, size: int, expected: list[bool]
+) -> None:
+    assert turned(tmp_path, subscripts, size) == expected
