@@ -88,7 +88,7 @@ from eatss.lower.transform.stream_k import Stream
 from eatss.lower.variants import stream_loop
 from eatss.lower.wavefronts import no_block, pieces_in_tiles, scheduled_in_tiles, tile_launches
 from eatss.plan.numbers import nowhere
-from eatss.plan.order import OrderedLaunch, backwards
+from eatss.plan.order import backwards
 from eatss.polyhedral.dependences import (
     bounded_work,
     compute_dependences,
@@ -261,12 +261,9 @@ class RegionBuilder:
 
     def _to_and_fro(self, placed: Sequence[BuiltKernel], sizes: Sequence[str]) -> None:
         """Let launches take their blocks from the last one where :func:`backwards` says so."""
+        facts = {one.name: one for own in self._facts for one in own.work.statements}
         launches = (
-            OrderedLaunch(
-                kernels=self._facts,
-                statements=their_names(one.piece.statements),
-                loops=one.in_order,
-            )
+            ([facts[own.name] for own in one.piece.statements if own.name in facts], one.slowest)
             for one in placed
         )
         turned = backwards(launches, self._profile.l2_bytes)

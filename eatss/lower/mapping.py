@@ -205,11 +205,10 @@ class Mapping:
         return tuple(sorted(found, key=lambda loop: loop.order))
 
     @property
-    def in_order(self) -> SizePairs:
-        """The loops whose tiles go to blocks, the slowest first; none where blocks share sums."""
+    def slowest(self) -> str | None:
+        """The loop that blocks go along most slowly, where they do not share sums."""
         axes = reversed(AXES) if self.blocks_of_sum == 1 else ()
-        loops = (loop for axis in axes for loop in self.blocks_along(axis))
-        return tuple((loop.source_name, loop.tile) for loop in loops)
+        return next((loop.source_name for axis in axes for loop in self.blocks_along(axis)), None)
 
     @property
     def threads(self) -> int:

@@ -10,71 +10,38 @@ has of an array before it is replaced; what it writes there need not have gone t
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias
 
-from eatss.analysis.facts import AccessFacts, KernelFacts, touched_bytes
-from eatss.base.frozen import Names, frozen
-from eatss.program.expression import SizePairs
+from eatss.analysis.facts import StatementFacts, touched_bytes
 
 _LEAST_SHARE = 0.5
 """Share of L2 that a launch touches of an array at least: of less all may be there anyway."""
 
 
-_Walk: TypeAlias = tuple[float, tuple[int, bool] | None]
-"""Bytes of an array, and the dimension along which blocks go, and whether they go up."""
-
-
-@frozen
-class OrderedLaunch:
-    """A launch of some statements of kernels; ``loops`` are those of blocks, the slowest first.
-
-    They come with the tiles of a block.
-    """
-
-    kernels: tuple[KernelFacts, ...]
-    statements: Names
-    loops: SizePairs
-
-    def walks(self) -> dict[str, _Walk]:
-        """Return of each array the bytes that it touches, and where blocks go in it."""
-        found: dict[str, _Walk] = {}
-        for facts in self.kernels:
-            trips = dict(facts.work.trips)
-            several = (loop for loop, tile in self.loops if trips.get(loop, 0) > tile)
-            slowest = next(several, "")
-            for access in _accesses(facts, self.statements):
-                boxes = [] if access.touched is None else [access.touched]
-                steps = enumerate(dict(terms).get(slowest, 0) for terms in access.terms)
-                walk = touched_bytes(boxes), next(((at, by > 0) for at, by in steps if by), None)
-                found[access.array] = max(walk, found.get(access.array, walk), key=_bytes)
-        return found
-
-
-def backwards(launches: Iterable[OrderedLaunch], l2_bytes: int) -> list[bool]:
+def backwards(
+    launches: Iterable[tuple[Sequence[StatementFacts], str | None]], l2_bytes: int
+) -> list[bool]:
     """Tell which launches take their blocks from the last one.
 
-    They go along the array of which they touch the most as the launch before did.
+    Of what both touch they touch the most of an array along which they go as the launch before did.
 
     Args:
-        launches: in their order.
+        launches: in their order, what each runs, and the loop that blocks go along most slowly.
         l2_bytes: of the card.
     """
     found: list[bool] = []
-    last: dict[str, tuple[tuple[int, bool] | None, bool]] = {}
-    for launch in launches:
-        walks = launch.walks()
-        known = [(*walk, *last[name]) for name, walk in walks.items() if name in last]
-        most, own, other, turned = max(known, key=_bytes, default=(0.0, None, None, False))
-        fits = most <= _LEAST_SHARE * l2_bytes or own is None or own != other
-        found.append(not fits and not turned)
-        last |= {name: (walk[1], found[-1]) for name, walk in walks.items()}
+    last: dict[str, tuple[object, bool]] = {}
+    for statements, loop in launches:
+        walks: dict[str, tuple[float, object]] = {}
+        for access in (one for own in statements for one in own.accesses):
+            touched = 0.0 if access.touched is None else touched_bytes([access.touched])
+            steps = enumerate(dict(terms).get(loop or "", 0) for terms in access.terms)
+            walk: object = next(((dim, by > 0) for dim, by in steps if by), None)
+            if touched > walks.get(access.array, (0.0,))[0]:
+                walks[access.array] = touched, walk
+        known = ((*own, *last[name]) for name, own in walks.items() if name in last)
+        most, way, before, turned = max(
+            known, key=lambda one: one[0], default=(0, None, None, True)
+        )
+        found.append(way == before is not None and most > _LEAST_SHARE * l2_bytes and not turned)
+        last |= {name: (way, found[-1]) for name, (_, way) in walks.items()}
     return found
-
-
-def _accesses(facts: KernelFacts, statements: Names) -> Iterable[AccessFacts]:
-    own = (one for one in facts.work.statements if one.name in statements)
-    return (access for one in own for access in one.accesses)
-
-
-def _bytes(walk: Sequence[Any]) -> float:
-    return float(walk[0])
