@@ -29,19 +29,19 @@ def backwards(
         l2_bytes: of the card.
     """
     found: list[bool] = []
-    last: dict[str, tuple[object, bool]] = {}
+    last: dict[str, tuple[float, object, bool]] = {}
     for statements, loop in launches:
         walks: dict[str, tuple[float, object]] = {}
         for access in (one for own in statements for one in own.accesses):
             touched = 0.0 if access.touched is None else touched_bytes([access.touched])
             steps = enumerate(dict(terms).get(loop or "", 0) for terms in access.terms)
-            walk: object = next(((dim, by > 0) for dim, by in steps if by), None)
+            along: object = next(((dim, by > 0) for dim, by in steps if by), None)
             if touched > walks.get(access.array, (0.0,))[0]:
-                walks[access.array] = touched, walk
-        known = ((*own, *last[name]) for name, own in walks.items() if name in last)
-        most, way, before, turned = max(
-            known, key=lambda one: one[0], default=(0, None, None, True)
-        )
-        found.append(way == before is not None and most > _LEAST_SHARE * l2_bytes and not turned)
-        last |= {name: (way, found[-1]) for name, (_, way) in walks.items()}
+                walks[access.array] = touched, along
+        known = ((*walk, *last[name]) for name, walk in walks.items() if name in last)
+        default = 0.0, None, 0.0, None, True
+        own, way, other, before, turned = max(known, key=lambda one: one[0], default=default)
+        large = min(own, other) > _LEAST_SHARE * l2_bytes
+        found.append(large and way == before is not None and not turned)
+        last |= {name: (*walk, found[-1]) for name, walk in walks.items()}
     return found

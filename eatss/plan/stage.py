@@ -361,6 +361,18 @@ FEWEST_AHEAD = 2
 not to start late in a turn."""
 
 
+_LEAST_TRANSPOSED = 16
+
+
+def are_many_transposed(elements: Number) -> Flag:
+    """Return where tiles are transposed in registers though others are not transposed.
+
+    One by one so many ``elements`` of a thread in a turn hold up its loads of operands: a product
+    with 32 of them and 128 points was XXX.
+    """
+    return elements >= _LEAST_TRANSPOSED
+
+
 def buffers(wanted: Number, *, asynchronous: bool) -> Number:
     """Return the buffers of a tile that is filled ahead: through registers no more than two."""
     return wanted if asynchronous else least(wanted, FEWEST_AHEAD)
