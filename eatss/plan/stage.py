@@ -367,8 +367,8 @@ _LEAST_TRANSPOSED = 16
 def are_many_transposed(elements: Number) -> Flag:
     """Return where tiles are transposed in registers though others are not transposed.
 
-    One by one so many ``elements`` of a thread in a turn hold up its loads of operands: a product
-    with 32 of them and 128 points was XXX.
+    One by one so many ``elements`` of a thread in a turn hold up its loads of operands. With 32 of
+    them nvcc 13 spilled registers of a product of 512 x 64 x 16, with vectors none.
     """
     return elements >= _LEAST_TRANSPOSED
 
