@@ -702,7 +702,7 @@ class RegionBuilder:
             kernel.index.note(reduce(multiplied, buffer.layout.extents))
             self._works_in(buffer, zeroed=zeroed)
         grid = (minimum(steps, streamed.blocks), Constant(1), Constant(1))
-        return replace(kernel, grid=grid, grid_strides=("x",), most_blocks=None)
+        return replace(kernel, grid=grid, grid_strides=("x",), most_blocks=None, slowest=None)
 
     def _works_in(self, buffer: Buffer, *, zeroed: bool) -> None:
         """Note an array through which blocks of a kernel pass what they have."""

@@ -206,8 +206,8 @@ class Mapping:
 
     @property
     def slowest(self) -> str | None:
-        """The loop that blocks go along most slowly, where they do not share sums."""
-        axes = reversed(AXES) if self.blocks_of_sum == 1 else ()
+        """The loop that blocks go along most slowly; none where they need each other."""
+        axes = reversed(AXES) if self.blocks_of_sum == 1 and self.scan is None else ()
         return next((loop.source_name for axis in axes for loop in self.blocks_along(axis)), None)
 
     @property
