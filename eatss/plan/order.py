@@ -22,7 +22,8 @@ def backwards(
 ) -> list[bool]:
     """Tell which launches take their blocks from the last one.
 
-    Of what both touch they touch the most of an array along which they go as the launch before did.
+    Of what both touch they touch the most of an array along which they go as the launch before did,
+    each element once: products wait for arithmetic.
 
     Args:
         launches: in their order, what each runs, and the loop that blocks go along most slowly.
@@ -31,17 +32,19 @@ def backwards(
     found: list[bool] = []
     last: dict[str, tuple[float, object, bool]] = {}
     for statements, loop in launches:
-        walks: dict[str, tuple[float, object]] = {}
-        for access in (one for own in statements for one in own.accesses):
+        walks: dict[str, tuple[float, object, bool]] = {}
+        for own, access in ((one, use) for one in statements for use in one.accesses):
             touched = 0.0 if access.touched is None else touched_bytes([access.touched])
             steps = enumerate(dict(terms).get(loop or "", 0) for terms in access.terms)
             along: object = next(((dim, by > 0) for dim, by in steps if by), None)
             if touched > walks.get(access.array, (0.0,))[0]:
-                walks[access.array] = touched, along
+                walks[access.array] = touched, along, {*own.loops} <= {*access.moving}
         known = ((*walk, *last[name]) for name, walk in walks.items() if name in last)
-        default = 0.0, None, 0.0, None, True
-        own, way, other, before, turned = max(known, key=lambda one: one[0], default=default)
-        large = min(own, other) > _LEAST_SHARE * l2_bytes
-        found.append(large and way == before is not None and not turned)
-        last |= {name: (*walk, found[-1]) for name, walk in walks.items()}
+        default = 0.0, None, False, 0.0, None, True
+        moved, way, once, other, before, turned = max(
+            known, key=lambda one: one[0], default=default
+        )
+        large = min(moved, other) > _LEAST_SHARE * l2_bytes
+        found.append(large and once and way == before is not None and not turned)
+        last |= {name: (touched, way, found[-1]) for name, (touched, way, _) in walks.items()}
     return found
