@@ -70,6 +70,7 @@ from eatss.plan.stage import (
     Stage,
     StagedReads,
     Tiling,
+    are_many_transposed,
     buffers,
     copied_together,
     element_words,
@@ -847,20 +848,28 @@ class LaunchPlan(Tiled):
 
     @cached_property
     def transposed_in_registers(self) -> Flag:
-        """Where tiles are transposed on their way through registers, a vector at a time.
+        """Where tiles that are transposed are on their way through registers, a vector at a time.
 
-        All of them are, operands are loaded ahead, and registers have room for the vectors, too.
+        Others are copied in vectors, if there are any; operands are loaded ahead, and registers
+        have room for the vectors, too.
         """
         stages = [one for one in self.stages if not nowhere(one.on)]
-        found = all_of(
-            [self.pipeline_stages > 1, *(no(s.on) | s.through_registers for s in stages)]
-        )
         serial = [one for one in self.computes if one.serial]
+        passing = [1.0 * (one.on & one.through_registers) for one in stages]
+        shares = [prod(one.extents) / self.block_threads for one in stages]
+        elements = sum(on * share for on, share in zip(passing, shares, strict=True))
+        beside = are_many_transposed(elements)
+        found = all_of(
+            [
+                (self.pipeline_stages > 1) & (elements > 0),
+                *(no(s.on) | s.through_registers | (beside & (s.width > 1)) for s in stages),
+            ]
+        )
         if nowhere(found) or not serial:
             return False
         words = sum(
-            one.on * (prod(one.extents) / self.block_threads) * element_words(one.element_bytes)
-            for one in stages
+            on * share * element_words(one.element_bytes)
+            for one, on, share in zip(stages, passing, shares, strict=True)
         )
         return found & all_of(one.register_prefetch_on(words) for one in serial)
 
