@@ -30,7 +30,8 @@ import numpy.typing as npt
 from eatss.analysis.facts import AccessFacts, KernelFacts, StatementFacts
 from eatss.analysis.layout import Layout
 from eatss.base.frozen import frozen
-from eatss.plan.intervals import beyond, both, named
+from eatss.base.targets import CUDA
+from eatss.plan.intervals import at_least, beyond, both, named
 from eatss.plan.launch import Tiled
 from eatss.plan.numbers import Flag, Number, all_of, any_of, chosen, no, nowhere
 
@@ -39,6 +40,9 @@ MAX_THREAD_LOOPS = 3
 
 _MOST_KEPT = 64
 """Steps of a loop whose loads a thread keeps for all its points, at most; 50 are seen, 80 not."""
+
+_FEW_STEPS = 8
+"""Steps of a loop that is unrolled around a division, at most: 192 registers with 8, 128 with 4."""
 
 _MOST_SPREAD = 16
 """Constants of references that one box holds differ by less."""
@@ -197,9 +201,9 @@ class PpcgKernel:
         if len({(use.access.reference, self._touches(use)) for use in uses}) > 1:
             return True
         for use in uses:
-            loops = self.statements[use.statement].loops
-            moving = [loop for loop in loops if trips.get(loop, 2) > 1]
-            if _rank(_matrix(use.access, moving)) < len(moving):
+            one = self.statements[use.statement]
+            moving = [loop for loop in one.loops if trips.get(loop, 2) > 1]
+            if _rank(_matrix(use.access, moving)) < len(moving) - one.tied:
                 return True
         return False
 
@@ -394,6 +398,18 @@ def spanned(
     return found + 1.0 * left if left >= 0 else beyond(found, -1.0 * left)
 
 
+def passes(elements: Number, threads: Number, inner: Number) -> Number:
+    """Return how often a warp takes an element of some that are dealt out along an axis.
+
+    In the mean of a block's warps: one passes by where none of its lanes has an element. ``inner``
+    are threads along the axes before this one.
+    """
+    warps = np.ceil(threads * inner / CUDA.lanes)
+    left = np.ceil(np.mod(elements, threads) * inner / CUDA.lanes)
+    least = elements * inner / CUDA.lanes / warps
+    return at_least(np.floor(elements / threads) + left / warps, least)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PpcgPlan(Tiled):
     """A launch of candidates for a kernel.
@@ -533,6 +549,17 @@ class PpcgPlan(Tiled):
             counted = {n: both(np.where(cut[n], own, parts[n]), own) for n, own in counted.items()}
         return {n: named(f"points {n}", both(own, known.get(n, own))) for n, own in counted.items()}
 
+    def passes(self, loops: Collection[str]) -> Number:
+        """Return how often a warp runs points along some loops, in the mean of a tile's warps."""
+        found: Number = 1.0
+        inner: Number = 1.0
+        for name, threads in self.axes:
+            if name in loops:
+                mean = passes(self.tile[name], threads, inner)
+                found = found * np.where(self.cut[name], mean, self.points[name])
+            inner = inner * threads
+        return found
+
     @cached_property
     def unrolled(self) -> Number:
         """1 where the points of a thread stand in the text one by one."""
@@ -591,9 +618,12 @@ class PpcgPlan(Tiled):
         }
 
     def known(self, statement: StatementFacts, loop: str) -> Flag:
-        """Where the compiler knows how often a loop of a statement runs, and nothing branches."""
-        free = loop not in statement.coupled and not has_branches(statement)
-        return no(self.cut.get(loop, False)) & free
+        """Where the compiler knows how often a loop of a statement runs, and would unroll it.
+
+        Around a branch it does for a few steps only [machine code].
+        """
+        few = (self.extent(loop) <= _FEW_STEPS) | (not has_branches(statement, {loop}))
+        return no(self.cut.get(loop, False)) & (loop not in statement.coupled) & few
 
     def kept(self, use: Use) -> Number:
         """Return the steps of a serial loop whose loads a thread makes once for its points.
