@@ -410,7 +410,7 @@ def _unlike(one: Number, other: Number) -> Flag:
 class _Counting:
     """Adds up one statement.
 
-    A thread has so many ``instances``, a warp ``runs`` them in the mean. Of one ``loads`` and
+    Of an instance ``loads`` and
     ``addresses`` are instructions; ``load_cycles`` what the slowest load waits for, ``under_way``
     what all would one by one, ``tested_cycles`` those behind tests; ``spread`` what requests of
     many lines or banks take in addition; ``stores`` 1 where something is stored that a later load
@@ -437,8 +437,7 @@ class _Counting:
             if name not in plan.kernel.grid:
                 steps = steps * plan.steps[name]
         trips = float(prod(plan.kernel.trips[name] for name in self.serial))
-        each = steps * trips * plan.fill(self.statement)
-        self.instances, self.runs = self.points * each, plan.passes(loops) * each
+        self.instances = self.points * steps * trips * plan.fill(self.statement)
         self.unrolled = (plan.unrolled if self.mapped else 0.0) > 0
         changing = any(name in coupled for name in self.serial)
         first, *others = [name for name in self.mapped if name in coupled] or [""]
@@ -465,7 +464,7 @@ class _Counting:
         of, plan, constants, unrolled = self.of, self.plan, self.of.constants, self.unrolled
         steps = {name: np.where(unrolled, plan.points[name], 1.0) for name in self.mapped}
         arithmetic = unrolled_instructions(self.statement, constants, steps)
-        of.add_arithmetic(self.statement, self.runs * arithmetic)
+        of.add_arithmetic(self.statement, self.instances * arithmetic)
         for position, group in enumerate(plan.kernel.groups):
             for use in group.uses:
                 if use.statement != self.at:
@@ -478,7 +477,7 @@ class _Counting:
         beside = np.where(unrolled, np.maximum(1.0, self.points), 1.0)
         addressing = np.where(unrolled, constants.unrolled_address, constants.loop_address)
         of.add_instructions(
-            self.runs
+            self.instances
             * (
                 self.loads
                 + self.addresses * addressing
@@ -535,7 +534,7 @@ class _Counting:
     def _private_use(self, access: AccessFacts) -> None:
         """Count an access to a private array that left the registers."""
         of, local = self.of, self.plan.local
-        total = local * of.launched_warps * self.runs
+        total = local * of.launched_warps * self.instances
         bytes_each = of.card.warp * access.element_bytes
         times = access.reads + access.writes
         of.l1_wavefronts += total * times * bytes_each / LINE_BYTES
@@ -557,7 +556,7 @@ class _Counting:
         kept = self.plan.kept(Use(statement=self.at, access=access)) > 0
         often = often / np.where(kept, self.plan.points_along(self.mapped[-1:]), 1.0)
         often = often / together
-        requests = on * self.runs * often * (access.reads + access.writes)
+        requests = on * self.instances * often * (access.reads + access.writes)
         of.add_shared(requests, waves)
         of.hand_out(requests * together, group.element_bytes)
         loads = on * access.reads * often
@@ -597,7 +596,7 @@ class _Counting:
         absent = of.missing(self.statement, access, sector, wave)
         absent = absent / of.sharing(group.loops) * self._own_share(access)
         once = min(float(access.reads), 1.0)  # several reads of one element are one load
-        requests = self.runs * often
+        requests = self.instances * often
         of.add_global(requests * away * once, wave, sector, absent)
         if access.writes:
             of.add_stores(requests * away, wave, sector, of.torn(access))
@@ -612,7 +611,7 @@ class _Counting:
         beyond_l1 = of.beyond_l1_cycles(group, read)
         cycles = of.card.l1_cycles + of.waiting(self.statement, access, wave) * beyond_l1
         self.under_way = self.under_way + away * once * often * cycles
-        slow = of.constants.guard_waits * (first * cycles + (tested - first) * of.card.l1_cycles)
+        slow = of.constants.guard_waits * (first * cycles + beyond(tested, first) * of.card.l1_cycles)
         self.tested_cycles = self.tested_cycles + away * once * slow
         cycles = away * cycles * once * np.minimum(1.0, often * self.side)
         self.load_cycles = np.maximum(self.load_cycles, cycles)

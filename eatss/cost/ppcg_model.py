@@ -15,13 +15,13 @@ from eatss.analysis.facts import KernelFacts, touched_bytes
 from eatss.base.frozen import frozen
 from eatss.cards.profile import GpuProfile
 from eatss.cost.access import LINE_BYTES, SECTOR_BYTES
-from eatss.cost.card import SCHEDULERS, Card, CodeConstants, card_of
+from eatss.cost.card import Card, CodeConstants, card_of
 from eatss.cost.demand import Demand
 from eatss.cost.ppcg_code import PpcgCode, add_computes
 from eatss.cost.terms import Predicted, predict
 from eatss.plan.intervals import at_least, beyond
 from eatss.plan.numbers import Flag, Number, all_of, any_of, largest, no
-from eatss.plan.ppcg import Group, PpcgCandidates, PpcgKernel, PpcgPlan, passes, ppcg_plan
+from eatss.plan.ppcg import Group, PpcgCandidates, PpcgKernel, PpcgPlan, ppcg_plan
 from eatss.plan.stage import element_words
 
 PAGE_PIECE_BYTES = 256
@@ -76,8 +76,7 @@ def _demand(of: PpcgCode) -> Demand:
     of.add_instructions(constants.start_instructions / plan.turns + constants.turn_instructions)
     of.chain_cycles = of.chain_cycles * _over_mean(of)
     each = of.launched_warps / plan.turns
-    beside = np.maximum(1.0, of.warps / SCHEDULERS)  # warps of a block that share a scheduler
-    of.chain_cycles += constants.start_cycles + of.issue_cycles / each * beside
+    of.chain_cycles += constants.start_cycles + of.issue_cycles / each  # a warp issues in order
     return of.demand(
         len(plan),
         launches=float(plan.kernel.facts.work.launches or 1),
@@ -185,7 +184,7 @@ def _copy_loop(of: PpcgCode, group: Group) -> tuple[Number, ...]:
     ]
     requests, rolled = rolled_loads(counts, uneven, loads, alone)
     waits = np.where(even, np.ceil(loads / under_way), rolled)
-    loads = np.where(even, loads, requests) * _share_of_warps(of, pairs)
+    loads = np.where(even, loads, requests)
     each = np.where(even, constants.copy_instructions, constants.rolled_copy)
     across = np.maximum(1.0, card.warp / threads[-1])
     rows = np.minimum(across, sizes[-2] if len(sizes) > 1 else 1.0)
@@ -194,20 +193,6 @@ def _copy_loop(of: PpcgCode, group: Group) -> tuple[Number, ...]:
     waves = np.maximum(rows, card.warp * group.element_bytes / LINE_BYTES)
     torn = rows * (np.mod(row_sectors, 1.0) > 0)
     return loads, each, waits, waves, rows * np.ceil(row_sectors), torn
-
-
-def _share_of_warps(of: PpcgCode, pairs: Sequence[tuple[Number, Number]]) -> Number:
-    """Return the requests of a block over those if all its warps made as many as the first.
-
-    ``pairs`` are elements and threads along the axes that deal a copy out, ``x`` last: with fewer
-    dimensions than axes only the first threads along the others copy.
-    """
-    share: Number = 1.0
-    inner: Number = 1.0
-    for size, count in reversed(pairs):
-        share = share * passes(size, count, inner) / np.ceil(size / count)
-        inner = inner * count
-    return share * np.ceil(inner / of.card.warp) / of.warps
 
 
 def rolled_loads(

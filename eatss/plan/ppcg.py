@@ -30,8 +30,7 @@ import numpy.typing as npt
 from eatss.analysis.facts import AccessFacts, KernelFacts, StatementFacts
 from eatss.analysis.layout import Layout
 from eatss.base.frozen import frozen
-from eatss.base.targets import CUDA
-from eatss.plan.intervals import at_least, beyond, both, named
+from eatss.plan.intervals import beyond, both, named
 from eatss.plan.launch import Tiled
 from eatss.plan.numbers import Flag, Number, all_of, any_of, chosen, no, nowhere
 
@@ -398,18 +397,6 @@ def spanned(
     return found + 1.0 * left if left >= 0 else beyond(found, -1.0 * left)
 
 
-def passes(elements: Number, threads: Number, inner: Number) -> Number:
-    """Return how often a warp takes an element of some that are dealt out along an axis.
-
-    In the mean of a block's warps: one passes by where none of its lanes has an element. ``inner``
-    are threads along the axes before this one.
-    """
-    warps = np.ceil(threads * inner / CUDA.lanes)
-    left = np.ceil(np.mod(elements, threads) * inner / CUDA.lanes)
-    least = elements * inner / CUDA.lanes / warps
-    return at_least(np.floor(elements / threads) + left / warps, least)
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PpcgPlan(Tiled):
     """A launch of candidates for a kernel.
@@ -548,17 +535,6 @@ class PpcgPlan(Tiled):
             parts = {n: self.tile[n] / own for n, own in self.threads.items()}
             counted = {n: both(np.where(cut[n], own, parts[n]), own) for n, own in counted.items()}
         return {n: named(f"points {n}", both(own, known.get(n, own))) for n, own in counted.items()}
-
-    def passes(self, loops: Collection[str]) -> Number:
-        """Return how often a warp runs points along some loops, in the mean of a tile's warps."""
-        found: Number = 1.0
-        inner: Number = 1.0
-        for name, threads in self.axes:
-            if name in loops:
-                mean = passes(self.tile[name], threads, inner)
-                found = found * np.where(self.cut[name], mean, self.points[name])
-            inner = inner * threads
-        return found
 
     @cached_property
     def unrolled(self) -> Number:
