@@ -94,12 +94,15 @@ class PpcgCode(DemandBuilder):
     def _wanted_registers(self) -> Number:
         plan, constants = self.plan, self.constants
         width, points = element_words(plan.kernel.facts.element_bytes), plan.all_points
-        reads = (sum(a.reads for a in one.accesses) for one in plan.kernel.statements)
+        statements = plan.kernel.statements
+        reads = [sum(a.reads for a in one.accesses) for one in statements]
         most, along = max(reads, default=1), plan.points_along([*plan.threads][-1:])
         # of an outer product the operands along its shorter side stay, the others come one by one
         beside = most - 1.0 + np.minimum(along, points / along)
         unrolled = constants.unrolled_registers + beside * width
-        usual = constants.base_registers + 2.0 * most * width
+        # what is loaded stays through the branches of a division
+        live = max((own for own, x in zip(reads, statements, strict=True) if has_branches(x)), default=0)
+        usual = max(constants.rolled_registers, constants.base_registers + 2.0 * live * width)
         groups = plan.kernel.groups
         kept = sum(
             on * plan.kept(use) * element_words(group.element_bytes)
