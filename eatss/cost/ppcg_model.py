@@ -131,14 +131,14 @@ def _add_copies(of: PpcgCode) -> None:
         elif group.shareable:
             loads, each, waits, waves, sector, parts = _copy_loop(of, group)
             shared = of.sharing(group.loops)
+            asked = prod(plan.box(group)) / plan.block_threads * steps * on  # in the mean of lanes
             if group.reads:
-                of.add_global(loads * steps * on, waves, sector, 1.0 / shared)
+                of.add_global(asked, waves, sector, 1.0 / shared)
             if group.writes:
-                of.add_stores(loads * steps * on, waves, sector, parts)
-            requests = loads * steps * ways * on
-            of.add_shared(requests, waves)
-            of.hand_out(requests, group.element_bytes)
-            of.add_instructions(requests * each)
+                of.add_stores(asked, waves, sector, parts)
+            of.add_shared(asked * ways, waves)
+            of.hand_out(asked * ways, group.element_bytes)
+            of.add_instructions(loads * steps * ways * on * each)
             of.chain_cycles += plan.turns * on * steps * ways * of.copy_cycles(group) * waits
             barriers = np.maximum(barriers, on * steps * 2)
     of.add_instructions(barriers * constants.barrier_instructions)
