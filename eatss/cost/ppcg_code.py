@@ -374,22 +374,6 @@ class PpcgCode(DemandBuilder):
         share = np.clip(self.fetched_bytes(group) / np.maximum(1.0, l2_bytes), 0.0, 1.0)
         return self.card.l2_cycles + share * self.card.dram_cycles
 
-    def copy_cycles(self, group: Group) -> Number:
-        """Return the cycles for which a copy waits, beyond those of L1.
-
-        Blocks go through what they copy together, and all wait for the first: it waits for memory
-        for the share of what those that run at a time touch that L2 does not have yet.
-        """
-        grid, steps = self.plan.kernel.grid, self.plan.steps
-        at_once = np.maximum(1.0, self.resident) * self.card.sms
-        touched: Number = np.maximum(1.0, self.plan.tiles / at_once)  # by turns of all blocks
-        for name in reversed(grid):
-            if name in group.loops:
-                touched = touched * np.minimum(1.0, at_once / steps[name])
-            at_once = np.maximum(1.0, at_once / steps[name])
-        fetched = self.fetched_bytes(group) / max(1.0, self._touched_bytes(group))
-        return self.card.l2_cycles + np.minimum(1.0, fetched / touched) * self.card.dram_cycles
-
     def _passes_l2(self, group: Group) -> bool:
         """Tell whether L2 does not hold what a launch touches of a group."""
         return self.fresh == 1.0 and self._touched_bytes(group) > 0.5 * self.card.l2_bytes

@@ -113,6 +113,7 @@ def _add_copies(of: PpcgCode) -> None:
     plan, card, constants = of.plan, of.card, of.constants
     fill = max(map(plan.fill, plan.kernel.statements), default=1.0)
     barriers: Number = 0.0
+    latency = card.l2_cycles + card.dram_cycles  # all blocks that copy the same wait for the first
     for group, on in zip(plan.kernel.groups, plan.staged, strict=True):
         steps = _serial_steps(plan, group) * fill
         ways = 1.0 * group.reads + 1.0 * group.writes
@@ -124,7 +125,6 @@ def _add_copies(of: PpcgCode) -> None:
             if group.writes:
                 of.add_stores(count * steps, *request, of.torn(access))
             of.add_instructions(count * steps * ways * 2)
-            latency = card.l2_cycles + card.dram_cycles
             of.chain_cycles += (
                 plan.turns * steps * ways * latency * np.ceil(count / constants.window)
             )
@@ -139,7 +139,7 @@ def _add_copies(of: PpcgCode) -> None:
             of.add_shared(asked * ways, waves)
             of.hand_out(asked * ways, group.element_bytes)
             of.add_instructions(loads * steps * ways * on * each)
-            of.chain_cycles += plan.turns * on * steps * ways * of.copy_cycles(group) * waits
+            of.chain_cycles += plan.turns * on * steps * ways * latency * waits
             barriers = np.maximum(barriers, on * steps * 2)
     of.add_instructions(barriers * constants.barrier_instructions)
     of.chain_cycles += plan.turns * barriers * constants.barrier_wait * card.barrier_cycles
