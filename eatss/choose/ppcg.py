@@ -177,7 +177,7 @@ UNSURE_MARGIN = 1.35
 """The same for launches of few warps, which are predicted least well (with 1.2 Floyd and Warshall's
 loops would take 1.11 times their default's energy), and where the default is near its floor."""
 
-AT_FLOOR = 0.58
+AT_FLOOR = 0.66
 """A default of which memory, L2 or the host alone takes so much of the time runs as fast as it can.
 Of 14 such programs on an H200 ten ran longer with sizes that were expected to take less time, by
 up to 1.2 times; nine of them were expected to save less energy than the margin."""

@@ -200,9 +200,9 @@ class PpcgKernel:
         if len({(use.access.reference, self._touches(use)) for use in uses}) > 1:
             return True
         for use in uses:
-            one = self.statements[use.statement]
-            moving = [loop for loop in one.loops if trips.get(loop, 2) > 1]
-            if _rank(_matrix(use.access, moving)) < len(moving) - one.tied:
+            loops = self.statements[use.statement].loops
+            moving = [loop for loop in loops if trips.get(loop, 2) > 1]
+            if _rank(_matrix(use.access, moving)) < len(moving):
                 return True
         return False
 
@@ -505,19 +505,28 @@ class PpcgPlan(Tiled):
     def box(self, group: Group) -> list[Number]:
         """Return the extents of the box that a group is copied as, outermost first.
 
-        Loops that its statements tie together go as far as the shortest of them.
+        Loops that its statements tie together go as far as the shortest of them. A box begins at
+        one place for all its references: of a loop that some of them do not move along all fits.
         """
         assert group.box is not None
         statements, sizes = [self.kernel.statements[use.statement] for use in group.uses], []
         tied = statements[0].coupled if all(one.tied for one in statements) else ()
-        if (group.box, tied) in self._boxes:
-            return self._boxes[group.box, tied]
-        least = reduce(np.minimum, map(self.extent, tied), np.inf)
-        for terms, spread in group.box:
-            extents = {loop: self.extent(loop) for loop, _ in terms}
+        coupled = any(one.coupled for one in statements)
+        key = group.box, tied, group.uses
+        if key in self._boxes:
+            return self._boxes[key]
+        least, trips = reduce(np.minimum, map(self.extent, tied), np.inf), self.kernel.trips
+        for at, (terms, spread) in enumerate(group.box):
+            still = {
+                loop
+                for use, one in zip(group.uses, statements, strict=True)
+                for loop in {*one.loops} - {name for name, _ in use.access.terms[at]}
+                if not coupled
+            }
+            extents = {n: 1.0 * trips[n] if n in still else self.extent(n) for n, _ in terms}
             extents |= {n: np.minimum(own, least) for n, own in extents.items() if n in tied}
             sizes.append(spanned(terms, extents, spread))
-        self._boxes[group.box, tied] = sizes
+        self._boxes[key] = sizes
         return sizes
 
     @cached_property
