@@ -109,8 +109,12 @@ class PpcgCode(DemandBuilder):
             for group, on in zip(groups, plan.staged, strict=True)
             for use in group.uses
         )
-        private = (group for group in groups if group.private)
-        words = sum(points * element_words(group.element_bytes) for group in private)
+        # what only an end of a loop uses comes and goes there
+        words = sum(
+            points * element_words(group.element_bytes)
+            for group in groups
+            if group.private and not all(statements[use.statement].tied for use in group.uses)
+        )
         return np.where(plan.unrolled > 0, unrolled, usual) + words * (1.0 - plan.local) + kept
 
     @cached_property
