@@ -285,6 +285,8 @@ class CodeConstants:
     """Steps whose loads wait together where a loop of unknown length is unrolled; fitted."""
     barrier_wait: float = 1.303
     """Wait at a barrier over the card's, of 256 threads; fitted."""
+    block_waits: float = 0.5
+    """Share of the instructions of a block's other warps that one waits for; fitted, rounded."""
     result_wait: float = 2.05
     """Wait for a result that feeds itself over the card's latency of it; fitted."""
     unrolled_steps: float = 128.0

@@ -15,7 +15,7 @@ from eatss.analysis.facts import KernelFacts, touched_bytes
 from eatss.base.frozen import frozen
 from eatss.cards.profile import GpuProfile
 from eatss.cost.access import LINE_BYTES, SECTOR_BYTES
-from eatss.cost.card import Card, CodeConstants, card_of
+from eatss.cost.card import SCHEDULERS, Card, CodeConstants, card_of
 from eatss.cost.demand import Demand
 from eatss.cost.ppcg_code import PpcgCode, add_computes
 from eatss.cost.terms import Predicted, predict
@@ -76,7 +76,11 @@ def _demand(of: PpcgCode) -> Demand:
     of.add_instructions(constants.start_instructions / plan.turns + constants.turn_instructions)
     of.chain_cycles = of.chain_cycles * _over_mean(of)
     each = of.launched_warps / plan.turns
-    of.chain_cycles += constants.start_cycles + of.issue_cycles / each  # a warp issues in order
+    # a warp issues in order, and after those of its block that share its scheduler, where they wait
+    # for each other and no other block is there
+    before = beyond(np.maximum(1.0, of.warps / SCHEDULERS), 1.0) / of.resident
+    in_turn = 1.0 + constants.block_waits * before
+    of.chain_cycles += constants.start_cycles + of.issue_cycles / each * in_turn
     return of.demand(
         len(plan),
         launches=float(plan.kernel.facts.work.launches or 1),
