@@ -198,7 +198,7 @@ LEAST_WARPS = 8
 known least. Where the default has fewer, others may. Products do best with 8 on an H200, 100 sums
 a thread."""
 
-_WEIGHTS = {"tile": 0.1, "serial": 0.1, "threads": 0.2, "staged": 1.0, "points": 0.5,
+_WEIGHTS = {"tile": 0.1, "serial": 0.05, "threads": 0.2, "staged": 1.0, "points": 0.5,
             "whole": 0.5}  # fmt: skip
 """What a cut along a size is worth until it is known: what is staged decides most. Set by hand, by
 the gaps of eight kernels after 25 000 boxes, as the number of boxes of a batch is."""
