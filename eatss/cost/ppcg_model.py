@@ -78,7 +78,7 @@ def _demand(of: PpcgCode) -> Demand:
     each = of.launched_warps / plan.turns
     # a warp issues in order, and after those of its block that share its scheduler, where they wait
     # for each other and no other block is there
-    before = beyond(np.maximum(1.0, of.warps / SCHEDULERS), 1.0) / of.resident
+    before = beyond(of.warps / SCHEDULERS, 1.0) / np.maximum(1.0, of.resident)
     in_turn = 1.0 + constants.block_waits * before
     of.chain_cycles += constants.start_cycles + of.issue_cycles / each * in_turn
     return of.demand(
@@ -135,14 +135,17 @@ def _add_copies(of: PpcgCode) -> None:
         elif group.shareable:
             loads, each, waits, waves, sector, parts = _copy_loop(of, group)
             shared = of.sharing(group.loops)
-            asked = prod(plan.box(group)) / plan.block_threads * steps * on  # in the mean of lanes
+            # as if all lanes had an element: those without ask for nothing
+            asked = prod(plan.box(group)) / plan.block_threads
+            waves = at_least(np.ceil(waves * asked / loads) * loads / asked, waves)
+            requests, asked = loads * steps * on, asked * steps * on
             if group.reads:
                 of.add_global(asked, waves, sector, 1.0 / shared)
             if group.writes:
                 of.add_stores(asked, waves, sector, parts)
             of.add_shared(asked * ways, waves)
             of.hand_out(asked * ways, group.element_bytes)
-            of.add_instructions(loads * steps * ways * on * each)
+            of.add_instructions(requests * ways * each)
             of.chain_cycles += plan.turns * on * steps * ways * latency * waits
             barriers = np.maximum(barriers, on * steps * 2)
     of.add_instructions(barriers * constants.barrier_instructions)

@@ -515,14 +515,6 @@ def test_sums_keep_the_operands_of_their_shorter_side(
     assert code(model, vector).registers[0] == pytest.approx(registers, rel=0.1)  # nvcc
 
 
-def test_a_copy_waits_for_memory_as_the_first_block_does() -> None:
-    (model,) = models("gemm", "h200")
-    of = code(model, (160, 160, 15, 16, 16))
-    shared = [group for group in of.plan.kernel.groups if group.may_be_staged]
-    cycles = of.card.l2_cycles + of.card.dram_cycles
-    assert [of.copy_cycles(group)[0] for group in shared] == pytest.approx([cycles] * 2)
-
-
 def test_what_blocks_walk_over_is_lost_where_it_does_not_fit_l2() -> None:
     """covariance's products update symmat; an H200 took 15.7 and 10.9 ms, 8.66 and 5.55 J."""
     of = code(models("covariance", "h200")[2], (80, 160, 20, 8, 16), (80, 80, 32, 16, 16))
