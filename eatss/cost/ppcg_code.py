@@ -101,7 +101,9 @@ class PpcgCode(DemandBuilder):
         beside = most - 1.0 + np.minimum(along, points / along)
         unrolled = constants.unrolled_registers + beside * width
         # what is loaded stays through the branches of a division
-        live = max((own for own, x in zip(reads, statements, strict=True) if has_branches(x)), default=0)
+        live = max(
+            (own for own, x in zip(reads, statements, strict=True) if has_branches(x)), default=0
+        )
         usual = max(constants.rolled_registers, constants.base_registers + 2.0 * live * width)
         groups = plan.kernel.groups
         kept = sum(
@@ -401,12 +403,12 @@ def _unlike(one: Number, other: Number) -> Flag:
 class _Counting:
     """Adds up one statement.
 
-    Of an instance ``loads`` and
-    ``addresses`` are instructions; ``load_cycles`` what the slowest load waits for, ``under_way``
-    what all would one by one, ``tested_cycles`` those behind tests; ``spread`` what requests of
-    many lines or banks take in addition; ``stores`` 1 where something is stored that a later load
-    may read. ``guards`` is the share of points that are tested one by one at every step: those that
-    may lie beyond the end of a loop, and all where bounds change from step to step.
+    Of an instance ``loads`` and ``addresses`` are instructions; ``load_cycles`` what the slowest
+    load waits for, ``under_way`` what all would one by one, ``tested_cycles`` those behind tests;
+    ``spread`` what requests of many lines or banks take in addition; ``stores`` 1 where something
+    is stored that a later load may read. ``guards`` is the share of points that are tested one by
+    one at every step: those that may lie beyond the end of a loop, and all where bounds change from
+    step to step.
     """
 
     loads: Number = 0.0
@@ -602,7 +604,9 @@ class _Counting:
         beyond_l1 = of.beyond_l1_cycles(group, read)
         cycles = of.card.l1_cycles + of.waiting(self.statement, access, wave) * beyond_l1
         self.under_way = self.under_way + away * once * often * cycles
-        slow = of.constants.guard_waits * (first * cycles + beyond(tested, first) * of.card.l1_cycles)
+        slow = of.constants.guard_waits * (
+            first * cycles + beyond(tested, first) * of.card.l1_cycles
+        )
         self.tested_cycles = self.tested_cycles + away * once * slow
         cycles = away * cycles * once * np.minimum(1.0, often * self.side)
         self.load_cycles = np.maximum(self.load_cycles, cycles)
