@@ -70,6 +70,24 @@ def test_ppcg_stages_what_its_rules_say(name: str, index: int, arrays: list[str]
     assert staged(model, default_vector(model.kernel), 49152)[0] == arrays
 
 
+@pytest.mark.parametrize(("tile", "size"), [((8, 33, 621), 43776), ((2, 64, 128), 3056)])
+def test_a_box_begins_at_one_place_for_all_its_references(
+    tmp_path: Path, tile: Vector, size: int
+) -> None:
+    """X[i][k] does not move along j: X[i][k + j] needs all of it (PPCG 0.09: 8 × 684, 2 × 191)."""
+    source = tmp_path / "autocorrelation.c"
+    source.write_text(
+        "void lags(double R[512][64], double X[512][4160]) {\n#pragma scop\n"
+        "for (int i = 0; i < 512; i++) for (int j = 0; j < 64; j++)\n"
+        "for (int k = 0; k < 4096; k++) R[i][j] += X[i][k] * X[i][k + j];\n#pragma endscop\n}\n",
+        encoding="utf-8",
+    )
+    (facts,) = eatss.inspect(source).facts
+    model = PpcgModel.of(facts, load_profile("h200"))
+    assert staged(model, (*tile, *tile[:2]), size) == (["X"], size)
+    assert staged(model, (*tile, *tile[:2]), size - 1) == ([], 0)
+
+
 def demand(*, threads: float, registers: float, shared: float) -> Demand:
     given = {"threads": threads, "registers": registers, "shared_bytes": shared}
     return Demand(**{f.name: np.array([float(given.get(f.name, 1.0))]) for f in fields(Demand)})
@@ -513,6 +531,17 @@ def test_sums_keep_the_operands_of_their_shorter_side(
 ) -> None:
     (model,) = models("gemm", "h200", dtype)
     assert code(model, vector).registers[0] == pytest.approx(registers, rel=0.1)  # nvcc
+
+
+def test_points_in_loops_take_as_many_registers_as_ptxas_aims_at() -> None:
+    """heat-3d loads ten doubles; the median of 101 variants that nvcc compiled has 32."""
+    assert code(models("heat-3d", "h200")[0], (8, 8, 198, 2, 2, 198)).registers == 32
+
+
+def test_lanes_of_a_copy_without_an_element_ask_for_nothing() -> None:
+    """gemm, 33 steps by 16 × 32 threads: one lane of 32 has the last column of A."""
+    even, odd = (asked((32, 32, steps, 16, 32)).l2_bytes[0] for steps in (32, 33))
+    assert odd == pytest.approx(even, rel=0.02)
 
 
 def test_what_blocks_walk_over_is_lost_where_it_does_not_fit_l2() -> None:
