@@ -511,19 +511,20 @@ class PpcgPlan(Tiled):
         assert group.box is not None
         statements, sizes = [self.kernel.statements[use.statement] for use in group.uses], []
         tied = statements[0].coupled if all(one.tied for one in statements) else ()
-        coupled = any(one.coupled for one in statements)
-        key = group.box, tied, group.uses
+        pairs = [*zip(group.uses, statements, strict=True)]
+        still = frozenset(
+            (at, name)
+            for at, (terms, _) in enumerate(group.box)
+            for name, _ in terms
+            if not any(one.coupled for one in statements)
+            and any(name in {*one.loops} - {*dict(u.access.terms[at])} for u, one in pairs)
+        )
+        key = group.box, tied, still
         if key in self._boxes:
             return self._boxes[key]
         least, trips = reduce(np.minimum, map(self.extent, tied), np.inf), self.kernel.trips
         for at, (terms, spread) in enumerate(group.box):
-            still = {
-                loop
-                for use, one in zip(group.uses, statements, strict=True)
-                for loop in {*one.loops} - {name for name, _ in use.access.terms[at]}
-                if not coupled
-            }
-            extents = {n: 1.0 * trips[n] if n in still else self.extent(n) for n, _ in terms}
+            extents = {n: 1.0 * trips[n] if (at, n) in still else self.extent(n) for n, _ in terms}
             extents |= {n: np.minimum(own, least) for n, own in extents.items() if n in tied}
             sizes.append(spanned(terms, extents, spread))
         self._boxes[key] = sizes
