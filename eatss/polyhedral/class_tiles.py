@@ -31,9 +31,16 @@ import islpy as isl
 from eatss.base.diagnostics import internal_error
 from eatss.base.frozen import Names, fixed, their_names
 from eatss.base.trees import free_name
-from eatss.polyhedral.dependences import memory_dependences
+from eatss.polyhedral.dependences import (
+    dependent_accesses,
+    first_equal,
+    memory_dependences,
+    tagged_memory_dependences,
+    tagging,
+)
 from eatss.polyhedral.isl_names import (
     IN,
+    OUT,
     SET,
     among,
     coalesced,
@@ -100,14 +107,45 @@ def _with_versions(versions: Versions, size: int) -> Scop | None:
                 _of_block(access, own, size) if access.array in versions.arrays else access
                 for access in own.accesses
             )
-            pieces.append(replace(piece, statement=replace(own, accesses=tuple(accesses))))
+            statement = replace(own, accesses=tuple(accesses))
+            whole = piece.whole.set_tuple_name(IN, own.name).intersect_domain(own.domain)
+            pieces.append(replace(piece, statement=statement, whole=whole))
     arrays = tuple(
         replace(one, extent=_first_block(one.extent, size)) if one.name in versions.arrays else one
         for one in scop.arrays
     )
     statements = tuple(one.statement for one in pieces)
     scop = replace(scop, arrays=arrays, statements=statements)
-    return _ordered(scop, pieces, memory_dependences(scop), size, around=True)
+    return _ordered(scop, pieces, _needed_of(versions, pieces), size, around=True)
+
+
+def _needed_of(versions: Versions, pieces: Sequence[_Piece]) -> isl.UnionMap:
+    """Return what pieces need of each other, by what the statements need that they are cut from.
+
+    Each block has elements of copies anew: what writes one is behind all that blocks before do.
+    """
+    whole, copies = versions.with_all_reads, versions.arrays
+    tag_of = {one.place: one.tag for one in dependent_accesses(whole)}
+    firsts = {one.name: first_equal(one.accesses) for one in whole.statements}
+    cut = used = written = whole.no_relation
+    for piece in pieces:
+        own, name = piece.statement, piece.whole.get_tuple_name(OUT)
+        for at, access in enumerate(own.accesses):
+            is_copy = access.array in copies
+            if is_copy:
+                relation = access.relation.intersect_domain(own.domain)
+                used = used.union(relation)
+                written = written.union(relation) if access.is_write else written
+            if is_copy and name == versions.source.name:
+                at = len(versions.source.accesses) + copies.index(access.array)
+            tag = tag_of.get((name, firsts[name][at]))
+            if tag is not None:
+                cut = cut.union(piece.whole.range_product(tagging(own, f"__ref{tag}")).reverse())
+    needed = tagged_memory_dependences(whole).apply_domain(cut).apply_range(cut)
+    blocks = (isl.UnionPwAff.from_pw_aff(counter(one.statement, 0)) for one in pieces)
+    block = alone(reduce(isl.UnionPwAff.union_add, blocks))
+    later = used.apply_range(written.reverse()).lex_lt_at_multi_union_pw_aff(block)
+    return coalesced(needed.union(later))
 
 
 def _first_block(extent: isl.Set, size: int) -> isl.Set:

@@ -536,10 +536,14 @@ def memory_dependences(scop: Scop) -> isl.UnionMap:
 
     Whatever becomes of values.
     """
+    return coalesced(tagged_memory_dependences(scop).factor_domain())
+
+
+def tagged_memory_dependences(scop: Scop) -> isl.UnionMap:
+    """Return :func:`memory_dependences` between tagged instances: which accesses need each other."""
     accesses = tag_accesses(scop)
     flow = flow_of(accesses.reads, accesses.schedule, must=accesses.writes).get_may_dependence()
-    false = _false(scop, accesses).subtract_domain(accesses.updates)
-    return coalesced(flow.union(false).factor_domain())
+    return flow.union(_false(scop, accesses).subtract_domain(accesses.updates))
 
 
 def _false(scop: Scop, accesses: TaggedAccesses) -> isl.UnionMap:
