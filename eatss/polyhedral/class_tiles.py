@@ -132,14 +132,14 @@ def _needed_of(versions: Versions, pieces: Sequence[_Piece]) -> isl.UnionMap:
     for piece in pieces:
         own, name = piece.statement, piece.whole.get_tuple_name(OUT)
         for at, access in enumerate(own.accesses):
-            is_copy = access.array in copies
-            if is_copy:
+            place = at
+            if access.array in copies:
                 relation = access.relation.intersect_domain(own.domain)
                 used = used.union(relation)
                 written = written.union(relation) if access.is_write else written
-            if is_copy and name == versions.source.name:
-                at = len(versions.source.accesses) + copies.index(access.array)
-            tag = tag_of.get((name, firsts[name][at]))
+                if name == versions.source.name:
+                    place = len(versions.source.accesses) + copies.index(access.array)
+            tag = tag_of.get((name, firsts[name][place]))
             if tag is not None:
                 cut = cut.union(piece.whole.range_product(tagging(own, f"__ref{tag}")).reverse())
     needed = tagged_memory_dependences(whole).apply_domain(cut).apply_range(cut)

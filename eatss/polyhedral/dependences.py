@@ -540,7 +540,7 @@ def memory_dependences(scop: Scop) -> isl.UnionMap:
 
 
 def tagged_memory_dependences(scop: Scop) -> isl.UnionMap:
-    """Return :func:`memory_dependences` between tagged instances: which accesses need each other."""
+    """Return :func:`memory_dependences` between tagged instances: by accesses."""
     accesses = tag_accesses(scop)
     flow = flow_of(accesses.reads, accesses.schedule, must=accesses.writes).get_may_dependence()
     return flow.union(_false(scop, accesses).subtract_domain(accesses.updates))

@@ -83,6 +83,7 @@ from eatss.session.steps import (
     Arrays,
     Chunks,
     Frees,
+    Once,
     Private,
     at_clocks,
     changeable,
@@ -187,7 +188,7 @@ class Session:
         self._like = like
         self._others: dict[Rewrites, Session] = {}
         self._known: Known = {} if like is None else like._known
-        self._fused: dict[Fusion, dict[int, tuple[ScheduledScop, ScheduledScop]]] = {}
+        self._once: Once = Once() if like is None else like._once
 
     @property
     def file(self) -> str:
@@ -216,7 +217,9 @@ class Session:
         """
         if self._apart is not self:
             return self._apart.parsed
-        return replace(self._written, scops=regions_with(self._written.scops, self.rewrites))
+        return replace(
+            self._written, scops=regions_with(self._written.scops, self.rewrites, self._once)
+        )
 
     @cached_property
     def parsed_symbolic(self) -> SymbolicResult:
@@ -226,7 +229,7 @@ class Session:
         written = self._written_symbolic
         numeric = self._written.scops
         same = dict(zip(map(id, numeric), self.parsed.scops, strict=True))
-        scops = regions_with(written.scops, self.rewrites)
+        scops = regions_with(written.scops, self.rewrites, self._once)
         scops = tuple(
             same.get(id(before), after) for before, after in zip(written.scops, scops, strict=True)
         )
@@ -261,7 +264,7 @@ class Session:
     @cached_property
     def splittable(self) -> Numbers:
         """The regions whose statements code of eatss may cut where they meet what they read."""
-        return self._changed_by(with_few_pieces)[:_MOST_SPLIT]
+        return self._changed_by(lambda scop: with_few_pieces(scop, self._once))[:_MOST_SPLIT]
 
     @cached_property
     def reversible(self) -> Numbers:
@@ -271,7 +274,7 @@ class Session:
     @cached_property
     def in_classes(self) -> Numbers:
         """The regions whose loops code of eatss may have in blocks of steps."""
-        return self._changed_by(lambda scop: with_class_tiles(scop, CLASS_SIZES[0]))
+        return self._changed_by(lambda scop: self._once(with_class_tiles, scop, CLASS_SIZES[0]))
 
     def before_classes(self, decided: Selection) -> Session:
         """Return the session of the regions, changed as decided, whose loops may be in blocks."""
@@ -399,14 +402,7 @@ class Session:
 
     def fuse(self, fusion: Fusion) -> Callable[[ScheduledScop], ScheduledScop]:
         """Return what makes nests of a region of this session share bands, once for each."""
-        known = self._fused.setdefault(fusion, {})
-
-        def fused(one: ScheduledScop) -> ScheduledScop:
-            if id(one) not in known:
-                known[id(one)] = one, with_fused_nests(one, fusion)
-            return known[id(one)][1]
-
-        return fused
+        return lambda one: self._once(with_fused_nests, one, fusion)
 
     @cached_property
     def warnings(self) -> Diagnostics:
