@@ -203,7 +203,8 @@ class ScheduledScop:
     before the first kernel, after the last, or stand beside the kernels, so they run on the host,
     as in PPCG. ``assumes`` are the sizes that the schedule is right for, where it is not for all
     that run anything; ``dependences`` are those for them. ``source_order`` says that no other
-    order was found in the time there is, so ``schedule`` is that of the source.
+    order was found in the time there is, so ``schedule`` is that of the source. ``general`` is the
+    region for any size that it is one of, where it was scheduled as that.
     """
 
     scop: Scop
@@ -213,6 +214,7 @@ class ScheduledScop:
     host_statements: Names = ()
     assumes: isl.Set | None = None
     source_order: bool = False
+    general: ScheduledScop | None = None
 
     @property
     def kernel_of(self) -> dict[str, Kernel]:

@@ -61,6 +61,7 @@ from eatss.polyhedral.fused_nests import with_fused_nests
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.recomputed_producers import keeps_loops
 from eatss.polyhedral.reversed_sums import with_reversed_sums
+from eatss.polyhedral.schedule import schedule_as
 from eatss.polyhedral.scop import Scop
 from eatss.polyhedral.split_sets import frees_parts
 from eatss.program import Interface, Program
@@ -930,8 +931,20 @@ class Session:
         """The kernels for the sizes of the source."""
         options = self._options
         if self.without_values is self or options.ppcg_schedule is not None:
-            return analyse_regions(self.file, self.parsed, options, {})
+            return analyse_regions(self.file, self.parsed, options, self._classes)
         return analyse_at_values(self.parsed, options, self.without_values.analysed)
+
+    @property
+    def _classes(self) -> dict[int, ScheduledScop]:
+        """The regions in classes, each scheduled as for any size, by number."""
+        found = dict[int, ScheduledScop]()
+        pairs = zip(self.parsed.scops, self.parsed_symbolic.scops, strict=True)
+        for scop, general in pairs if self.rewrites.classes else ():
+            if scop.class_size and scop is not general:
+                with suppress(*REFUSALS):
+                    one = schedule_as(general, scop, self.parsed_symbolic.values)
+                    found |= {} if one is None else {scop.index: one}
+        return found
 
     def _with_cuts(self, selection: Selection, profile: GpuProfile) -> Selection:
         """Return sizes of a published model with what it has no variables for, as predicted.
