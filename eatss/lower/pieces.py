@@ -275,6 +275,16 @@ def pieces_of(scheduled: ScheduledScop, names: NameTable) -> tuple[Piece, ...]:
     return tuple(pieces)
 
 
+def own_pieces(scheduled: ScheduledScop) -> tuple[tuple[Piece, ...], NameTable]:
+    """Return the pieces of a region that nothing else is made with, and the names taken there."""
+
+    def made() -> tuple[tuple[Piece, ...], NameTable]:
+        names = NameTable((scheduled.scop.function, *scheduled.scop.parameters))
+        return pieces_of(scheduled, names), names
+
+    return scheduled.once(made, "pieces")
+
+
 def _placed(statement: Statement, loops: Sequence[LoopMember], assumes: isl.Set | None) -> isl.Set:
     domain = statement.domain
     if assumes is not None:

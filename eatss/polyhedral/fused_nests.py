@@ -359,7 +359,7 @@ def _as_one(
 ) -> _Nest | None:
     """Return two nests as one, ``None`` where they cannot be."""
     dependences = scheduled.dependences
-    local = local_dependences(dependences.memory_based.union(dependences.forced), node)
+    local = local_dependences(dependences.needed, node)
     forward = local.intersect_domain(first.domain).intersect_range(then.domain)
     backward = local.intersect_domain(then.domain).intersect_range(first.domain)
     between = forward.union(backward)

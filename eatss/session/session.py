@@ -28,6 +28,7 @@ from eatss.base.diagnostics import (
 from eatss.base.files import StrPath, folder_named
 from eatss.base.forked import anew
 from eatss.base.frozen import Names, Numbers, distinct
+from eatss.base.memo import Memo
 from eatss.base.shown import time_text
 from eatss.base.targets import FUSIONS, TARGETS, Cut, Fusion
 from eatss.cards import GpuProfile, load_profile
@@ -54,7 +55,6 @@ from eatss.frontend.options import FrontendOptions, FrontendResult, Reading
 from eatss.frontend.parse import parse_file, parse_source
 from eatss.frontend.python import SourceLike
 from eatss.frontend.symbolic import SymbolicResult, parse_symbolic, type_macros
-from eatss.polyhedral.class_tiles import with_class_tiles
 from eatss.polyhedral.copied_operands import frees_loops
 from eatss.polyhedral.dependences import REFUSALS, with_source_line
 from eatss.polyhedral.fused_nests import with_fused_nests
@@ -84,7 +84,6 @@ from eatss.session.steps import (
     Arrays,
     Chunks,
     Frees,
-    Once,
     Private,
     at_clocks,
     changeable,
@@ -93,6 +92,7 @@ from eatss.session.steps import (
     expect_code,
     expect_ppcg,
     generate_for,
+    in_classes,
     is_far_from_roofline,
     pairable,
     privatisable,
@@ -189,7 +189,7 @@ class Session:
         self._like = like
         self._others: dict[Rewrites, Session] = {}
         self._known: Known = {} if like is None else like._known
-        self._once: Once = Once() if like is None else like._once
+        self._once: Memo = Memo() if like is None else like._once
 
     @property
     def file(self) -> str:
@@ -275,7 +275,7 @@ class Session:
     @cached_property
     def in_classes(self) -> Numbers:
         """The regions whose loops code of eatss may have in blocks of steps."""
-        return self._changed_by(lambda scop: self._once(with_class_tiles, scop, CLASS_SIZES[0]))
+        return self._changed_by(lambda scop: in_classes(scop, CLASS_SIZES[0], self._once))
 
     def before_classes(self, decided: Selection) -> Session:
         """Return the session of the regions, changed as decided, whose loops may be in blocks."""
@@ -403,7 +403,7 @@ class Session:
 
     def fuse(self, fusion: Fusion) -> Callable[[ScheduledScop], ScheduledScop]:
         """Return what makes nests of a region of this session share bands, once for each."""
-        return lambda one: self._once(with_fused_nests, one, fusion)
+        return lambda one: self._once(lambda: with_fused_nests(one, fusion), fusion, of=one)
 
     @cached_property
     def warnings(self) -> Diagnostics:

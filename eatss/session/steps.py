@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import islpy as isl
 import numpy as np
@@ -23,6 +24,7 @@ from eatss.base.diagnostics import (
 )
 from eatss.base.forked import allow_more
 from eatss.base.frozen import Numbers
+from eatss.base.memo import Memo
 from eatss.base.shown import sizes_text
 from eatss.base.targets import TARGETS, TargetName
 from eatss.base.text import bytes_text
@@ -71,7 +73,6 @@ if TYPE_CHECKING:
 Arrays = tuple[RecomputedArray, ...]
 Chunks = tuple[ChunkedScan, ...]
 Private = tuple[PrivateArrays, ...]
-_Made = TypeVar("_Made")
 Frees: TypeAlias = Callable[[ScheduledScop, ScheduledScop], bool]
 """Tells whether a region has more parallel loops than another one."""
 
@@ -118,30 +119,14 @@ def _bytes(scop: Scop, sizes: Sizes) -> int:
     return sum(bytes_of_arrays(scop, sizes).values())
 
 
-class Once:
-    """What functions make of nouns: each once. Nouns are told by identity, and never change."""
-
-    def __init__(self) -> None:
-        """Begin with nothing made."""
-        self._made: dict[Hashable, tuple[Any, Any]] = {}
-
-    def __call__(self, make: Callable[..., _Made], noun: Any, *how: Hashable) -> _Made:
-        """Return what a function makes of a noun, and of how."""
-        key = make, id(noun), how
-        if key not in self._made:
-            self._made[key] = noun, make(noun, *how)  # a noun that is kept keeps its identity
-        made: _Made = self._made[key][1]
-        return made
-
-
-def with_few_pieces(scop: Scop, once: Once) -> Scop:
+def with_few_pieces(scop: Scop, once: Memo) -> Scop:
     """Return a region whose statements are cut, itself where that makes many pieces.
 
     Or where there are many loops: isl has no time for more.
     """
     if max((len(one.loops) for one in scop.statements), default=0) > _MOST_LOOPS:
         return scop
-    cut = once(with_split_sets, scop)
+    cut = once(lambda: with_split_sets(scop), "split", of=scop)
     return scop if len(cut.statements) > _MOST_PIECES else cut
 
 
@@ -230,7 +215,12 @@ _PAIRS = 5_000_000
 """isl operations to find sums of one pass."""
 
 
-def regions_with(scops: Sequence[Scop], rewrites: Rewrites, once: Once) -> tuple[Scop, ...]:
+def in_classes(scop: Scop, size: int, once: Memo) -> Scop:
+    """Return a region in blocks of so many steps, itself where it cannot be."""
+    return once(lambda: with_class_tiles(scop, size), "classes", size, of=scop)
+
+
+def regions_with(scops: Sequence[Scop], rewrites: Rewrites, once: Memo) -> tuple[Scop, ...]:
     """Return regions changed as they are to be; which nests are fused is of their schedules.
 
     Raises:
@@ -252,7 +242,7 @@ def regions_with(scops: Sequence[Scop], rewrites: Rewrites, once: Once) -> tuple
             if private.region == scop.index:
                 changed = with_private_arrays(changed, private.outer)
         if scop.index in rewrites.split:
-            changed = once(with_split_sets, changed)
+            changed = once(partial(with_split_sets, changed), "split", of=changed)
         chunks = rewrites.chunks
         lengths = {one.statement: one.length for one in chunks if one.region == scop.index}
         summed = {one.statement.name for one in pairs(changed)} if lengths else ()
@@ -274,7 +264,7 @@ def regions_with(scops: Sequence[Scop], rewrites: Rewrites, once: Once) -> tuple
                 f"region {scop.index} cannot run in blocks of {size} steps",
                 hint=f"give classes a size from 1 to {max(CLASS_SIZES)}",
             )
-        found.append(cut if size is None else once(with_class_tiles, cut, size))
+        found.append(cut if size is None else in_classes(cut, size, once))
     return tuple(found)
 
 
