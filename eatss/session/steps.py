@@ -217,7 +217,7 @@ _PAIRS = 5_000_000
 
 def in_classes(scop: Scop, size: int, once: Memo) -> Scop:
     """Return a region in blocks of so many steps, itself where it cannot be."""
-    return once(lambda: with_class_tiles(scop, size), "classes", size, of=scop)
+    return once(lambda: with_class_tiles(scop, size, once), "classes", size, of=scop)
 
 
 def regions_with(scops: Sequence[Scop], rewrites: Rewrites, once: Memo) -> tuple[Scop, ...]:
