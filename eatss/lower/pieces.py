@@ -29,7 +29,7 @@ from eatss.polyhedral.isl_names import (
     without_parameters,
 )
 from eatss.polyhedral.kernel import Dependences, Kernel, ScheduledScop
-from eatss.polyhedral.kernels import build_kernels
+from eatss.polyhedral.schedule import launching_all
 from eatss.polyhedral.scop import Access, Place, Statement
 from eatss.polyhedral.tree import KernelTree, Member, alone, cut_tree
 from eatss.program.tokens import RESERVED_FORM, is_reserved
@@ -239,7 +239,7 @@ def pieces_of(scheduled: ScheduledScop, names: NameTable) -> tuple[Piece, ...]:
     """
     scop = scheduled.scop
     trees = cut_tree(scheduled.schedule).pieces
-    kernels = build_kernels(scop, scheduled.dependences, trees)
+    kernels = launching_all(scheduled).kernels
     host_names: dict[tuple[int, int], str] = {}
     pieces = []
     for tree, kernel in zip(trees, kernels, strict=True):

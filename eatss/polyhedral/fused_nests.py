@@ -88,7 +88,8 @@ def _changed(scheduled: ScheduledScop, fusion: Fusion) -> ScheduledScop:
     nests = (_Nest.of(one) for one in bands(root) if fusion == "rows")
     if any(nest is not None and len(nest.parts()) > 1 for nest in nests):
         scheduled = cut_again(scheduled, _parted(root).get_schedule())
-    found = _with_fused_nests(scheduled, "users" if fusion == "sums" else fusion)
+    own = "users" if fusion == "sums" else fusion
+    found = scheduled.once(lambda: _with_fused_nests(scheduled, own), "fused", own)
     return _with_reductions(found) if fusion == "sums" else found
 
 

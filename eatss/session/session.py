@@ -253,7 +253,7 @@ class Session:
         """The arrays that code of eatss may compute anew where they are read."""
         if self.cut != "eatss":
             return ()
-        return recomputable(self._written.scops, lambda: self._written_symbolic.scops)
+        return recomputable(self._written.scops, lambda: self._written_symbolic.scops, self._once)
 
     @cached_property
     def privatisable(self) -> Private:

@@ -23,7 +23,7 @@ from eatss.base.diagnostics import (
     no_progress,
 )
 from eatss.base.forked import allow_more
-from eatss.base.frozen import Numbers
+from eatss.base.frozen import Names, Numbers
 from eatss.base.memo import Memo
 from eatss.base.shown import sizes_text
 from eatss.base.targets import TARGETS, TargetName
@@ -77,17 +77,25 @@ Frees: TypeAlias = Callable[[ScheduledScop, ScheduledScop], bool]
 """Tells whether a region has more parallel loops than another one."""
 
 
-def recomputable(numeric: Sequence[Scop], symbolic: Callable[[], Sequence[Scop]]) -> Arrays:
+def with_anew(scop: Scop, arrays: Names, once: Memo) -> Scop | None:
+    """Return a region whose readers compute elements of arrays anew, ``None`` where they cannot."""
+    return once(lambda: with_recomputed_producers(scop, arrays), "anew", arrays, of=scop)
+
+
+def recomputable(
+    numeric: Sequence[Scop], symbolic: Callable[[], Sequence[Scop]], once: Memo
+) -> Arrays:
     """Return the arrays that readers may compute anew, at the sizes of the source and at any.
 
     Args:
         numeric: the regions for the sizes of the source.
         symbolic: the same for any size.
+        once: what is made of regions.
     """
     found = []
     for at, region in enumerate(numeric):
         names = recomputable_arrays(region)
-        if names and with_recomputed_producers(symbolic()[at], names) is not None:
+        if names and with_anew(symbolic()[at], names, once) is not None:
             found += [RecomputedArray(region=region.index, array=name) for name in names]
     return tuple(found)
 
@@ -228,8 +236,8 @@ def regions_with(scops: Sequence[Scop], rewrites: Rewrites, once: Memo) -> tuple
     """
     found = []
     for scop in scops:
-        names = [one.array for one in rewrites.recomputed if one.region == scop.index]
-        changed = with_recomputed_producers(scop, names) if names else scop
+        names = tuple(one.array for one in rewrites.recomputed if one.region == scop.index)
+        changed = with_anew(scop, names, once) if names else scop
         if changed is None or not {*names} <= {array.name for array in scop.arrays}:
             raise input_error(
                 "EATSS-P026",
