@@ -347,8 +347,9 @@ def rows_prediction(
     found: RowsPrediction | None = None
     for line in np.unique(flags, axis=0).tolist():
         rows = [own for own, on in zip(storage.kept, line[1:], strict=True) if on]
-        how = {"block": block, "card": model.card, "in_order": in_order, "once": once}
-        plan = partial(phase_plans, facts, run, **how)
+        plan = partial(
+            phase_plans, facts, run, block=block, card=model.card, in_order=in_order, once=once
+        )
         own = _joined(model, plan(kept=rows), run, rows, block, once)
         if run.steps:  # what lasts is loaded and stored once
             rest = [replace(one, loads=(), stores=()) if one.lasting else one for one in rows]
