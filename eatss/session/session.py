@@ -938,8 +938,9 @@ class Session:
     def _classes(self) -> dict[int, ScheduledScop]:
         """The regions in classes, each scheduled as for any size, by number."""
         found = dict[int, ScheduledScop]()
-        pairs = zip(self.parsed.scops, self.parsed_symbolic.scops, strict=True)
-        for scop, general in pairs if self.rewrites.classes else ():
+        if not self.rewrites.classes:
+            return found
+        for scop, general in zip(self.parsed.scops, self.parsed_symbolic.scops, strict=True):
             if scop.class_size and scop is not general:
                 with suppress(*REFUSALS):
                     one = schedule_as(general, scop, self.parsed_symbolic.values)
