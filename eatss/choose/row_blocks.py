@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import FusedRows
 from eatss.base.frozen import frozen
+from eatss.base.memo import Memo
 from eatss.base.targets import CUDA
 from eatss.cards.profile import GpuProfile
 from eatss.choose.cuda import FULL_SPEED
@@ -104,6 +105,7 @@ class _Joining:
     profile: GpuProfile
     options: ModelOptions
     in_order: bool
+    once: Memo = field(default_factory=Memo)
 
     def best(self, run: RowRun, apart: Sequence[Prediction]) -> list[_Joined]:
         """Return the parts of a run to be one kernel each: those with which all of it costs least.
@@ -160,7 +162,9 @@ class _Joining:
 
     def _best(self, run: RowRun, every: FusedRows, limit_s: float) -> _Joined | None:
         """Return the best of some blocks."""
-        found = rows_prediction(self.facts, run, every, self.profile, in_order=self.in_order)
+        found = rows_prediction(
+            self.facts, run, every, self.profile, in_order=self.in_order, once=self.once
+        )
         times = np.where(found.fits, found.expected.time_s, np.inf)
         cost = np.where(np.isfinite(times), costs(found.expected, self.options.objective), NEVER)
         cost = np.where(times <= min(limit_s, FULL_SPEED * float(times.min())), cost, NEVER)

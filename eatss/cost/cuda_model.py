@@ -26,6 +26,7 @@ from eatss.analysis.facts import KernelFacts, TouchedBox, touched_bytes
 from eatss.analysis.layout import Candidates, FusedRows, mapped
 from eatss.analysis.variant import SWIZZLED_ROWS
 from eatss.base.frozen import frozen
+from eatss.base.memo import Memo
 from eatss.base.quotients import INSTRUCTIONS
 from eatss.base.tape import Column as Recorded
 from eatss.cards.profile import GpuProfile
@@ -343,6 +344,7 @@ def rows_prediction(
     profile: GpuProfile,
     *,
     in_order: bool,
+    once: Memo | None = None,
 ) -> RowsPrediction:
     """Return what is expected of a run of kernels as one.
 
@@ -352,7 +354,9 @@ def rows_prediction(
         block: its rows and threads, an entry a candidate.
         profile: the card.
         in_order: whether sums keep their order.
+        once: what phases of other runs ask of that card.
     """
+    once = once or Memo()
     model = CudaModel.of(facts[run.kernels[0]], profile)
     if run.steps:
         facts = {one.kernel: _with_reciprocals(facts[one.kernel], one) for one in run.phases}
@@ -362,11 +366,13 @@ def rows_prediction(
     found: RowsPrediction | None = None
     for line in np.unique(flags, axis=0).tolist():
         rows = [own for own, on in zip(storage.kept, line[1:], strict=True) if on]
-        plan = partial(phase_plans, facts, run, block=block, card=model.card, in_order=in_order)
-        own = _joined(model, plan(kept=rows), run, rows, block)
+        plan = partial(
+            phase_plans, facts, run, block=block, card=model.card, in_order=in_order, once=once
+        )
+        own = _joined(model, plan(kept=rows), run, rows, block, once)
         if run.steps:  # what lasts is loaded and stored once
             rest = [replace(one, loads=(), stores=()) if one.lasting else one for one in rows]
-            others = _joined(model, plan(kept=rest), run, rest, block)
+            others = _joined(model, plan(kept=rest), run, rest, block, once)
             own = _through_steps(own, others, run, model)
         here = (flags == line).all(axis=1)
         found = own if found is None else mapped(partial(np.where, here), own, found)
@@ -386,9 +392,11 @@ def _joined(
     run: RowRun,
     kept: Sequence[KeptRow],
     block: FusedRows,
+    once: Memo,
 ) -> RowsPrediction:
     """Return what is expected with some arrays kept."""
-    card, parts = model.card, [model.demand(plan) for plan in plans]
+    card = model.card
+    parts = [once(partial(model.demand, plan), "demand", of=plan) for plan in plans]
     first, total = parts[0], mapped(lambda *columns: sum(columns), *parts)
     ones, blocks = np.ones(len(first)), np.maximum.reduce([part.blocks for part in parts])
     registers = np.maximum.reduce([part.registers for part in parts])

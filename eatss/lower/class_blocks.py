@@ -68,7 +68,7 @@ from eatss.lower.kernel.uses import (
     affine_values,
     without_unused,
 )
-from eatss.lower.pieces import NameTable, Piece, in_regions, pieces_of
+from eatss.lower.pieces import Piece, in_regions, own_pieces
 from eatss.lower.promotion import unravelled
 from eatss.lower.references import BuiltKernel, KernelContext
 from eatss.lower.transform.chain import synchronised
@@ -942,8 +942,7 @@ def class_runs_for(
         return ()
 
     def runs(scheduled: ScheduledScop, region: AnalysedScop) -> Iterable[ClassRun | ClassProducts]:
-        scop = scheduled.scop
-        pieces = pieces_of(scheduled, NameTable((scop.function, *scop.parameters)))
+        pieces = own_pieces(scheduled)[0]
         yield from map(run_of, classes_of(scheduled, pieces, region.facts))
         yield from products_of(scheduled, pieces, region.facts)
 

@@ -61,7 +61,7 @@ from eatss.lower.kernel.uses import (
     with_expressions,
     without_unused,
 )
-from eatss.lower.pieces import NameTable, Piece, in_regions, pieces_of
+from eatss.lower.pieces import NameTable, Piece, in_regions, own_pieces
 from eatss.lower.transform.chain import synchronised
 from eatss.lower.wavefronts import wavefront_functions
 from eatss.plan.loop_blocks import LoopRun, side_by_side
@@ -117,7 +117,7 @@ def loop_runs_for(
 
 def _loop_runs(scheduled: ScheduledScop, region: AnalysedScop) -> Iterator[LoopRun]:
     known = {one.statements: one.name for one in region.facts}
-    for loop, group in groupby(pieces_of(scheduled, NameTable()), _outermost):
+    for loop, group in groupby(own_pieces(scheduled)[0], _outermost):
         pieces = list(group)
         kernels = [known.get(one.kernel.statements) for one in pieces]
         if loop is None or None in kernels:
@@ -131,7 +131,7 @@ def _loop_runs(scheduled: ScheduledScop, region: AnalysedScop) -> Iterator[LoopR
 def _in_wavefronts(run: LoopRun, piece: Piece, numeric: ScheduledScop) -> LoopRun:
     """Return a loop with what tiles of its wavefronts are cut along at the sizes of the source."""
     names = their_names(piece.statements)
-    pieces = pieces_of(numeric, NameTable())
+    pieces = own_pieces(numeric)[0]
     own = next((one for one in pieces if their_names(one.statements) == names), None)
     functions = None if own is None else wavefront_functions(own, numeric)
     if own is None or functions is None:

@@ -270,7 +270,7 @@ class LaunchPlan(Tiled):
     columns: bool = False
     filled: Numbers = ()
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, ...]:
         """The shape that columns of layouts have together: of a product that of all of it."""
         return np.broadcast_shapes(

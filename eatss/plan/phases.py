@@ -13,13 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from eatss.analysis.facts import AccessFacts, KernelFacts
 from eatss.analysis.layout import Candidates, FusedRows, SplitK
 from eatss.analysis.variant import KernelVariant, LaunchFacts
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, Numbers, frozen
+from eatss.base.memo import Memo
 from eatss.base.targets import CUDA
 from eatss.plan.contract import are_held, held_words
 from eatss.plan.launch import LaunchPlan, Limits, launch_plan, trips_of
@@ -181,6 +183,7 @@ def phase_plans(
     card: Limits,
     *,
     in_order: bool,
+    once: Memo,
 ) -> list[LaunchPlan]:
     """Return what each phase of a run does, as a launch of its own whose blocks have the same rows.
 
@@ -191,6 +194,7 @@ def phase_plans(
         block: its rows and threads.
         card: what bounds them.
         in_order: whether sums keep their order.
+        once: the plans of phases of other runs.
     """
     values = run.registers.values
     added = {own.array for own in values if own.transfers}
@@ -199,14 +203,28 @@ def phase_plans(
         held = tuple(
             replace(own, loads=own.loads and own.array not in added) for own in phase.launch.held
         )
-        cut = replace(phase.launch, held=held)
+        cut = replace(phase, launch=replace(phase.launch, held=held))
         own = _without_kept(facts[phase.kernel], number, kept, values)
-        variant = KernelVariant(launches=(cut,), in_order=in_order)
-        layout = _phase_layouts(own, phase, block, variant)
-        plan = launch_plan(own, cut, layout, card)
         filled = tuple(at for one in kept for at in one.references[number])
-        plans.append(replace(plan, columns=bool(block.columns), filled=filled))
+        plan = partial(_phase_plan, own, cut, filled, block, card, in_order=in_order)
+        sizes = (np.asarray(one).tobytes() for one in (block.rows, block.lanes, block.tile))
+        plans.append(once(plan, own, cut, filled, block.columns, in_order, *sizes))
     return plans
+
+
+def _phase_plan(
+    facts: KernelFacts,
+    phase: RowPhase,
+    filled: Numbers,
+    block: FusedRows,
+    card: Limits,
+    *,
+    in_order: bool,
+) -> LaunchPlan:
+    variant = KernelVariant(launches=(phase.launch,), in_order=in_order)
+    layout = _phase_layouts(facts, phase, block, variant)
+    plan = launch_plan(facts, phase.launch, layout, card)
+    return replace(plan, columns=bool(block.columns), filled=filled)
 
 
 def _phase_layouts(

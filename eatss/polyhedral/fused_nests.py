@@ -90,7 +90,8 @@ def _changed(scheduled: ScheduledScop, fusion: Fusion) -> ScheduledScop:
     nests = (_Nest.of(one) for one in bands(root) if fusion == "rows")
     if any(nest is not None and len(nest.parts()) > 1 for nest in nests):
         scheduled = cut_again(scheduled, _parted(root).get_schedule())
-    found = _with_fused_nests(scheduled, "users" if fusion == "sums" else fusion)
+    own = "users" if fusion == "sums" else fusion
+    found = scheduled.once(lambda: _with_fused_nests(scheduled, own), "fused", own)
     return _with_reductions(found) if fusion == "sums" else found
 
 
@@ -370,7 +371,7 @@ def _as_one(
     if not len(first.parallel) == len(then.parallel) <= _MOST_LOOPS:
         return None
     dependences = scheduled.dependences
-    local = local_dependences(dependences.memory_based.union(dependences.forced), node)
+    local = local_dependences(dependences.needed, node)
     forward = local.intersect_domain(first.domain).intersect_range(then.domain)
     backward = local.intersect_domain(then.domain).intersect_range(first.domain)
     between = forward.union(backward)

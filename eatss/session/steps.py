@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import islpy as isl
@@ -22,7 +23,8 @@ from eatss.base.diagnostics import (
     no_progress,
 )
 from eatss.base.forked import allow_more
-from eatss.base.frozen import Numbers
+from eatss.base.frozen import Names, Numbers
+from eatss.base.memo import Memo
 from eatss.base.shown import sizes_text
 from eatss.base.targets import TARGETS, TargetName
 from eatss.base.text import bytes_text
@@ -75,17 +77,25 @@ Frees: TypeAlias = Callable[[ScheduledScop, ScheduledScop], bool]
 """Tells whether a region has more parallel loops than another one."""
 
 
-def recomputable(numeric: Sequence[Scop], symbolic: Callable[[], Sequence[Scop]]) -> Arrays:
+def with_anew(scop: Scop, arrays: Names, once: Memo) -> Scop | None:
+    """Return a region whose readers compute elements of arrays anew, ``None`` where they cannot."""
+    return once(lambda: with_recomputed_producers(scop, arrays), "anew", arrays, of=scop)
+
+
+def recomputable(
+    numeric: Sequence[Scop], symbolic: Callable[[], Sequence[Scop]], once: Memo
+) -> Arrays:
     """Return the arrays that readers may compute anew, at the sizes of the source and at any.
 
     Args:
         numeric: the regions for the sizes of the source.
         symbolic: the same for any size.
+        once: what is made of regions.
     """
     found = []
     for at, region in enumerate(numeric):
         names = recomputable_arrays(region)
-        if names and with_recomputed_producers(symbolic()[at], names) is not None:
+        if names and with_anew(symbolic()[at], names, once) is not None:
             found += [RecomputedArray(region=region.index, array=name) for name in names]
     return tuple(found)
 
@@ -117,14 +127,14 @@ def _bytes(scop: Scop, sizes: Sizes) -> int:
     return sum(bytes_of_arrays(scop, sizes).values())
 
 
-def with_few_pieces(scop: Scop) -> Scop:
+def with_few_pieces(scop: Scop, once: Memo) -> Scop:
     """Return a region whose statements are cut, itself where that makes many pieces.
 
     Or where there are many loops: isl has no time for more.
     """
     if max((len(one.loops) for one in scop.statements), default=0) > _MOST_LOOPS:
         return scop
-    cut = with_split_sets(scop)
+    cut = once(lambda: with_split_sets(scop), "split", of=scop)
     return scop if len(cut.statements) > _MOST_PIECES else cut
 
 
@@ -213,7 +223,12 @@ _PAIRS = 5_000_000
 """isl operations to find sums of one pass."""
 
 
-def regions_with(scops: Sequence[Scop], rewrites: Rewrites) -> tuple[Scop, ...]:
+def in_classes(scop: Scop, size: int, once: Memo) -> Scop:
+    """Return a region in blocks of so many steps, itself where it cannot be."""
+    return once(lambda: with_class_tiles(scop, size, once), "classes", size, of=scop)
+
+
+def regions_with(scops: Sequence[Scop], rewrites: Rewrites, once: Memo) -> tuple[Scop, ...]:
     """Return regions changed as they are to be; which nests are fused is of their schedules.
 
     Raises:
@@ -221,8 +236,8 @@ def regions_with(scops: Sequence[Scop], rewrites: Rewrites) -> tuple[Scop, ...]:
     """
     found = []
     for scop in scops:
-        names = [one.array for one in rewrites.recomputed if one.region == scop.index]
-        changed = with_recomputed_producers(scop, names) if names else scop
+        names = tuple(one.array for one in rewrites.recomputed if one.region == scop.index)
+        changed = with_anew(scop, names, once) if names else scop
         if changed is None or not {*names} <= {array.name for array in scop.arrays}:
             raise input_error(
                 "EATSS-P026",
@@ -235,7 +250,7 @@ def regions_with(scops: Sequence[Scop], rewrites: Rewrites) -> tuple[Scop, ...]:
             if private.region == scop.index:
                 changed = with_private_arrays(changed, private.outer)
         if scop.index in rewrites.split:
-            changed = with_split_sets(changed)
+            changed = once(partial(with_split_sets, changed), "split", of=changed)
         chunks = rewrites.chunks
         lengths = {one.statement: one.length for one in chunks if one.region == scop.index}
         summed = {one.statement.name for one in pairs(changed)} if lengths else ()
@@ -257,7 +272,7 @@ def regions_with(scops: Sequence[Scop], rewrites: Rewrites) -> tuple[Scop, ...]:
                 f"region {scop.index} cannot run in blocks of {size} steps",
                 hint=f"give classes a size from 1 to {max(CLASS_SIZES)}",
             )
-        found.append(cut if size is None else with_class_tiles(cut, size))
+        found.append(cut if size is None else in_classes(cut, size, once))
     return tuple(found)
 
 
