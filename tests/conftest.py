@@ -36,6 +36,7 @@ _SELECTING = (
     "jsonschema",
     "markdown_it",
     "matplotlib",
+    "networkx",
     "pydantic",
     "rich",
     "tomlkit",
@@ -44,7 +45,7 @@ _SELECTING = (
 )
 """Packages that the project needs, and measuring a generated program does not."""
 
-_FOR_OTHER_TESTS = ("jinja2", "networkx", "nbclient", "nbformat", "scipy")
+_FOR_OTHER_TESTS = ("jinja2", "nbclient", "nbformat", "scipy")
 """Those that some tests need besides, or what they test."""
 
 # a machine that only measures has tests of what measures; these folders share what needs the rest

@@ -25,6 +25,7 @@ NEEDED = {
     "libclang",
     "numpy",
     "scipy",
+    "networkx",
     "pydantic",
     "tomlkit",
     "click",

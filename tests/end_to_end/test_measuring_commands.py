@@ -29,7 +29,7 @@ from tests.measurement.scripted_card import Script
 pytestmark = pytest.mark.usefixtures("heeded_signals", "kept")
 
 GEMM = KERNELS / "gemm.c"
-BLOCKED = ("z3", "islpy", "clang", "cupy", "pynvml")
+BLOCKED = ("z3", "islpy", "clang", "networkx", "cupy", "pynvml")
 """Typer itself imports pydantic, if it is there."""
 
 BLOCKER = f"""\

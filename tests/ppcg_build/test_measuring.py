@@ -16,7 +16,7 @@ from tests.ppcg_build import cases
 
 CARD = "tests.end_to_end.scripted_for_any:AnyProgram"
 GEMM = cases.KERNELS / "gemm.c"
-NEEDLESS = ("islpy", "z3", "clang", "tomlkit")
+NEEDLESS = ("islpy", "z3", "clang", "networkx", "tomlkit")
 
 WITHOUT = """\
 import sys

@@ -330,7 +330,7 @@ def no_fork():
 os.fork = no_fork
 for call in (eatss.select, eatss.codegen):
     call(sys.argv[1], gpu="h200")
-heavy = {"islpy", "z3", "clang", "numpy", "rich"} & set(sys.modules)
+heavy = {"islpy", "z3", "clang", "numpy", "networkx", "rich"} & set(sys.modules)
 assert not heavy, heavy
 """
 
@@ -339,7 +339,7 @@ import sys
 from eatss.cli import command
 sys.argv = ["eatss", *sys.argv[1:]]
 assert command() == 0
-heavy = {"islpy", "z3", "clang", "numpy"} & set(sys.modules)
+heavy = {"islpy", "z3", "clang", "numpy", "networkx"} & set(sys.modules)
 assert not heavy, heavy
 """
 
