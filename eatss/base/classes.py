@@ -1,8 +1,8 @@
-"""Sets of what belongs together, joined pair by pair, or by what leads to what."""
+"""Sets of what belongs together, joined pair by pair."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Generic, TypeVar
 
 _Member = TypeVar("_Member")
@@ -23,26 +23,3 @@ class Classes(Generic[_Member]):
     def sets(self) -> list[set[_Member]]:
         """Return all classes, in the order of their first members."""
         return list({id(own): own for own in self.of.values()}.values())
-
-
-def closure(edges: Mapping[_Member, Iterable[_Member]]) -> dict[_Member, set[_Member]]:
-    """Return what each member leads to, maybe through others: itself, and what edges say."""
-    found = {one: {one, *ends} for one, ends in edges.items()}
-    for through, own in found.items():
-        for other in found.values():
-            if through in other:
-                other.update(own)
-    return found
-
-
-def tied_in_order(edges: Mapping[int, Iterable[int]]) -> list[list[int]]:
-    """Return members that lead to each other together, behind what leads to them, least first."""
-    found = closure(edges)
-    left = {
-        min(ties): ties for one in found for ties in [{o for o in found[one] if one in found[o]}]
-    }
-    order = []
-    while left:
-        ready = min(one for one in left if not any(one in found[o] for o in left if o != one))
-        order.append(sorted(left.pop(ready)))
-    return order

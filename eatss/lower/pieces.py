@@ -17,7 +17,6 @@ import islpy as isl
 
 from eatss.analysis.analyse import AnalysedProgram, AnalysedScop
 from eatss.analysis.facts import KernelFacts
-from eatss.base.classes import closure
 from eatss.base.frozen import Names, called, frozen, their_names
 from eatss.polyhedral.dependences import bounded_work, source_lines
 from eatss.polyhedral.isl_names import (
@@ -320,7 +319,10 @@ def parts_of(
     for users in _users_of_one_place(piece, moving, tied, _backwards(piece, serial, dependences)):
         for name in users:
             reached[name].update(users)
-    reached = closure(reached)
+    for through in names:
+        for own in reached.values():
+            if through in own:
+                own.update(reached[through])
     back = {name: {other for other in names if name in reached[other]} for name in names}
     tight = (reached[name] & back[name] for name in names)
     parts, left = [], [*dict.fromkeys(tuple(sorted(own, key=names.index)) for own in tight)]

@@ -28,7 +28,6 @@ from typing import TypeAlias
 
 import islpy as isl
 
-from eatss.base.classes import tied_in_order
 from eatss.base.diagnostics import internal_error
 from eatss.base.frozen import Names, fixed, their_names
 from eatss.base.memo import Memo
@@ -490,11 +489,17 @@ def _at(statement: Statement, time: Sequence[isl.PwAff | int]) -> Statement:
 
 def _components(pieces: Sequence[_Piece], needed: isl.UnionMap) -> list[list[_Piece]]:
     """Return pieces that need each other together, behind what they need."""
-    edges: dict[int, list[int]] = {at: [] for at in range(len(pieces))}
-    for one, other in permutations(edges, 2):
+    import networkx as nx  # type: ignore[import-untyped]  # noqa: PLC0415 - sizes alone need none
+
+    graph = nx.DiGraph()
+    graph.add_nodes_from(range(len(pieces)))
+    for one, other in permutations(range(len(pieces)), 2):
         if _needs(pieces[other : other + 1], pieces[one : one + 1], needed):
-            edges[one].append(other)
-    return [[pieces[at] for at in tied] for tied in tied_in_order(edges)]
+            graph.add_edge(one, other)
+    tied = nx.condensation(graph)
+    members = {node: sorted(data["members"]) for node, data in tied.nodes(data=True)}
+    order = nx.lexicographical_topological_sort(tied, key=lambda node: members[node])
+    return [[pieces[at] for at in members[node]] for node in order]
 
 
 def _among(pieces: Sequence[_Piece], needed: isl.UnionMap) -> isl.UnionMap:

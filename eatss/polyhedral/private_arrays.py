@@ -22,7 +22,6 @@ from functools import reduce
 
 import islpy as isl
 
-from eatss.base.classes import closure
 from eatss.base.frozen import Numbers, their_names
 from eatss.polyhedral.chunked_scans import still_loops
 from eatss.polyhedral.class_tiles import counter
@@ -104,9 +103,10 @@ def _in_turn(scop: Scop, flow: Flow, loop: int) -> set[str]:
 
     Iterations of the loops around that one are the same. Sums need not: their order is free.
     """
-    carried = set[tuple[str, str]]()
+    import networkx as nx  # type: ignore[import-untyped]  # noqa: PLC0415 - sizes alone need none
+
+    reach, carried = set[tuple[str, str]](), set[tuple[str, str]]()
     inside = {one.name: one for one in scop.statements if len(one.loops) > loop}
-    edges: dict[str, set[str]] = {name: set() for name in inside}
     for relation in (one for each in flow.values() for one in maps_of(each)):
         ends = first, last = relation.get_tuple_name(IN), relation.get_tuple_name(OUT)
         if not (first in inside and last in inside):
@@ -114,17 +114,11 @@ def _in_turn(scop: Scop, flow: Flow, loop: int) -> set[str]:
         here = equal_leading_dims(relation.to_union_map(), loop)
         if here.is_empty() or (first == last and _adds_up(scop, inside[first])):
             continue
-        edges[first].add(last)
+        reach.add(ends)
         if not here.is_subset(equal_leading_dims(here, loop + 1)):
             carried.add(ends)
-    leads = closure(edges)
-    return {
-        one
-        for first, last in carried
-        if first in leads[last]
-        for one in leads[last]
-        if last in leads[one]
-    }
+    tied = nx.strongly_connected_components(nx.DiGraph([*reach]))
+    return {name for one in tied if any(one.issuperset(ends) for ends in carried) for name in one}
 
 
 def _adds_up(scop: Scop, statement: Statement) -> bool:
