@@ -28,7 +28,7 @@ from eatss.lower.kernel.uses import every, without_unused
 from eatss.lower.loop_blocks import Bodies, joined
 from eatss.lower.pieces import Piece
 from eatss.lower.references import BuiltKernel
-from eatss.lower.units import every_dependence, instances
+from eatss.lower.units import instances
 from eatss.plan.class_blocks import ClassProducts, are_alike
 from eatss.polyhedral.isl_names import coalesced
 from eatss.polyhedral.kernel import Dependences, ScheduledScop
@@ -56,7 +56,7 @@ def products_of(
 
 def _are_apart(pieces: Sequence[Piece], dependences: Dependences) -> bool:
     """Tell whether no piece needs, in a step of the loops on the host, what another one makes."""
-    every = every_dependence(dependences)
+    every = dependences.needed
     return all(
         every.intersect_domain(instances(one)).intersect_range(instances(other)).is_empty()
         for one, other in permutations(pieces, 2)

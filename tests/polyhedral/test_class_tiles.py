@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import islpy as isl
+import networkx as nx  # type: ignore[import-untyped]
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from eatss.base.classes import closure
 from eatss.base.diagnostics import InternalError
 from eatss.base.frozen import Numbers
 from eatss.base.shipped import data_directory
@@ -281,10 +281,7 @@ def ends_of_point(point: isl.Point) -> tuple[str, str]:
 
 def closed(pairs: set[tuple[str, str]]) -> set[tuple[str, str]]:
     """Return which instances are behind which, if each is behind what it needs."""
-    edges: dict[str, set[str]] = {one: set() for both in pairs for one in both}
-    for one, other in pairs:
-        edges[one].add(other)
-    return {(one, other) for one, ends in closure(edges).items() for other in ends}
+    return {*nx.transitive_closure(nx.DiGraph(pairs), reflexive=None).edges}
 
 
 def test_a_read_of_the_other_copy_leaves_other_values(monkeypatch: pytest.MonkeyPatch) -> None:
