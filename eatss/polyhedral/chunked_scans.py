@@ -577,7 +577,6 @@ class New:
     ) -> Expression:
         """Return a value in the counters of the new statement, nodes swapped by their identity."""
         maps = self.maps
-        function = isl.PwMultiAff.from_map(maps).gist(maps.domain()).as_multi_aff()
 
         def part(node: Expression) -> Expression:
             if swaps and id(node) in swaps:
@@ -585,7 +584,8 @@ class New:
             if isinstance(node, Read):
                 return self.read(self.moved(self.own.accesses[node.access]))
             if isinstance(node, AffineValue):
-                return replace(node, value=node.value.pullback_multi_aff(function))
+                (own,) = output_affs(maps.apply_range(isl.Map.from_pw_aff(node.value)))
+                return replace(node, value=own.gist(maps.domain()))
             return rebuilt(node, part)
 
         return part(value)

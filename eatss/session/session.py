@@ -100,6 +100,7 @@ from eatss.session.steps import (
     run_time_s,
     select_for,
     with_few_pieces,
+    with_few_sums,
 )
 
 if TYPE_CHECKING:
@@ -264,6 +265,11 @@ class Session:
         return self._changed_by(with_few_pieces)[:_MOST_SPLIT]
 
     @cached_property
+    def factorable(self) -> Numbers:
+        """The regions of which code of eatss may take factors out of sums."""
+        return self._changed_by(with_few_sums)
+
+    @cached_property
     def reversible(self) -> Numbers:
         """The regions of which code of eatss may add up sums from their ends."""
         return self._changed_by(with_reversed_sums)
@@ -275,7 +281,7 @@ class Session:
 
     def before_classes(self, decided: Selection) -> Session:
         """Return the session of the regions, changed as decided, whose loops may be in blocks."""
-        names = ("recomputed", "reverse", "private")
+        names = ("recomputed", "factored", "reverse", "private")
         return self._with(Rewrites(**{one: decided.rewriting()[one] for one in names}))
 
     def _changed_by(self, change: Callable[[Scop], Scop]) -> Numbers:
@@ -493,6 +499,12 @@ class Session:
             for kernel in region.scheduled.kernels
         )
         cuts: tuple[tuple[str, dict[str, Any], float, Frees], ...] = (
+            (
+                "factors taken out of sums",
+                {"factored": () if strict_fp else self.factorable},
+                0.0,
+                lambda *_: True,
+            ),
             (
                 "sums from what is computed first",
                 {"reverse": self.reversible if held and not strict_fp else ()},

@@ -1,0 +1,221 @@
+"""A factor that a sum inside of a sum has in all of its terms is taken out of it.
+
+    for (i …) for (j …) y += x[i] * W[i][j] * z[j];
+
+    for (i …) for (j …) T[i] += W[i][j] * z[j];
+    for (i …) y += x[i] * T[i];
+
+Distributivity: of three factors a term two are left, which may be a product of matrices. Where what
+is left inside is the same for other loops, there are fewer terms: ``D[i][l] += A[i][j] * B[j][k] *
+C[k][l]`` has four loops, either of its two products three.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain, combinations
+
+import islpy as isl
+
+from eatss.base.frozen import Names, frozen
+from eatss.base.trees import free_name
+from eatss.polyhedral.chunked_pairs import kind_of, moved_by, reduced
+from eatss.polyhedral.chunked_scans import (
+    PLACES,
+    New,
+    keeps_reads,
+    keeps_writes,
+    later,
+    literal,
+    local_array,
+    map_of,
+    sources_of,
+)
+from eatss.polyhedral.expression import Binary, Expression, factors, product_of
+from eatss.polyhedral.isl_names import (
+    IN,
+    affine_form,
+    affine_text,
+    involved_dims,
+    output_affs,
+    with_names,
+)
+from eatss.polyhedral.recomputed_producers import flow_to_reads
+from eatss.polyhedral.scop import Access, AccessKind, Scop, Statement
+
+
+def with_factored_sums(scop: Scop) -> Scop:
+    """Return a region whose sums have factors taken out, itself if none has such factors."""
+    for cut in chain(*(_cuts(scop, one) for one in scop.statements)):
+        after = cut.region()
+        if _computes_the_same(scop, after, cut):
+            return with_factored_sums(replace(after, written=scop.written or scop))
+    return scop
+
+
+@frozen
+class _Cut:
+    """Factors ``outside`` and ``inside`` of a sum over some of the loops of a ``statement``.
+
+    ``loops`` are those along which the sum inside differs, ``summed`` those that it is over.
+    """
+
+    scop: Scop
+    statement: Statement
+    outside: tuple[Expression, ...]
+    inside: tuple[Expression, ...]
+    loops: Names
+    summed: Names
+
+    @property
+    def names(self) -> Names:
+        """The array of sums inside, and the statements that begin one and add to it."""
+        own = self.statement
+        taken = self.scop.names.union(*(one.loops for one in self.scop.statements))
+        wanted = (f"{own.write.array}_sums", f"{own.name}_first", f"{own.name}_all")
+        return tuple(free_name(one, taken) for one in wanted)
+
+    @property
+    def at(self) -> int:
+        """How many of the outermost loops the sum inside differs along."""
+        pairs = zip(self.statement.loops, self.loops, strict=False)
+        return next((k for k, (one, other) in enumerate(pairs) if one != other), len(self.loops))
+
+    @property
+    def terms(self) -> dict[str, isl.Map]:
+        """Of each statement what maps its instances to the terms that they are for."""
+        own, (_, first, every) = self.statement, self.names
+        outer = tuple(one for one in own.loops if one not in self.summed)
+        loops = {first: self.loops, every: (*self.loops, *self.summed), own.name: outer}
+        to = f"{own.name}[{', '.join(own.loops)}]"
+        maps = {name: map_of(own, f"{name}[{', '.join(k)}] -> {to}") for name, k in loops.items()}
+        return {
+            name: with_names(one.intersect_range(own.domain), IN, loops[name])
+            for name, one in maps.items()
+        }
+
+    def region(self) -> Scop:
+        """Return the region with sums inside."""
+        own = self.statement
+        kind = self.scop.types[own.write.array]
+        first, every, used = (New(own, one) for one in self.terms.values())
+        begun, added, read = (
+            one.element(self.names[0], self.loops) for one in (first, every, used)
+        )
+        sums = [every.read(added), product_of([*map(every.copied, self.inside)])]
+        target, outside = used.moved(own.write), [*map(used.copied, self.outside)]
+        whole = [used.read(target), product_of([*outside, used.read(read)])]
+        made = (
+            self._timed(first.statement(_written(begun), literal(0.0, kind)), 0),
+            self._timed(every.statement(_written(added), _sum(*sums)), 1),
+        )
+        left = self._timed(used.statement(target, _sum(*whole)), None)
+        behind = (
+            (*made, later(left, 2 * self.at, 0)) if one is own else (later(one, 2 * self.at, 0),)
+            for one in self.scop.statements
+        )
+        return replace(
+            self.scop,
+            arrays=(*self.scop.arrays, local_array(begun, kind)),
+            statements=tuple(chain(*behind)),
+        )
+
+    def _timed(self, made: Statement, place: int | None) -> Statement:
+        """Return a statement with its time: at a place in front of the others, or that of terms."""
+        own, at = self.statement, 2 * self.at
+        forms = map(affine_form, output_affs(own.schedule))
+        times = ["0" if form is None else affine_text(form) for form in forms]
+        if place is None:
+            for one in self.summed:
+                times[2 * own.loops.index(one) + 1] = "0"
+        else:
+            inner = chain(*((loop, "0") for loop in made.loops[self.at :]))
+            begin = [*times[:at], f"{PLACES} * ({times[at]}) + {place}", *inner]
+            times = [*begin, *(["0"] * (len(times) - len(begin)))]
+        point = f"{made.name}[{', '.join(made.loops)}]"
+        schedule = map_of(own, f"{point} -> [{', '.join(times)}]").intersect_domain(made.domain)
+        text = own.text if place is None else f"{made.write.text}: inside of {own.text}"
+        return replace(made, schedule=schedule, text=text, reordered=True)
+
+
+def _written(access: Access) -> Access:
+    return replace(access, kind=AccessKind.WRITE)
+
+
+def _sum(left: Expression, right: Expression) -> Expression:
+    return Binary(operator="+", left=left, right=right)
+
+
+def _cuts(scop: Scop, statement: Statement) -> list[_Cut]:
+    """Return the ways to take factors out that leave fewer operations, the fewest first."""
+    found, kind = reduced(scop, statement), scop.types[statement.write.array]
+    if found is None or found[1] != "+" or kind_of(found[2], scop, statement) is not kind:
+        return []
+    parts = [*factors(found[2])]
+    moves = [moved_by(statement, one) for one in parts]
+    own = {name for one in output_affs(statement.write.relation) for name in involved_dims(one)}
+    summed = [one for one in statement.loops if one not in own]
+    cuts = []
+    for count in range(1, len(summed) + 1):
+        for over in combinations(summed, count):
+            within = [not moved.isdisjoint(over) for moved in moves]
+            inside = frozenset[str]().union(*(m for m, k in zip(moves, within, strict=True) if k))
+            cut = _Cut(
+                scop=scop,
+                statement=statement,
+                outside=tuple(one for one, k in zip(parts, within, strict=True) if not k),
+                inside=tuple(one for one, k in zip(parts, within, strict=True) if k),
+                loops=tuple(one for one in statement.loops if one in inside and one not in over),
+                summed=over,
+            )
+            fewer = len(cut.loops) + count < len(statement.loops)
+            apart = count < len(summed) and len(parts) > 2 and not _is_product(moves, own)
+            if cut.outside and cut.inside and (fewer or apart):
+                cuts.append(cut)
+    order = [*reversed(statement.loops)]
+    return sorted(
+        cuts, key=lambda one: (len(one.loops), -len(one.summed), order.index(one.summed[-1]))
+    )
+
+
+def _is_product(moves: Sequence[frozenset[str]], loops: set[str]) -> bool:
+    """Tell whether factors are those of a product of matrices: in two groups by what moves them."""
+    return any(all(not moved.issuperset(two) for moved in moves) for two in combinations(loops, 2))
+
+
+def _computes_the_same(before: Scop, after: Scop, cut: _Cut) -> bool:
+    """Tell whether a region with sums inside computes what it did, from the values that it read.
+
+    What uses a sum wants all terms that are in it, and each sum is of all of its terms, one after
+    the other; operands have the values that they had, and elements are written in the same order.
+    """
+    own, terms, (array, _, every) = cut.statement, cut.terms, cut.names
+    times, back = terms[own.name].apply_range(own.schedule), own.schedule.reverse()
+    begins, ends = (one.apply_range(back) for one in (times.lexmin(), times.lexmax()))
+    sources = sources_of(before, after, {own.name: ends})
+
+    def repeats(statement: Statement, access: Access) -> list[tuple[isl.Map, Statement]]:
+        if statement.name not in terms:
+            return [(statement.domain.identity(), statement)]
+        is_target = access.relation.is_equal(statement.write.relation)
+        return [(begins if is_target else terms[statement.name], own)]
+
+    used, added = (after.statement(one) for one in (own.name, every))
+    reads = [
+        next(k for k, one in enumerate(made.accesses) if k and one.array == array)
+        for made in (used, added)
+    ]
+    wanted = used.accesses[reads[0]].relation.apply_range(added.write.relation.reverse())
+    flow = flow_to_reads(after)
+    use, fold = flow[own.name, reads[0]], flow[every, reads[1]]
+    return bool(
+        wanted.is_equal(terms[own.name].apply_range(terms[every].reverse()))
+        and fold.range().is_equal(added.domain.to_union_set())
+        and fold.is_bijective()
+        and use.range().is_equal(used.domain.to_union_set())
+        and use.domain().subtract(added.domain.to_union_set()).is_empty()
+        and use.domain().is_disjoint(fold.domain())
+        and keeps_writes(before, after, sources)
+        and keeps_reads(before, after, sources, repeats)
+    )
