@@ -15,7 +15,8 @@ A reduction of what a nest makes may share the loops of its terms, the last stat
     for (i) for (j) best[i] = fmin(best[i], d[i][j]);
 
 Points then have parts of it, which code combines (:attr:`Statement.combined`), and ``d`` stays in
-registers. What begins the reduction is moved in front of both.
+registers. What begins the reduction is moved in front of both. So may one of all there is, where
+lanes along no loop find neighbours in all that is read: ``t += A[i][j] * B[j][i]``.
 
 isl may also lay one loop of a band behind another one, by ``N + j``. Such loops are parted, so that
 they are phases of the same rows.
@@ -34,11 +35,13 @@ import islpy as isl
 from eatss.base.diagnostics import IllegalScheduleError
 from eatss.base.frozen import fixed
 from eatss.base.targets import Fusion
+from eatss.polyhedral.chunked_scans import still_loops
 from eatss.polyhedral.dependences import tried
 from eatss.polyhedral.expression import combiner_of
 from eatss.polyhedral.isl_names import (
     AffineForm,
     affine_form,
+    involved_dims,
     linear_function,
     maps_of,
     node_kind,
@@ -46,6 +49,7 @@ from eatss.polyhedral.isl_names import (
     set_names,
 )
 from eatss.polyhedral.kernel import ScheduledScop
+from eatss.polyhedral.kernels import update_of
 from eatss.polyhedral.look_ahead import look_ahead
 from eatss.polyhedral.schedule import copied_to, cut_again
 from eatss.polyhedral.scheduling import local_dependences
@@ -105,17 +109,64 @@ def _with_reductions(scheduled: ScheduledScop) -> ScheduledScop:
             both = _as_one(scheduled, root, first, reduced, "users")
             if both is None:
                 continue
-            (name,) = set_names(reduced.domain)
-            statements = tuple(
-                replace(one, combined=one.combined or one.name == name)
-                for one in scheduled.scop.statements
-            )
-            marked = replace(scheduled, scop=replace(scheduled.scop, statements=statements))
             between = parts[at + 1 : place]  # comes in front
             tree = _in_order(root, [*parts[:at], *between, *front, both, *parts[place + 1 :]])
             with suppress(IllegalScheduleError):
-                return _with_reductions(cut_again(marked, tree.get_schedule(), both.assumes))
+                return _with_reductions(_combined(scheduled, reduced, tree, both.assumes))
+    for at, part in enumerate(parts):
+        crossed = _crossed(scheduled, part)
+        if crossed is not None:
+            tree = _in_order(root, [*parts[:at], crossed, *parts[at + 1 :]])
+            with suppress(IllegalScheduleError):
+                return _with_reductions(_combined(scheduled, crossed, tree))
     return scheduled
+
+
+def _combined(
+    scheduled: ScheduledScop,
+    reduced: _Nest,
+    tree: isl.ScheduleNode,
+    assumes: isl.Set | None = None,
+) -> ScheduledScop:
+    """Return a region with another tree, in which points have parts of a reduction."""
+    (name,) = set_names(reduced.domain)
+    statements = tuple(
+        replace(one, combined=one.combined or one.name == name) for one in scheduled.scop.statements
+    )
+    marked = replace(scheduled, scop=replace(scheduled.scop, statements=statements))
+    return cut_again(marked, tree.get_schedule(), assumes)
+
+
+def _crossed(scheduled: ScheduledScop, part: isl.ScheduleNode) -> _Nest | None:
+    """Return the nest of a reduction of all to one element, alone, of which points have parts.
+
+    ``None`` for others, and where lanes along one loop serve all that is read.
+    """
+    scop, names = scheduled.scop, set_names(part.get_domain())
+    own = scop.statement(names[0])
+    kind = scop.types[own.write.array]
+    operator = update_of(own, kind)
+    if len(names) > 1 or own.combined or operator is None or still_loops(own) != own.loops:
+        return None
+    functions = [output_affs(one.relation) for one in own.reads if scop.array(one.array).n_dims > 1]
+    near = [{*involved_dims(last)} for *_, last in functions]
+    moved = [{loop for one in every for loop in involved_dims(one)} for every in functions]
+    apart = any(
+        moved[one] == moved[other]
+        and near[one]
+        and near[other]
+        and near[one].isdisjoint(near[other])
+        for one, other in combinations(range(len(near)), 2)
+    )
+    once = [one.array for one in own.accesses].count(own.write.array) == 2
+    if not apart or not once or combiner_of(operator, kind) is None:
+        return None
+    return _Nest(
+        domain=own.domain.to_union_set(),
+        parallel=tuple(map(isl.UnionPwAff.from_pw_aff, output_affs(own.domain.identity()))),
+        serial=(),
+        leaves=(own.domain.to_union_set().universe(),),
+    )
 
 
 def _parts(node: isl.ScheduleNode) -> Iterator[isl.ScheduleNode]:
