@@ -92,8 +92,47 @@ def _changed(scheduled: ScheduledScop, fusion: Fusion) -> ScheduledScop:
     nests = (_Nest.of(one) for one in bands(root) if fusion == "rows")
     if any(nest is not None and len(nest.parts()) > 1 for nest in nests):
         scheduled = cut_again(scheduled, _parted(root).get_schedule())
+    scheduled = _with_rows_first(scheduled) if fusion == "rows" else scheduled
     found = _with_fused_nests(scheduled, "users" if fusion == "sums" else fusion)
     return _with_reductions(found) if fusion == "sums" else found
+
+
+def _with_rows_first(scheduled: ScheduledScop) -> ScheduledScop:
+    """Return a region whose nests begin with the parallel loops that others have alone."""
+    root = scheduled.schedule.get_root().get_child(0)
+    parts = list(_parts(root))
+    nests = [_Nest.of(one) for one in parts]
+    turned = [one and _rows_first(scheduled, root, one, nests) for one in nests]
+    if not any(turned):
+        return scheduled
+    tree = _in_order(root, [own or part for own, part in zip(turned, parts, strict=True)])
+    return cut_again(scheduled, tree.get_schedule())
+
+
+def _rows_first(
+    scheduled: ScheduledScop, node: isl.ScheduleNode, nest: _Nest, others: Sequence[_Nest | None]
+) -> _Nest | None:
+    """Return a nest whose first loops are those of a nest with fewer, ``None`` if it begins so.
+
+    What one needs of the other is at the same point of these.
+    """
+    for other in others:
+        if other is None or not 0 < len(other.parallel) < len(nest.parallel):
+            continue
+        between = _between(scheduled, node, nest, other)
+        if between.is_empty():
+            continue
+        places: list[int] = []
+        for row in other.parallel:
+            for at, loop in enumerate(nest.parallel):
+                same = between.eq_at_multi_union_pw_aff(alone(loop.union_add(row)))
+                if at not in places and between.is_subset(same):
+                    places.append(at)
+                    break
+        rest = [at for at in range(len(nest.parallel)) if at not in places]
+        if len(places) == len(other.parallel) and [*places, *rest] != sorted(places + rest):
+            return replace(nest, parallel=tuple(nest.parallel[at] for at in [*places, *rest]))
+    return None
 
 
 def _with_reductions(scheduled: ScheduledScop) -> ScheduledScop:
@@ -405,15 +444,22 @@ def _fused(
             yield _replaced(node, (at, other), both), both.assumes
 
 
-def _as_one(
-    scheduled: ScheduledScop, node: isl.ScheduleNode, first: _Nest, then: _Nest, fusion: Fusion
-) -> _Nest | None:
-    """Return two nests as one, ``None`` where they cannot be."""
+def _between(
+    scheduled: ScheduledScop, node: isl.ScheduleNode, first: _Nest, then: _Nest
+) -> isl.UnionMap:
+    """Return what two nests below a node need of each other, either way."""
     dependences = scheduled.dependences
     local = local_dependences(dependences.memory_based.union(dependences.forced), node)
     forward = local.intersect_domain(first.domain).intersect_range(then.domain)
     backward = local.intersect_domain(then.domain).intersect_range(first.domain)
-    between = forward.union(backward)
+    return forward.union(backward)
+
+
+def _as_one(
+    scheduled: ScheduledScop, node: isl.ScheduleNode, first: _Nest, then: _Nest, fusion: Fusion
+) -> _Nest | None:
+    """Return two nests as one, ``None`` where they cannot be."""
+    between = _between(scheduled, node, first, then)
     if between.is_empty() and (fusion != "all" or not (first.serial and then.serial)):
         return None
     for order in permutations(then.parallel) if len(then.parallel) <= _MOST_LOOPS else ():

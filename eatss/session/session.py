@@ -27,7 +27,7 @@ from eatss.base.diagnostics import (
 )
 from eatss.base.files import StrPath, folder_named
 from eatss.base.forked import anew
-from eatss.base.frozen import Names, Numbers, distinct
+from eatss.base.frozen import Names, Numbers, distinct, their_names
 from eatss.base.shown import time_text
 from eatss.base.targets import FUSIONS, TARGETS, Cut, Fusion
 from eatss.cards import GpuProfile, load_profile
@@ -629,18 +629,21 @@ class Session:
         whole = self.of(best)
         plain = [one.scheduled for one in whole.analysed.scops]
         first, cuts = best, [_kernels(plain)]
+        loops = [_loops(plain)]
         told = len(plain) == 1  # statements of several regions have the same names
         for fusion in fusions:
-            steps = fusion == "ahead"  # as many kernels, which then share rows
-            if steps and not is_far_from_roofline(best):
+            if fusion == "ahead" and not is_far_from_roofline(best):
                 continue
             if not has_room():
                 break
             with suppress(*REFUSALS):
-                cut = _kernels(map(whole.fuse(fusion), plain))
-                if cut in cuts:
+                regions = [*map(whole.fuse(fusion), plain)]
+                cut = _kernels(regions)
+                if cut in cuts and _loops(regions) in loops:
                     continue
+                steps = fusion == "ahead" or cut in cuts  # as many kernels, which then share rows
                 cuts.append(cut)
+                loops.append(_loops(regions))
                 least_s = _LEAST_SAVED * sum(map(_cost_s, best.kernels))
                 if not steps and _most_saved(best, cut) < least_s:
                     continue
@@ -1032,6 +1035,11 @@ def _with_further_notes(selection: Selection, notes: Mapping[str, str]) -> Selec
 def _kernels(regions: Iterable[ScheduledScop]) -> list[list[Names]]:
     """Return the statements of each kernel, region by region."""
     return [[one.statements for one in region.kernels] for region in regions]
+
+
+def _loops(regions: Iterable[ScheduledScop]) -> list[list[Names]]:
+    """Return the loops of each kernel, region by region."""
+    return [[their_names(one.loops) for one in region.kernels] for region in regions]
 
 
 def _with_notes(program: Program, selection: Selection) -> Program:
