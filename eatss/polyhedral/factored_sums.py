@@ -1,18 +1,19 @@
 """A factor that a sum inside of a sum has in all of its terms is taken out of it.
 
-    for (i …) for (j …) y += x[i] * W[i][j] * z[j];
+    for (b …) for (i …) for (j …) y[b] += x[b][i] * W[i][j] * z[b][j];
 
-    for (i …) for (j …) T[i] += W[i][j] * z[j];
-    for (i …) y += x[i] * T[i];
+    for (b …) for (i …) for (j …) T[b][i] += W[i][j] * z[b][j];
+    for (b …) for (i …) y[b] += x[b][i] * T[b][i];
 
-Distributivity: of three factors a term two are left, which may be a product of matrices. Where what
-is left inside is the same for other loops, there are fewer terms: ``D[i][l] += A[i][j] * B[j][k] *
-C[k][l]`` has four loops, either of its two products three.
+Distributivity: what is left inside may be a product of matrices. Where it is the same for other
+loops, there are fewer terms: ``D[i][l] += A[i][j] * B[j][k] * C[k][l]`` has four loops, either of
+its two products three. Else a factor less alone is no gain: a sum that is no product waits for
+memory (on an H200 ``x'Ay`` of 16 384 doubles takes 0.63 ms so, 0.55 ms as it is).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import chain, combinations
 
@@ -159,19 +160,20 @@ def _cuts(scop: Scop, statement: Statement) -> list[_Cut]:
     cuts = []
     for count in range(1, len(summed) + 1):
         for over in combinations(summed, count):
-            within = [not moved.isdisjoint(over) for moved in moves]
-            inside = frozenset[str]().union(*(m for m, k in zip(moves, within, strict=True) if k))
+            inside = [not moved.isdisjoint(over) for moved in moves]
+            left = [moved for moved, within in zip(moves, inside, strict=True) if within]
+            moving = frozenset[str]().union(*left).difference(over)
             cut = _Cut(
                 scop=scop,
                 statement=statement,
-                outside=tuple(one for one, k in zip(parts, within, strict=True) if not k),
-                inside=tuple(one for one, k in zip(parts, within, strict=True) if k),
-                loops=tuple(one for one in statement.loops if one in inside and one not in over),
+                outside=tuple(one for one, within in zip(parts, inside, strict=True) if not within),
+                inside=tuple(one for one, within in zip(parts, inside, strict=True) if within),
+                loops=tuple(one for one in statement.loops if one in moving),
                 summed=over,
             )
-            fewer = len(cut.loops) + count < len(statement.loops)
-            apart = count < len(summed) and len(parts) > 2 and not _is_product(moves, own)
-            if cut.outside and cut.inside and (fewer or apart):
+            fewer = len(moving) + count < len(statement.loops)
+            apart = count < len(summed) and not _is_product(moves, own)
+            if left and cut.outside and (fewer or (apart and _is_product(left, moving))):
                 cuts.append(cut)
     order = [*reversed(statement.loops)]
     return sorted(
@@ -179,7 +181,7 @@ def _cuts(scop: Scop, statement: Statement) -> list[_Cut]:
     )
 
 
-def _is_product(moves: Sequence[frozenset[str]], loops: set[str]) -> bool:
+def _is_product(moves: Sequence[frozenset[str]], loops: Collection[str]) -> bool:
     """Tell whether factors are those of a product of matrices: in two groups by what moves them."""
     return any(all(not moved.issuperset(two) for moved in moves) for two in combinations(loops, 2))
 

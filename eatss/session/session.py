@@ -134,6 +134,9 @@ _DEFAULT = Reading()
 _SELECTION = SelectOptions()
 
 
+_TURNED_MARGIN = 1.1
+"""How many times cheaper nests with their loops in another order have to be expected."""
+
 _LEAST_SAVED = 0.01
 """Of the time of a run, what other kernels have to promise at most to be looked at."""
 
@@ -628,8 +631,7 @@ class Session:
         """Return a selection with nests as one where that is expected to cost less."""
         whole = self.of(best)
         plain = [one.scheduled for one in whole.analysed.scops]
-        first, cuts = best, [_kernels(plain)]
-        loops = [_loops(plain)]
+        first, cuts = best, [(_kernels(plain), _loops(plain))]
         told = len(plain) == 1  # statements of several regions have the same names
         for fusion in fusions:
             if fusion == "ahead" and not is_far_from_roofline(best):
@@ -638,18 +640,19 @@ class Session:
                 break
             with suppress(*REFUSALS):
                 regions = [*map(whole.fuse(fusion), plain)]
-                cut = _kernels(regions)
-                if cut in cuts and _loops(regions) in loops:
+                cut, loops = _kernels(regions), _loops(regions)
+                if (cut, loops) in cuts:
                     continue
-                steps = fusion == "ahead" or cut in cuts  # as many kernels, which then share rows
-                cuts.append(cut)
-                loops.append(_loops(regions))
+                turned = any(cut == known for known, _ in cuts)
+                steps = fusion == "ahead" or turned  # as many kernels, which then share rows
+                cuts.append((cut, loops))
                 least_s = _LEAST_SAVED * sum(map(_cost_s, best.kernels))
                 if not steps and _most_saved(best, cut) < least_s:
                     continue
                 progress("with nests as one that use what others make")
                 found = select(self._with(Rewrites(**best.rewriting() | {"fused": fusion})))
-                best = cheaper(best, found)
+                if not turned or _TURNED_MARGIN * run_cost(found) <= run_cost(best):
+                    best = cheaper(best, found)
                 if best is first and told:
                     first = best = _noted(best, found)
             anew()

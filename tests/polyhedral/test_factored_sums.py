@@ -40,7 +40,6 @@ def nest(counters: str, body: str) -> str:
     ("loops", "most"),
     [
         (nest("bij", "y[b] += A[b][i] * B[i][j] * C[b][j];"), 3),
-        (nest("ij", "s[0] -= x[i] * A[i][j] * y[j];"), 2),
         (nest("ij", "for (int k = j; k >= 0; k--) s[0] += A[i][j] * B[j][k] * C[k][i];"), 3),
         (nest("iljk", "C[i][l] += A[i][j] * B[j][k] * x[l] * A[k][l];"), 3),
         (nest("ijk", "C[i][j] += x[i] * A[k][j] * (2 * k + 1);"), 2),
@@ -62,6 +61,7 @@ def test_factors_are_taken_out_of_sums(loops: str, most: int) -> None:
         nest("irjk", "C[i][r] += A[i][j] * B[j][r] * A[k][r];").replace("A[i][j]", "A[i][j + k]"),
         nest("ijk", "C[i][j] += A[i][k] * x[k] * B[k][j];"),  # products of matrices as they are
         nest("ij", "y[i] += x[j] * A[i][j];"),
+        nest("ij", "s[0] -= x[i] * A[i][j] * y[j];"),  # it waits for A
         nest("ijk", "y[i] += x[j] * A[i][k] + 1;"),
         nest("ijk", "y[i] = y[i] * x[j] * A[i][k];"),
         nest("ij", "for (int k = 0; k < j; k++) y[i] += x[j] * A[i][k] * y[3 - i];"),

@@ -217,3 +217,14 @@ def test_lanes_lie_along_both_loops_where_neighbours_do(term: str, *, is_shared:
     scheduled = fused(loops, "sums")
     assert [one.combined for one in scheduled.scop.statements] == [False, is_shared]
     assert executed(as_scheduled(scheduled)) == executed(region(loops))
+
+
+def test_nests_begin_with_the_loops_that_others_have_alone() -> None:
+    add = USE % "b[j] += A[i][j];"
+    loops = f"for (int j = 0; j < 6; j++) b[j] = 0; {add} {USE % 'C[i][j] = A[i][j] * b[j];'}"
+    plain, scheduled = schedule_scop(region(loops)), fused(loops, "rows")
+    assert [kernel.loops[0].name for kernel in plain.kernels] == ["j", "i"]
+    assert [kernel.loops[0].name for kernel in scheduled.kernels] == ["j", "j"]
+    assert executed(as_scheduled(scheduled)) == executed(region(loops))
+    others = fused(loops.replace("A[i][j] * b[j]", "A[i][j] * b[5 - j]"), "rows")
+    assert [kernel.loops[0].name for kernel in others.kernels] == ["j", "i"]
