@@ -74,7 +74,7 @@ from eatss.polyhedral.isl_names import (
 )
 from eatss.polyhedral.kernels import update_of
 from eatss.polyhedral.recomputed_producers import flow_to_reads
-from eatss.polyhedral.scop import Access, AccessKind, Scop, Statement
+from eatss.polyhedral.scop import Access, Scop, Statement
 
 _GREATEST = {ElementType.FLOAT: "3.402823466e38f", ElementType.DOUBLE: "1.7976931348623157e308"}
 """The greatest number of a type."""
@@ -464,7 +464,7 @@ class Parts:
         own, name = self.owns[at], self.names[at][every]
         maps = self.steps(own, name) if every else self.begins(own, name)
         new = _New(self, own, maps)
-        target = replace(new.of_part(self.arrays[at]), kind=AccessKind.WRITE)
+        target = new.of_part(self.arrays[at])
         if every:
             before = new.read(new.of_part(self.arrays[at]))
             swaps: dict[int, Expression] = {

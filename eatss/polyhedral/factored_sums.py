@@ -13,9 +13,10 @@ memory (on an H200 ``x'Ay`` of 16 384 doubles takes 0.63 ms so, 0.55 ms as it is
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from itertools import chain, combinations
+from typing import TypeAlias
 
 import islpy as isl
 
@@ -36,14 +37,15 @@ from eatss.polyhedral.chunked_scans import (
 from eatss.polyhedral.expression import Binary, Expression, factors, product_of
 from eatss.polyhedral.isl_names import (
     IN,
-    affine_form,
-    affine_text,
     involved_dims,
     output_affs,
     with_names,
 )
 from eatss.polyhedral.recomputed_producers import flow_to_reads
-from eatss.polyhedral.scop import Access, AccessKind, Scop, Statement
+from eatss.polyhedral.scop import Access, Scop, Statement
+
+_Factor: TypeAlias = tuple[Expression, frozenset[str]]
+"""A factor and the loops that move it."""
 
 
 def with_factored_sums(scop: Scop) -> Scop:
@@ -78,12 +80,6 @@ class _Cut:
         return tuple(free_name(one, taken) for one in wanted)
 
     @property
-    def at(self) -> int:
-        """How many of the outermost loops the sum inside differs along."""
-        pairs = zip(self.statement.loops, self.loops, strict=False)
-        return next((k for k, (one, other) in enumerate(pairs) if one != other), len(self.loops))
-
-    @property
     def terms(self) -> dict[str, isl.Map]:
         """Of each statement what maps its instances to the terms that they are for."""
         own, (_, first, every) = self.statement, self.names
@@ -98,54 +94,39 @@ class _Cut:
 
     def region(self) -> Scop:
         """Return the region with sums inside."""
-        own = self.statement
-        kind = self.scop.types[own.write.array]
-        first, every, used = (New(own, one) for one in self.terms.values())
-        begun, added, read = (
-            one.element(self.names[0], self.loops) for one in (first, every, used)
-        )
-        sums = [every.read(added), product_of([*map(every.copied, self.inside)])]
+        own, scop, terms, at = self.statement, self.scop, self.terms, 0
+        times = {name: one.apply_range(own.schedule).lexmin() for name, one in terms.items()}
+        while self.loops[: at + 1] == own.loops[: at + 1] and at < len(self.loops):
+            at += 1
+        kind = scop.types[own.write.array]
+        first, every, used = news = [New(own, one) for one in terms.values()]
+        begun, added, read = (one.element(self.names[0], self.loops) for one in news)
         target, outside = used.moved(own.write), [*map(used.copied, self.outside)]
-        whole = [used.read(target), product_of([*outside, used.read(read)])]
+        inside = _added(every.read(added), map(every.copied, self.inside))
+        whole = _added(used.read(target), [*outside, used.read(read)])
         made = (
-            self._timed(first.statement(_written(begun), literal(0.0, kind)), 0),
-            self._timed(every.statement(_written(added), _sum(*sums)), 1),
+            (first.statement(begun, literal(0.0, kind)), 0),
+            (every.statement(added, inside), 1),
+            (used.statement(target, whole), PLACES - 1),
         )
-        left = self._timed(used.statement(target, _sum(*whole)), None)
-        behind = (
-            (*made, later(left, 2 * self.at, 0)) if one is own else (later(one, 2 * self.at, 0),)
-            for one in self.scop.statements
-        )
+        timed = [
+            replace(
+                later(replace(one, schedule=times[one.name]), 2 * at, 0, place),
+                text=f"{one.write.text}: of {own.text}",
+                reordered=True,
+            )
+            for one, place in made
+        ]
+        statements = (timed if one is own else [later(one, 2 * at, 0)] for one in scop.statements)
         return replace(
-            self.scop,
-            arrays=(*self.scop.arrays, local_array(begun, kind)),
-            statements=tuple(chain(*behind)),
+            scop,
+            arrays=(*scop.arrays, local_array(begun, kind)),
+            statements=tuple(chain(*statements)),
         )
 
-    def _timed(self, made: Statement, place: int | None) -> Statement:
-        """Return a statement with its time: at a place in front of the others, or that of terms."""
-        own, at = self.statement, 2 * self.at
-        forms = map(affine_form, output_affs(own.schedule))
-        times = ["0" if form is None else affine_text(form) for form in forms]
-        if place is None:
-            for one in self.summed:
-                times[2 * own.loops.index(one) + 1] = "0"
-        else:
-            inner = chain(*((loop, "0") for loop in made.loops[self.at :]))
-            begin = [*times[:at], f"{PLACES} * ({times[at]}) + {place}", *inner]
-            times = [*begin, *(["0"] * (len(times) - len(begin)))]
-        point = f"{made.name}[{', '.join(made.loops)}]"
-        schedule = map_of(own, f"{point} -> [{', '.join(times)}]").intersect_domain(made.domain)
-        text = own.text if place is None else f"{made.write.text}: inside of {own.text}"
-        return replace(made, schedule=schedule, text=text, reordered=True)
 
-
-def _written(access: Access) -> Access:
-    return replace(access, kind=AccessKind.WRITE)
-
-
-def _sum(left: Expression, right: Expression) -> Expression:
-    return Binary(operator="+", left=left, right=right)
+def _added(before: Expression, parts: Iterable[Expression]) -> Expression:
+    return Binary(operator="+", left=before, right=product_of([*parts]))
 
 
 def _cuts(scop: Scop, statement: Statement) -> list[_Cut]:
@@ -153,37 +134,35 @@ def _cuts(scop: Scop, statement: Statement) -> list[_Cut]:
     found, kind = reduced(scop, statement), scop.types[statement.write.array]
     if found is None or found[1] != "+" or kind_of(found[2], scop, statement) is not kind:
         return []
-    parts = [*factors(found[2])]
-    moves = [moved_by(statement, one) for one in parts]
+    parts = [(one, moved_by(statement, one)) for one in factors(found[2])]
     own = {name for one in output_affs(statement.write.relation) for name in involved_dims(one)}
     summed = [one for one in statement.loops if one not in own]
     cuts = []
-    for count in range(1, len(summed) + 1):
-        for over in combinations(summed, count):
-            inside = [not moved.isdisjoint(over) for moved in moves]
-            left = [moved for moved, within in zip(moves, inside, strict=True) if within]
-            moving = frozenset[str]().union(*left).difference(over)
+    for over in chain(*(combinations(summed, count) for count in range(1, len(summed) + 1))):
+        inside = [one for one in parts if not one[1].isdisjoint(over)]
+        outside = tuple(one for one, moved in parts if moved.isdisjoint(over))
+        moving = frozenset[str]().union(*(moved for _, moved in inside)).difference(over)
+        fewer = len(moving) + len(over) < len(statement.loops)
+        apart = len(over) < len(summed) and not _is_product(parts, own)
+        if inside and outside and (fewer or (apart and _is_product(inside, moving))):
             cut = _Cut(
                 scop=scop,
                 statement=statement,
-                outside=tuple(one for one, within in zip(parts, inside, strict=True) if not within),
-                inside=tuple(one for one, within in zip(parts, inside, strict=True) if within),
+                outside=outside,
+                inside=tuple(one for one, _ in inside),
                 loops=tuple(one for one in statement.loops if one in moving),
                 summed=over,
             )
-            fewer = len(moving) + count < len(statement.loops)
-            apart = count < len(summed) and not _is_product(moves, own)
-            if left and cut.outside and (fewer or (apart and _is_product(left, moving))):
-                cuts.append(cut)
-    order = [*reversed(statement.loops)]
-    return sorted(
-        cuts, key=lambda one: (len(one.loops), -len(one.summed), order.index(one.summed[-1]))
-    )
+            cuts.append(cut)
+    last = statement.loops.index
+    return sorted(cuts, key=lambda one: (len(one.loops), -len(one.summed), -last(one.summed[-1])))
 
 
-def _is_product(moves: Sequence[frozenset[str]], loops: Collection[str]) -> bool:
+def _is_product(parts: Sequence[_Factor], loops: Collection[str]) -> bool:
     """Tell whether factors are those of a product of matrices: in two groups by what moves them."""
-    return any(all(not moved.issuperset(two) for moved in moves) for two in combinations(loops, 2))
+    return any(
+        all(not moved.issuperset(two) for _, moved in parts) for two in combinations(loops, 2)
+    )
 
 
 def _computes_the_same(before: Scop, after: Scop, cut: _Cut) -> bool:

@@ -117,21 +117,16 @@ def _rows_first(
     What one needs of the other is at the same point of these.
     """
     for other in others:
-        if other is None or not 0 < len(other.parallel) < len(nest.parallel):
+        if other is None or not 0 < len(other.parallel) < len(nest.parallel) <= _MOST_LOOPS:
             continue
         between = _between(scheduled, node, nest, other)
         if between.is_empty():
             continue
-        places: list[int] = []
-        for row in other.parallel:
-            for at, loop in enumerate(nest.parallel):
-                same = between.eq_at_multi_union_pw_aff(alone(loop.union_add(row)))
-                if at not in places and between.is_subset(same):
-                    places.append(at)
-                    break
-        rest = [at for at in range(len(nest.parallel)) if at not in places]
-        if len(places) == len(other.parallel) and [*places, *rest] != sorted(places + rest):
-            return replace(nest, parallel=tuple(nest.parallel[at] for at in [*places, *rest]))
+        for number, order in enumerate(permutations(nest.parallel)):
+            pairs = zip(order, other.parallel, strict=False)
+            rows = _together([loop.union_add(row) for loop, row in pairs])
+            if between.is_subset(between.eq_at_multi_union_pw_aff(rows)):
+                return replace(nest, parallel=order) if number else None
     return None
 
 
@@ -187,15 +182,14 @@ def _crossed(scheduled: ScheduledScop, part: isl.ScheduleNode) -> _Nest | None:
     operator = update_of(own, kind)
     if len(names) > 1 or own.combined or operator is None or still_loops(own) != own.loops:
         return None
-    functions = [output_affs(one.relation) for one in own.reads if scop.array(one.array).n_dims > 1]
-    near = [{*involved_dims(last)} for *_, last in functions]
-    moved = [{loop for one in every for loop in involved_dims(one)} for every in functions]
+    reads = [output_affs(one.relation) for one in own.reads if scop.array(one.array).n_dims > 1]
+    moved = [[{*involved_dims(one)} for one in read] for read in reads]
     apart = any(
-        moved[one] == moved[other]
-        and near[one]
-        and near[other]
-        and near[one].isdisjoint(near[other])
-        for one, other in combinations(range(len(near)), 2)
+        set().union(*one) == set().union(*other)
+        and one[-1]
+        and other[-1]
+        and one[-1].isdisjoint(other[-1])
+        for one, other in combinations(moved, 2)
     )
     once = [one.array for one in own.accesses].count(own.write.array) == 2
     if not apart or not once or combiner_of(operator, kind) is None:
