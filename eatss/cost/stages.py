@@ -142,7 +142,7 @@ def _add_stored(of: CudaCode, group: int, copies: Number, wave: Number) -> None:
 
 def _tiles(plan: LaunchPlan) -> Number:
     """Return the tiles of serial loops that a block has, in all parts of the launch."""
-    return sum(prod(plan.steps[name] for name in part.serial) for part in plan.cut.parts)
+    return sum(prod(plan.steps.get(name, 1.0) for name in one.serial) for one in plan.cut.parts)
 
 
 def _filled(plan: LaunchPlan, group: int) -> float:

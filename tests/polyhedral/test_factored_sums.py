@@ -123,10 +123,25 @@ void f(float y[N], float x[N][K], float W[K][K], float z[N][K]) {
 """
 
 
-def test_a_bilinear_form_is_a_product_of_matrices(tmp_path: Path) -> None:
+HEAD, _, _ = SOURCE.partition("void")
+TRACE = f"""{HEAD}
+void f(float t[1], float x[N][K], float W[K][K], float z[K][N]) {{
+#pragma scop
+    t[0] = 0;
+    for (int b = 0; b < N; b++)
+        for (int i = 0; i < K; i++)
+            for (int j = 0; j < K; j++)
+                t[0] += x[b][i] * W[i][j] * z[j][b];
+#pragma endscop
+}}
+"""
+
+
+@pytest.mark.parametrize("text", [SOURCE, TRACE])
+def test_sums_of_products_of_three_are_products_of_matrices(text: str, tmp_path: Path) -> None:
     source = tmp_path / "f.c"
-    source.write_text(SOURCE, encoding="utf-8")
-    strict = Session(SOURCE).select("h200", SelectOptions(target="cuda"), strict_fp=True)
+    source.write_text(text, encoding="utf-8")
+    strict = Session(text).select("h200", SelectOptions(target="cuda"), strict_fp=True)
     program = codegen(source, gpu="h200", output=tmp_path / "out")
     assert not strict.factored
     assert any("S1_all" in one.statements and one.shared_bytes for one in program.kernels)
