@@ -30,9 +30,6 @@ from eatss.plan.phases import RowPhase, RowRun
 ROWS = (1, 2, 4, 8)
 """Rows of a block."""
 
-COLUMNS = (4, 8, 16, 32)
-"""The same of rows that lie beside each other in memory."""
-
 LANES = (32, 64, 128, 256, 512, 1024)
 """Threads of a row."""
 
@@ -172,12 +169,12 @@ class _Joining:
         trips = max(trips_of(self.facts[kernel])[loop] for kernel, loop in loops)
         length = max([int(trips), *(phase.length or 0 for phase in run.phases)])
         open_ = any(own.begin is None for own in run.registers.kept)
-        most_threads, sizes = self.profile.threads_per_block, COLUMNS if columns else ROWS
-        most_lanes = most_threads // (COLUMNS[1] if columns else 1)
+        most_threads = self.profile.threads_per_block
+        most_lanes = most_threads // (ROWS[-1] if columns else 1)  # columns fill sectors
         most = MOST_KEPT if length <= MOST_KEPT * most_lanes else MOST_OF_LONG
         lines: list[tuple[int, int, int, int]] = []
         together = 1 << (run.together - 1).bit_length() if run.together else 0
-        for rows, lanes in product((together,) if together else sizes, LANES):
+        for rows, lanes in product((together,) if together else ROWS, LANES):
             threads = rows * lanes
             if LEAST_THREADS <= threads <= most_threads and lanes <= 2 * length:
                 slots = -(-length // lanes)

@@ -106,7 +106,9 @@ def _with_rows_first(scheduled: ScheduledScop) -> ScheduledScop:
     if not any(turned):
         return scheduled
     tree = _in_order(root, [own or part for own, part in zip(turned, parts, strict=True)])
-    return cut_again(scheduled, tree.get_schedule())
+    with suppress(IllegalScheduleError):
+        return cut_again(scheduled, tree.get_schedule())
+    return scheduled
 
 
 def _rows_first(

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from eatss.analysis.analyse import AnalysedProgram, AnalysedScop, SlowLoop
@@ -631,7 +632,7 @@ class Session:
         """Return a selection with nests as one where that is expected to cost less."""
         whole = self.of(best)
         plain = [one.scheduled for one in whole.analysed.scops]
-        first, cuts = best, [(_kernels(plain), _loops(plain))]
+        first, cuts = best, [_kernels(plain)]
         told = len(plain) == 1  # statements of several regions have the same names
         for fusion in fusions:
             if fusion == "ahead" and not is_far_from_roofline(best):
@@ -640,19 +641,19 @@ class Session:
                 break
             with suppress(*REFUSALS):
                 regions = [*map(whole.fuse(fusion), plain)]
-                cut, loops = _kernels(regions), _loops(regions)
-                if (cut, loops) in cuts:
+                cut, turned = _kernels(regions), any(map(_turned, plain, regions))
+                if cut in cuts and not turned:
                     continue
-                turned = any(cut == known for known, _ in cuts)
                 steps = fusion == "ahead" or turned  # as many kernels, which then share rows
-                cuts.append((cut, loops))
+                cuts.append(cut)
                 least_s = _LEAST_SAVED * sum(map(_cost_s, best.kernels))
                 if not steps and _most_saved(best, cut) < least_s:
                     continue
                 progress("with nests as one that use what others make")
                 found = select(self._with(Rewrites(**best.rewriting() | {"fused": fusion})))
-                if not turned or _TURNED_MARGIN * run_cost(found) <= run_cost(best):
-                    best = cheaper(best, found)
+                if turned and _TURNED_MARGIN * run_cost(found) > run_cost(best):
+                    continue
+                best = cheaper(best, found)
                 if best is first and told:
                     first = best = _noted(best, found)
             anew()
@@ -1040,9 +1041,15 @@ def _kernels(regions: Iterable[ScheduledScop]) -> list[list[Names]]:
     return [[one.statements for one in region.kernels] for region in regions]
 
 
-def _loops(regions: Iterable[ScheduledScop]) -> list[list[Names]]:
-    """Return the loops of each kernel, region by region."""
-    return [[their_names(one.loops) for one in region.kernels] for region in regions]
+def _turned(before: ScheduledScop, after: ScheduledScop) -> bool:
+    """Tell whether a statement has its loops in another order."""
+    pairs = [
+        [{name: their_names(one.loops) for name in one.statements} for one in region.kernels]
+        for region in (before, after)
+    ]
+    known, own = (dict(chain(*(one.items() for one in kernels))) for kernels in pairs)
+    both = ((own.get(name, loops), loops) for name, loops in known.items())
+    return any(one != other and {*one} == {*other} for one, other in both)
 
 
 def _with_notes(program: Program, selection: Selection) -> Program:
