@@ -13,7 +13,7 @@ from itertools import product
 
 import numpy as np
 
-from eatss.analysis.facts import KernelFacts
+from eatss.analysis.facts import SECTOR_BYTES, KernelFacts
 from eatss.analysis.layout import FusedRows
 from eatss.base.frozen import frozen
 from eatss.cards.profile import GpuProfile
@@ -170,7 +170,8 @@ class _Joining:
         length = max([int(trips), *(phase.length or 0 for phase in run.phases)])
         open_ = any(own.begin is None for own in run.registers.kept)
         most_threads = self.profile.threads_per_block
-        most_lanes = most_threads // (ROWS[-1] if columns else 1)  # columns fill sectors
+        filling = [SECTOR_BYTES // own.element_bytes for own in run.registers.kept if columns]
+        most_lanes = most_threads // max(filling, default=1)  # columns beside each other
         most = MOST_KEPT if length <= MOST_KEPT * most_lanes else MOST_OF_LONG
         lines: list[tuple[int, int, int, int]] = []
         together = 1 << (run.together - 1).bit_length() if run.together else 0
