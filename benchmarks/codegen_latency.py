@@ -77,7 +77,7 @@ def generate(
 def measure(path: Path, profile: GpuProfile, repeat: int) -> Latency:
     """Measure every step of one kernel file."""
     session = analysed(path)
-    selection = session.select(profile, SelectOptions(model="eatss"))
+    selection = session.select(profile, SelectOptions(model="paper"))
     text = generate(session, selection, profile, None).text
 
     def median(run: Callable[[], object]) -> float:

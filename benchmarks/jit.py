@@ -93,7 +93,6 @@ def on_card(report: Report, calls: int) -> None:
     classes(report, cupy)
     for threads in (1, THREADS):
         service(report, cupy, calls, name, threads)
-    tuned(report, cupy)
 
 
 # -- the first call ---------------------------------------------------------------------------
@@ -460,36 +459,6 @@ def _device_mib(xp: Any) -> float:
         return 0.0
     free, total = xp.cuda.runtime.memGetInfo()
     return float(total - free) / 2**20
-
-
-# -- tuning -----------------------------------------------------------------------------------
-
-
-def tuned(report: Report, cupy: Any) -> None:
-    """Measure the model's best candidates for some seconds, and what the winner gains."""
-    rng = cupy.random.default_rng(6)
-    report.say()
-    report.say("tune='30s': time of the winner beside that of the model's choice (least of 9)")
-    found = {}
-    for kernel, objective in (("conv-2d", "time"), ("2mm", "energy")):
-        function = eatss.jit(KERNELS / f"{kernel}.c", objective=objective)
-        winner = eatss.jit(KERNELS / f"{kernel}.c", objective=objective, tune="30s")
-        values = arguments(function, rng, dict.fromkeys(("NI", "NJ", "NK", "NL", "NH", "NW"), 2000))
-        began = time.perf_counter()
-        winner(**values)
-        cupy.cuda.Device().synchronize()
-        took = time.perf_counter() - began
-        times: dict[str, list[float]] = {"model": [], "tuned": []}
-        for _ in range(10):
-            times["model"].append(_on_card_ms(cupy, partial(function, **values)))
-            times["tuned"].append(_on_card_ms(cupy, partial(winner, **values)))
-        least = {name: min(own[1:]) for name, own in times.items()}
-        found[kernel] = {"tuning_s": took, **least}
-        report.say(
-            f"  {kernel:8s} for {objective:6s}  in {took:5.1f} s  model {least['model']:8.4f} ms  "
-            f"winner {least['tuned']:8.4f} ms  ratio {least['tuned'] / least['model']:.3f}"
-        )
-    report.data["tuned"] = found
 
 
 if __name__ == "__main__":

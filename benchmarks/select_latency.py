@@ -4,7 +4,7 @@
 
 Columns are medians over warm repeats in one process, in milliseconds. ``ppcg`` and ``cuda`` are
 whole selections for these targets, by the energy objective. The steps after them are those of
-``--model eatss`` at split 0.5 and warp fraction 0.5 (0.125 where 0.5 has no solution); ``grid`` is
+``--model paper`` at split 0.5 and warp fraction 0.5 (0.125 where 0.5 has no solution); ``grid`` is
 its total with split and fraction chosen automatically. Below stand the whole command line for gemm
 as a fresh process, and its peak memory.
 """
@@ -62,7 +62,7 @@ def timed(run: Callable[[], T]) -> tuple[T, float]:
 def measure_solve(facts: tuple[KernelFacts, ...], profile: GpuProfile) -> float:
     """Return the seconds of the solving at a fixed cell: the first that has a solution."""
     for fraction in (0.5, 0.125):
-        options = ModelOptions(model="eatss", split=0.5, warp_fraction=fraction)
+        options = ModelOptions(model="paper", split=0.5, warp_fraction=fraction)
         start = time.perf_counter()
         try:
             select_program(facts, profile, options)
@@ -81,7 +81,7 @@ def measure_once(path: Path, profile: GpuProfile) -> Latency:
     solve_s = measure_solve(facts, profile)
     _, ppcg_s = timed(lambda: select(path, gpu=profile, cache=False))
     _, cuda_s = timed(lambda: select(path, gpu=profile, target="cuda", cache=False))
-    _, grid_total_s = timed(lambda: select(path, gpu=profile, model="eatss", cache=False))
+    _, grid_total_s = timed(lambda: select(path, gpu=profile, model="paper", cache=False))
     return Latency(
         kernel=path.stem,
         ppcg_s=ppcg_s,

@@ -14,7 +14,7 @@ from eatss.base.options import Keywords, spelled_out
 from eatss.base.targets import Cut, TargetName
 from eatss.cards import load_profile
 from eatss.cards.this_machine import CardLike
-from eatss.choose.options import SelectKeywords, SelectOptions, VolumeName, check_target, one_of
+from eatss.choose.options import SelectKeywords, SelectOptions, check_target, one_of
 from eatss.choose.selection import Selection
 from eatss.frontend.options import PpcgReadingKeywords, Reading, ReadingKeywords
 from eatss.frontend.python import SourceLike
@@ -50,7 +50,6 @@ class _Predict(Keywords, SizeKeywords, PpcgReadingKeywords):
 @dataclass(frozen=True, kw_only=True)
 class _Inspect(Keywords, PpcgReadingKeywords):
     source: SourceLike = field(kw_only=False)
-    volume: VolumeName = "footprint"
     cut: Cut = "ppcg"
 
 
@@ -165,7 +164,6 @@ def inspect(asked: _Inspect) -> AnalysedProgram:
         source: Path of a C file, a kernel of eatss (``"@gemm"``), C source text (a ``str`` with
             several lines or the body of a function), or loops in Python: what ``eatss.scop``
             made, ``"FILE.py"`` or ``"FILE.py:NAME"``.
-        volume: How tile volumes are counted, ``"product"`` or ``"footprint"``.
         cut: Whose kernels: PPCG's (``"ppcg"``), or those that :func:`codegen` makes (``"eatss"``).
         **options: Those of :class:`Reading`.
 
@@ -177,10 +175,9 @@ def inspect(asked: _Inspect) -> AnalysedProgram:
     """
     from eatss.session.session import Session  # noqa: PLC0415
 
-    one_of("volume", asked.volume, get_args(VolumeName))
     one_of("cut", asked.cut, get_args(Cut))
     reading = asked.of(Reading)
-    analysed = Session(asked.source, reading, cut=asked.cut, volume=asked.volume).analysed
+    analysed = Session(asked.source, reading, cut=asked.cut).analysed
     warn_caller(analysed.warnings)
     return analysed
 

@@ -28,7 +28,6 @@ from eatss.base.forked import in_bounds
 from eatss.base.frozen import frozen
 from eatss.base.options import Keywords, spelled_out
 from eatss.base.shipped import MARK
-from eatss.base.shown import Shown
 from eatss.base.text import Texts
 from eatss.cards import GpuProfile, load_profile
 from eatss.cards.this_machine import CardLike
@@ -69,7 +68,7 @@ from eatss.session.source import Source
 
 
 @frozen
-class PpcgBuild(Shown):
+class PpcgBuild:
     """What PPCG generated.
 
     Attributes:
@@ -81,8 +80,6 @@ class PpcgBuild(Shown):
         warnings: What is to be said of the source and of what PPCG generated.
         said: What PPCG printed.
     """
-
-    shown_by = "eatss.report.selection:build_parts"
 
     files: tuple[Path, ...]
     program: Path | None

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from eatss.analysis.facts import KernelFacts, Memory, ReferenceFacts, Volume, VolumeKind
-from eatss.analysis.footprint import footprint
+from eatss.analysis.facts import KernelFacts, Memory, ReferenceFacts
 from eatss.analysis.work import (
     bytes_of,
     bytes_of_arrays,
@@ -28,7 +27,6 @@ from eatss.program.expression import OwnSizes
 def analyse(
     scheduled: ScheduledScop,
     *,
-    volume: VolumeKind = VolumeKind.FOOTPRINT,
     element_type: ElementType | None = None,
     first_index: int = 0,
 ) -> tuple[KernelFacts, ...]:
@@ -36,7 +34,6 @@ def analyse(
 
     Args:
         scheduled: The scop with its kernels.
-        volume: How the elements a tile touches are counted.
         element_type: Overrides the type of every floating-point array.
         first_index: Number of the first kernel; regions of one file count on.
     """
@@ -44,7 +41,6 @@ def analyse(
         analyse_kernel(
             scheduled.scop,
             kernel,
-            volume=volume,
             element_type=element_type,
             index=first_index + position,
         )
@@ -60,7 +56,6 @@ def analyse_kernel(
     scop: Scop,
     kernel: Kernel,
     *,
-    volume: VolumeKind,
     element_type: ElementType | None,
     index: int,
 ) -> KernelFacts:
@@ -84,8 +79,6 @@ def analyse_kernel(
         cma_loop=cma_loop,
         references=facts,
         reductions=kernel.reductions,
-        volume_kind=volume,
-        volumes=tuple(_volumes(kernel, references, facts, volume)),
         stride_one=tuple((loop.name, stride_one.count(loop.name)) for loop in kernel.loops),
         # the number stands for registers, and statements of a kernel run one after the other
         distinct_references=max(
@@ -149,6 +142,8 @@ def _reference_facts(kernel: Kernel, reference: Reference, cma_loop: str | None)
     contiguous, still = _contiguous(reference), tuple(n for n in loops if n not in reference.loops)
     updated = reference.reads and reference.writes and bool(still)
     cma = cma_loop in contiguous
+    moving = [name for one in reference.subscripts for name in one.loops]
+    plain = all(one.affine and len(one.loops) <= 1 for one in reference.subscripts)
     return ReferenceFacts(
         array=reference.array,
         access=reference.text,
@@ -160,42 +155,9 @@ def _reference_facts(kernel: Kernel, reference: Reference, cma_loop: str | None)
         temporal=tuple(name for name in still if len(loops) == 1 or name != loops[0]),
         invariant=still,
         spatial=contiguous,
+        elements=Polynomial.product(reference.loops),
+        exact=plain and len({*moving}) == len(moving),
     )
-
-
-def _volumes(
-    kernel: Kernel,
-    references: Sequence[Reference],
-    facts: Sequence[ReferenceFacts],
-    kind: VolumeKind,
-) -> Iterator[Volume]:
-    """Yield the elements of a tile: products of sizes a reference, or footprints.
-
-    References to one array in one memory have a footprint together, so that halos count once.
-    """
-    if kind is VolumeKind.PRODUCT:
-        for at, (reference, fact) in enumerate(zip(references, facts, strict=True)):
-            yield Volume(
-                array=reference.array,
-                memory=fact.memory,
-                references=(at,),
-                elements=Polynomial.product(reference.loops),
-                exact=False,
-            )
-        return
-    groups: dict[tuple[str, Memory], list[int]] = {}
-    for position, fact in enumerate(facts):
-        groups.setdefault((fact.array, fact.memory), []).append(position)
-    for (array, memory), own in groups.items():
-        loops = kernel.loops + kernel.inner_loops
-        elements, exact = footprint([references[at] for at in own], loops)
-        yield Volume(
-            array=array,
-            memory=memory,
-            references=tuple(own),
-            elements=elements,
-            exact=exact,
-        )
 
 
 def _distinct_lines(references: Sequence[Reference], element_bytes: int) -> int:

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from eatss.base.frozen import Names, Numbers, frozen
+from eatss.base.frozen import Names, frozen
 from eatss.base.polynomial import Polynomial
 from eatss.polyhedral.kernel import Loop, Reduction
 from eatss.program.expression import SizePairs
@@ -297,33 +297,6 @@ class Memory(Enum):
     SHARED = "shared"
 
 
-class VolumeKind(Enum):
-    """How the elements a tile touches are counted.
-
-    ``PRODUCT`` multiplies the tile sizes of the loops a reference uses [EATSS,
-    Sec. IV-C]; ``FOOTPRINT`` counts the isl image of the tile, references to one
-    array together, so that halos count once.
-    """
-
-    PRODUCT = "product"
-    FOOTPRINT = "footprint"
-
-
-@frozen
-class Volume:
-    """Elements one tile touches through some references to one array.
-
-    ``references`` are indices into ``KernelFacts.references``. ``exact`` is false
-    for a product and for a footprint of which ``elements`` is only an upper bound.
-    """
-
-    array: str
-    memory: Memory
-    references: Numbers
-    elements: Polynomial
-    exact: bool
-
-
 @frozen
 class ReferenceFacts:
     """One reference, as in Table II of EATSS.
@@ -332,7 +305,8 @@ class ReferenceFacts:
     outermost loop of the nest left out, because what it reuses has been evicted
     by a full sweep of the others; ``invariant`` are all loops the reference does
     not move along. ``spatial`` are the loops that walk the fastest-varying
-    subscript with stride one.
+    subscript with stride one. ``elements`` are those that a tile touches, the product of its sizes
+    [EATSS, Sec. IV-C]; it is ``exact`` where the tile touches no fewer.
     """
 
     array: str
@@ -345,6 +319,8 @@ class ReferenceFacts:
     temporal: Names
     invariant: Names
     spatial: Names
+    elements: Polynomial
+    exact: bool
 
 
 @frozen
@@ -370,8 +346,6 @@ class KernelFacts:
     cma_loop: str | None
     references: tuple[ReferenceFacts, ...]
     reductions: tuple[Reduction, ...]
-    volume_kind: VolumeKind
-    volumes: tuple[Volume, ...]
     stride_one: tuple[tuple[str, int], ...]
     distinct_references: int
     work: KernelWork = field(default_factory=KernelWork)

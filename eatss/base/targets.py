@@ -91,9 +91,6 @@ TARGETS: Mapping[str, Target] = {
 
 ObjectiveName: TypeAlias = Literal["energy", "time", "edp"]
 
-Goal: TypeAlias = Literal[ObjectiveName, "pareto"]
-"""What a sweep looks for; ``pareto``: every variant that no other beats in both time and energy."""
-
 Order: TypeAlias = Literal["time", ObjectiveName, "ppw"]
 """What rows are in the order of; ``ppw`` is GFLOP/J."""
 
@@ -161,11 +158,6 @@ MEASURES: Mapping[str, Measure] = {
 """All of them by name."""
 
 
-def measure_of(goal: Goal) -> Measure:
-    """Return what a goal makes small; of ``pareto`` what joins both."""
-    return MEASURES["edp" if goal == "pareto" else goal]
-
-
 def told() -> str:
     """Return all names with what is told of them: ``energy (the default), time``."""
     notes = ((name, "the default" if own.default else own.about) for name, own in MEASURES.items())
@@ -176,9 +168,3 @@ def meant() -> str:
     """Return what names of orders mean that do not say it: ``edp: energy × time``."""
     own = [(name, measure.about) for name, measure in MEASURES.items() if measure.about]
     return ", ".join(f"{name}: {about}" for name, about in (*own, ("ppw", "GFLOP/J")))
-
-
-def either() -> str:
-    """Return all names to choose from: ``energy, time or edp``."""
-    *others, last = get_args(ObjectiveName)
-    return f"{', '.join(others)} or {last}"

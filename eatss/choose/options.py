@@ -18,21 +18,18 @@ if TYPE_CHECKING:
 
 _option = partial(option, panel="Model")
 
-ModelName = Literal["prediction", "eatss", "paper", "artifact"]
+ModelName = Literal["prediction", "paper", "artifact"]
 """How an objective is computed: the published one by the paper's rules, by those of its scripts
-(``artifact``) or with exact footprints (``eatss``), others by the prediction of time and energy."""
+(``artifact``), others by the prediction of time and energy."""
 
 ObjectiveName = str
 """What is best, a name of ``OBJECTIVES``: least energy, time, … or most of the paper's ``OBJ``."""
-
-VolumeName = Literal["product", "footprint"]
-"""How the elements of a tile are counted."""
 
 Auto = Literal["auto"]
 SharedLimit = Literal["default", "opt-in"]
 """Shared memory of a block: the static limit of CUDA, or the most the card has on request."""
 
-PUBLISHED: tuple[ModelName, ...] = ("eatss", "paper", "artifact")
+PUBLISHED: tuple[ModelName, ...] = ("paper", "artifact")
 
 SPLITS: tuple[float, ...] = (0.0, 0.25, 0.5, 0.67, 0.75, 1.0)
 """The split factors that ``auto`` tries."""
@@ -161,7 +158,7 @@ class SelectKeywords:
         objective: ``"energy"`` (the default), ``"time"`` or ``"edp"`` of a run as predicted,
             ``"paper"``, the objective of EATSS, or another name of ``eatss.choose.OBJECTIVES``.
         model: For the paper's objective: ``"paper"`` keeps to the text of EATSS, ``"artifact"``
-            to the scripts published with it, ``"eatss"`` counts exact footprints.
+            to the scripts published with it.
         split: Share of L1 + shared memory that is shared, 0 to 1; ``"auto"`` tries the
             grid of Sec. V.
         warp_fraction: Tile sizes are multiples of this fraction of a warp; ``"auto"``
@@ -191,9 +188,9 @@ class SelectKeywords:
     model: Annotated[
         ModelName | None,
         _option(
-            kind=Literal["eatss", "paper", "artifact"] | None,
-            help="For --objective paper: by its text, by the scripts published with it "
-            "(artifact), or with exact footprints (eatss).",
+            kind=Literal["paper", "artifact"] | None,
+            help="For --objective paper: by its text, or by the scripts published with "
+            "it (artifact).",
         ),
     ] = None
     split: Annotated[
@@ -307,7 +304,7 @@ class SelectOptions(SelectKeywords):
                     f"the model {model} has an objective of its own, not {objective}",
                     hint="leave out one of the two",
                 )
-            return model or ("paper" if objective == "paper" else "eatss"), "paper"
+            return model or "paper", "paper"
         if published:
             raise input_error(
                 "EATSS-C012",
@@ -316,10 +313,6 @@ class SelectOptions(SelectKeywords):
                 hint="leave them out, or take --objective paper",
             )
         return "prediction", objective or "energy"
-
-    def volume_name(self) -> VolumeName:
-        """Return how the model counts volumes."""
-        return "product" if self.resolved()[0] in ("paper", "artifact") else "footprint"
 
     def shared_limit_bytes(self, profile: GpuProfile) -> int | None:
         """Return the shared memory one block may have, in bytes; ``None`` where nobody says."""

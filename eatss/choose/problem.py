@@ -13,8 +13,8 @@ from fractions import Fraction
 from itertools import product, takewhile
 from math import inf, prod
 
-from eatss.analysis.facts import KernelFacts, Memory, Volume, VolumeKind
-from eatss.base.diagnostics import Diagnostic, InternalError, input_error
+from eatss.analysis.facts import KernelFacts, Memory, ReferenceFacts
+from eatss.base.diagnostics import Diagnostic, InternalError
 from eatss.base.frozen import Names, frozen
 from eatss.base.polynomial import Polynomial
 from eatss.base.text import bytes_text, counted, equations
@@ -219,7 +219,6 @@ def _as_in_scripts(facts: KernelFacts) -> KernelFacts:
             replace(one, memory=where, cma=where is Memory.L1)
             for one, where in zip(facts.references, memory, strict=True)
         ),
-        volumes=tuple(replace(v, memory=memory[v.references[0]]) for v in facts.volumes),
         stride_one=tuple(scores.items()),
         distinct_references=len(facts.references),
     )
@@ -239,14 +238,8 @@ def build_problem(
     :func:`as_modelled`.
 
     Raises:
-        InputError: the options do not fit the profile or the facts.
+        InputError: the options do not fit the profile.
     """
-    if options.model != "eatss" and any(k.volume_kind is not VolumeKind.PRODUCT for k in kernels):
-        raise input_error(
-            "EATSS-M001",
-            f"the model {options.model} counts a tile's elements as products of tile sizes",
-            hint="inspect with volume='product' for this model",
-        )
     waf, alone = cell.alignment(profile), len(kernels) == 1
     depth = max(len(facts.loops) for facts in kernels)
     names = [kernels[0].loops[at].name if alone else f"d{at}" for at in range(depth)]
@@ -340,11 +333,15 @@ def limits(
     """
     size, at_split = element_bytes(facts, options), f"an SM at split {cell.split:g}"
     block = options.shared_per_block(profile)
-    cached = [v for v in facts.volumes if memory_of(v.memory, cell, options) is Memory.L1]
-    shared = [v for v in facts.volumes if memory_of(v.memory, cell, options) is Memory.SHARED]
-    limited: list[tuple[str, str, Sequence[Volume], int, str]] = []
+    own: dict[Memory, list[ReferenceFacts]] = {Memory.L1: [], Memory.SHARED: []}
+    for one in facts.references:
+        own[memory_of(one.memory, cell, options)].append(one)
+    cached, shared = own.values()
+    limited: list[tuple[str, str, Sequence[ReferenceFacts], int, str]] = []
 
-    def limit(name: str, title: str, volumes: Sequence[Volume], most: int, where: str) -> None:
+    def limit(
+        name: str, title: str, volumes: Sequence[ReferenceFacts], most: int, where: str
+    ) -> None:
         text = f"the card has {bytes_text(most)}{where and f' {where}'}"
         limited.append((name, title, volumes, most, text))
 
@@ -361,7 +358,7 @@ def limits(
             "shared_per_sm", "shared memory", shared, shared_budget_bytes(profile, cell), at_split
         )
         limit("shared_per_block", "shared memory", shared, block, "a block")
-    limit("l2", "L2 cache", cached if scripts else facts.volumes, profile.l2_bytes, "")
+    limit("l2", "L2 cache", cached if scripts else facts.references, profile.l2_bytes, "")
     points = Polynomial.product(loop.name for loop in block_loops(facts, options))
     factor, distinct = precision_factor(size), facts.distinct_references
     asked = int(exact(cell.split) * profile.l1_shared_bytes)
@@ -387,7 +384,7 @@ def limits(
                 limit=most // size,
                 unit="elements",
                 detail=detail,
-                subject=counted(len({i for v in volumes for i in v.references}), "reference"),
+                subject=counted(len(volumes), "reference"),
                 element_bytes=size,
             )
             for name, title, volumes, most, detail in limited

@@ -249,7 +249,7 @@ def traffic(facts: KernelFacts, waf: int, sizes: Sizes) -> Fraction:
     """
     points = prod(sizes[loop.name] for loop in facts.loops)
     points *= prod(inner_extent(loop, waf) for loop in facts.inner_loops)
-    return Fraction(sum(v.elements.evaluate(sizes) for v in facts.volumes), points)
+    return Fraction(sum(one.elements.evaluate(sizes) for one in facts.references), points)
 
 
 @frozen

@@ -16,7 +16,6 @@ from eatss.base.shown import (
     ExpectedRun,
     OfRun,
     ProgramSize,
-    Shown,
     Tabular,
     in_lines,
     pairs_text,
@@ -128,7 +127,7 @@ def layout_text(layout: Layout) -> str:
 
 
 @frozen
-class KernelSelection(Layout, Shown):
+class KernelSelection(Layout):
     """The tile sizes of one kernel.
 
     With one vector for the program, ``optimal``, ``solver_calls`` and ``solve_time_s`` are those of
@@ -200,7 +199,6 @@ class KernelSelection(Layout, Shown):
             ("shared_sum", "sum_kinds"),
         ),
     )
-    shown_by = "eatss.report.selection:kernel_parts"
 
     name: str
     index: int
@@ -292,10 +290,6 @@ class KernelSelection(Layout, Shown):
     def threads_per_block(self) -> int:
         """Threads of one block."""
         return prod(size for _, size in self.block)
-
-    def tile_size(self, loop: str) -> int:
-        """Return the tile size of ``loop``; ``KeyError`` if it is no tile loop."""
-        return int(dict(self.tile_sizes)[loop])
 
 
 def in_one_launch(

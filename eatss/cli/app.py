@@ -2,8 +2,8 @@
 
 A parameter of a command's function is an option or an argument
 (:class:`~eatss.base.options.Option` in its annotation), or a noun whose fields are options
-(:class:`~eatss.base.options.Asked`). Defaults come from ``eatss.toml`` as well. A command is loaded
-when it is asked for, and all of them for the help of the whole.
+(:class:`~eatss.base.options.Asked`). A command is loaded when it is asked for, and all of them for
+the help of the whole.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import MISSING, fields
 from importlib import import_module
 from pathlib import Path
@@ -49,7 +49,7 @@ COMMANDS: dict[Texts, str] = {
         ("Many variants", "space sweep report"),
         ("Cards", "profiles characterize roofline"),
         ("This installation", "doctor schema"),
-        ("Many variants", "results/ls results/show results/merge results/export"),
+        ("Many variants", "results/show results/export"),
     )
     for words in commands.split()
 }
@@ -237,18 +237,6 @@ class Command(_WithExamples):
         documented, examples = inspect.getdoc(self._function), module.EXAMPLES[path[0]]
         super().__init__(path[-1], params=params, help=documented, epilog=examples)
 
-    def make_context(
-        self,
-        info_name: str | None,
-        args: list[str],
-        parent: click.Context | None = None,
-        **extra: Any,
-    ) -> click.Context:
-        """Read the options, those of the settings where none are typed."""
-        return super().make_context(
-            info_name, args, parent, default_map=_settings(self._path, self), **extra
-        )
-
     def invoke(self, ctx: click.Context) -> None:
         """Run it; it talks as its options say."""
         current.set(Talk(**{name: ctx.params[name] for name, _, _ in _TALK}))
@@ -357,53 +345,3 @@ def _root(context: click.Context, *, version: bool) -> None:
 
         echo(f"eatss {__version__}")
         context.exit()
-
-
-def _settings(path: Texts, command: Command) -> dict[str, Any]:
-    """Return the defaults of a command from ``eatss.toml`` in this folder, or the nearest above it.
-
-    A key is the long name of an option without dashes, or its letter. Keys at the top are for all
-    commands that have them; those in the table of a command, ``[results.show]``, win. Paths that
-    begin with a dot are relative to the file.
-
-    Raises:
-        InputError: ``EATSS-C031``, the file cannot be read, or nothing has such an option.
-    """
-    folder = Path.cwd()
-    files = (one / "eatss.toml" for one in (folder, *folder.parents))
-    file = next((one for one in files if one.is_file()), None)
-    if file is None:
-        return {}
-    import tomllib  # noqa: PLC0415 - most folders have no settings
-
-    try:
-        table = tomllib.loads(file.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise input_error("EATSS-C031", f"cannot read the settings in '{file}': {error}") from None
-    names = _keys(command)
-    common = {key: value for key, value in table.items() if not isinstance(value, dict)}
-    own: Any = table
-    for word in path:
-        own = own.get(word, {})
-    words = {word for each in COMMANDS for word in each}
-    wrong = [*(own.keys() - names), *(table.keys() - common.keys() - words)]
-    if unread := common.keys() - names:
-        wrong += unread - {key for one in COMMANDS for key in _keys(Command(one))}
-    if wrong:
-        raise input_error(
-            "EATSS-C031",
-            f"{file}: nothing is called '{wrong[0]}' there",
-            hint=did_you_mean(wrong[0], sorted({*names, *words}), "choose one of"),
-        )
-    given = {key: value for key, value in {**common, **own}.items() if key in names}
-    return {names[key]: _placed(value, file.parent) for key, value in given.items()}
-
-
-def _keys(command: Command) -> Mapping[str, str]:
-    """Return what options are called, by how a file has them."""
-    return {word.lstrip("-"): one.name or "" for one in command.params for word in one.opts}
-
-
-def _placed(value: Any, folder: Path) -> Any:
-    is_path = isinstance(value, str) and value.startswith(("./", "../"))
-    return str(folder / value) if is_path else value

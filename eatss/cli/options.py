@@ -25,7 +25,6 @@ of_code = partial(option, panel="Code")
 of_output = partial(option, panel="Output")
 
 TableOrJson: TypeAlias = Literal["table", "json"]
-VolumeChoice: TypeAlias = Literal["product", "footprint"]
 
 source_argument = partial(argument, parser=source_path)
 SourceFile = Annotated[

@@ -13,7 +13,6 @@ from eatss.cli.options import (
     Card,
     SourceFile,
     TableOrJson,
-    VolumeChoice,
     show,
 )
 from eatss.cli.talk import given_card, read, report_warnings, working
@@ -98,9 +97,6 @@ def inspect(
     target: Annotated[
         TargetName, option(help="Whose kernels: PPCG's, or those of eatss codegen (cuda).")
     ] = "ppcg",
-    volume: Annotated[
-        VolumeChoice, option(help="How a tile's elements are counted.")
-    ] = "footprint",
     reading: Asked[PpcgReadingKeywords],
 ) -> None:
     """Show domains, accesses, dependences, schedule, kernels and classes of a C file."""
@@ -108,6 +104,6 @@ def inspect(
     from eatss.session.session import Session  # noqa: PLC0415
 
     cut, how = TARGETS[target].cut, Reading(**reading.fields)
-    session = Session(file, how, cut=cut, volume=volume)
+    session = Session(file, how, cut=cut)
     read(session)
     echo(render_inspection(session.analysed), nl=False)

@@ -1,67 +1,32 @@
-"""``eatss results``: what sweeps measured, listed, shown, merged and exported."""
+"""``eatss results``: what sweeps measured, shown and exported."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from eatss.base.options import option
-from eatss.base.shipped import store_of_ones_own
 from eatss.base.streams import echo
 from eatss.base.targets import Order, meant
 from eatss.base.text import counted
-from eatss.cli.options import STORE_HELP, Format, StoreFiles, show, store_argument
+from eatss.cli.options import STORE_HELP, Format, store_argument
 from eatss.cli.talk import say, working
-
-if TYPE_CHECKING:
-    from eatss.tune.rows import Sweep
 
 EXAMPLES = {
     "results": """
 Examples:
-
-    eatss results ls 2mm.db gemm.db
 
     eatss results show @gemm --top 5
 
     eatss results show 2mm.db --by energy --top 10
 
     eatss results export 2mm.db -o 2mm.csv
-
-    eatss results merge a.db b.db -o both.db
 """
 }
 
 StoreFile = Annotated[str, store_argument(help=f"File {STORE_HELP}")]
 By = Annotated[Order, option(help=f"What is best; {meant()}.")]
-NewStore = Annotated[
-    Path,
-    option(
-        "--output -o",
-        metavar="STORE",
-        parser=store_of_ones_own,
-        help="The store to make; a new file.",
-    ),
-]
-
-HELP = {"results": "List, show, merge and export what sweeps measured."}
-
-
-def results_ls(stores: StoreFiles, output: Format = "table") -> None:
-    """Say of what stores are, on which cards, how far they came and what is best."""
-    from eatss.tune.rows import Summaries, summary_of  # noqa: PLC0415 - keeps --help fast
-
-    with working("reading stores"):
-        found = [summary_of(path, sweep) for path, sweep in _read(stores, measurements=False)]
-    show(Summaries(stores=tuple(found)), output)
-
-
-def _read(stores: Sequence[str], *, measurements: bool) -> list[tuple[str, Sweep]]:
-    """Return stores and what was read of each."""
-    from eatss.tune.store import read_sweep  # noqa: PLC0415 - keeps --help fast
-
-    return [(path, read_sweep(path, measurements=measurements)) for path in stores]
+HELP = {"results": "Show and export what sweeps measured."}
 
 
 def results_show(
@@ -70,7 +35,7 @@ def results_show(
     top: Annotated[int, option(metavar="N", min=1, help="How many rows to show.")] = 20,
     every: Annotated[
         bool,
-        option("--every", help="Each measurement: repeated ones and references, too."),
+        option("--every", help="Each measurement: repeated ones, too."),
     ] = False,
     output: Format = "table",
 ) -> None:
@@ -88,25 +53,6 @@ def results_show(
         sweep = read_sweep(store, measurements=output == "json")
         sweep = replace(sweep, rows=with_counters(sweep.rows) if every else latest_of(sweep.rows))
     echo(render_rows(sweep, output, by=by, top=top), nl=False)
-
-
-def results_merge(stores: StoreFiles, output: NewStore) -> None:
-    """Make one store of several of the same program, in the same way, on cards of a kind.
-
-    The rows of each card stay apart. The same row in two stores is taken once.
-    """
-    from eatss.tune.store import Store, merged  # noqa: PLC0415 - keeps --help fast
-
-    with working("reading stores"):
-        sweeps = _read(stores, measurements=True)
-    with working(f"merging into {output}"):
-        found = merged(sweeps)
-        Store.write_new(output, found)
-    given = sum(len(sweep.rows) for _, sweep in sweeps)
-    twice = given - len(found.rows)
-    again = f", {twice} were there twice" if twice else ""
-    cards = counted(len(found.cards), "card")
-    echo(f"wrote {counted(len(found.rows), 'row')} of {cards} to {output}{again}")
 
 
 def results_export(

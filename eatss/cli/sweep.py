@@ -10,7 +10,7 @@ from eatss.base.diagnostics import InputError, input_error
 from eatss.base.options import Asked, Words
 from eatss.base.shipped import store_of_ones_own
 from eatss.base.streams import echo
-from eatss.base.targets import SweepTarget, either
+from eatss.base.targets import SweepTarget
 from eatss.cli.app import typed
 from eatss.cli.options import (
     CARD_HELP,
@@ -125,9 +125,6 @@ def sweep(
 
         budget = searched.fields.get("budget")
         with working(f"replaying {replay}"):
-            if options.objective == "pareto":
-                message = "--replay needs one number a variant, and --objective pareto has two"
-                raise input_error("EATSS-W005", message, hint=f"take {either()}")
             recorded = read_sweep(replay, measurements=False)
             names = [name.strip() for name in options.strategy.split(",") if name.strip()]
             found = replayed(recorded, names, seeds, budget, options.objective)

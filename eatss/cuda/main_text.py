@@ -1,4 +1,4 @@
-"""The whole file: header, preamble, kernels, entries, and a ``main`` that times and checks them."""
+"""The whole file: header, preamble, kernels, entries, and a ``main`` that times them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from string import Template
 
-from eatss.base.frozen import Names, their_names
+from eatss.base.frozen import their_names
 from eatss.cuda.host import launcher_text
 from eatss.cuda.kernel_printer import kernel_text
 from eatss.cuda.preamble import preamble
-from eatss.cuda.text import HALF, Lines, type_text
+from eatss.cuda.text import Lines, type_text
 from eatss.lower.kernel.nodes import Kernel
 from eatss.lower.kernel.uses import instructions_in
 from eatss.polyhedral.expression import ElementType
@@ -133,11 +133,11 @@ struct eatss_data {
 template <typename Element>
 struct eatss_array : eatss_data {
     const char *name;
-    std::vector<Element> initial, expected;
+    std::vector<Element> initial;
     Element *device = nullptr;
 
     eatss_array(const char *its_name, size_t count, unsigned long long seed)
-        : name(its_name), initial(eatss_random_values<Element>(count, seed)), expected(initial)
+        : name(its_name), initial(eatss_random_values<Element>(count, seed))
     {
         eatss_check_cuda(cudaMalloc(&device, bytes()), name);
     }
@@ -169,7 +169,6 @@ struct eatss_array : eatss_data {
         std::printf("  %s: sum %.10g, sum of magnitudes %.10g\n", name, sum, magnitudes);
     }
 
-    int differs() const;
 };
 
 // Runs once to warm up, then `repetitions` times on the same data, which is copied back before
@@ -233,38 +232,13 @@ struct eatss_truth {
 };
 """
 
-CHECK_SUPPORT = r"""// The original, compiled as C and linked.
-template <typename Element>
-int eatss_array<Element>::differs() const
-{
-    const bool is_integer = (Element)0.5 == (Element)0;
-    const double allowed = is_integer ? 0 : sizeof(Element) == 4 ? 1e-3 : 1e-9;
-    const std::vector<Element> found = result();
-    double largest = 0, difference = 0;
-    for (size_t at = 0; at < found.size(); at++) {
-        const double one = (double)found[at], other = (double)expected[at];
-        if (std::isfinite(other))
-            largest = std::max(largest, std::fabs(other));
-        if (one == other || (std::isnan(one) && std::isnan(other)))
-            continue;
-        difference = std::isfinite(one - other) ? std::max(difference, std::fabs(one - other))
-                                                : HUGE_VAL;
-    }
-    const double relative = difference == 0 ? 0 : difference / largest;
-    std::printf("  %s: largest relative difference %.3g, allowed %.3g\n", name, relative, allowed);
-    return relative <= allowed ? 0 : 1;
-}
-
-"""
-
 
 def main_text(program: Program) -> str:
     """Return ``#ifdef EATSS_MAIN … #endif``: a program that times every entry on random data.
 
     Arguments on its command line are the number of repetitions and, as ``name=value``, the
-    parameters of kind ``argument``. Compiled with ``-DEATSS_CHECK`` and linked with the original,
-    it compares results. The text uses ``program``'s names, parameters and entries only. It ends
-    with code 1 if a comparison fails and 2 for what the user or the card cannot do.
+    parameters of kind ``argument``. The text uses ``program``'s names, parameters and entries
+    only. It ends with code 2 for what the user or the card cannot do.
     """
     lines = Lines()
     macros = [one for one in program.parameters if one.defined_as is not None]
@@ -272,9 +246,6 @@ def main_text(program: Program) -> str:
     lines.add(*SUPPORT.splitlines())
     if any(_is_truth(one) for entry in program.entries for one in entry.arguments):
         lines.add(*TRUTH_SUPPORT.splitlines())
-    if any(_is_called(entry) for entry in program.entries):
-        lines.add("", "#ifdef EATSS_CHECK", *_check_support(program).splitlines())
-        lines.add(*_declarations(program.entries), "#endif // EATSS_CHECK")
     if macros:
         lines.add("", *map(size_definition, macros))
     for entry in program.entries:
@@ -283,61 +254,15 @@ def main_text(program: Program) -> str:
     return lines.text()
 
 
-def _check_support(program: Program) -> str:
-    """Return what comparisons need, with a bound for halves where there are some."""
-    bound = "sizeof(Element) == 4 ? 1e-3"
-    types = {type_text(one.element_type) for entry in program.entries for one in entry.arguments}
-    narrow = f"sizeof(Element) == 2 ? 1e-2 : {bound}"
-    return CHECK_SUPPORT.replace(bound, narrow) if HALF in types else CHECK_SUPPORT
-
-
 def size_definition(parameter: Parameter) -> str:
     """Return the line that names a size that a macro sets."""
     return f"#define {size_text(parameter.name)} {parameter.macro}"
 
 
-# -- the original ------------------------------------------------------------------------
-
-
-def _is_called(entry: Entry) -> bool:
-    """Tell whether the original can be called on the same data: parameters, no half by value."""
-    positions = [-1 if one.position is None else one.position for one in entry.arguments]
-    by_value = (one for one in entry.arguments if one.role in ("scalar", "cell"))
-    return (
-        entry.whole_function
-        and sorted(positions) == list(range(len(positions)))
-        and not any(one.structure for one in entry.arguments)
-        and HALF not in (type_text(one.element_type) for one in by_value)
-    )
-
-
-def _by_position(entry: Entry) -> list[Argument]:
-    return sorted(entry.arguments, key=lambda one: one.position or 0)
-
-
-def _declarations(entries: Sequence[Entry]) -> list[str]:
-    """Return C declarations of the original functions, each once."""
-    found = {}
-    for entry in entries:
-        if _is_called(entry):
-            types = [
-                type_text(argument.element_type) + (" *" if argument.role == "array" else "")
-                for argument in _by_position(entry)
-            ]
-            name, declared = _original(entry), ", ".join(types)
-            found[name] = f'extern "C" void {name}({declared}) __asm__("{entry.function}");'
-    return list(found.values())
-
-
-def _original(entry: Entry) -> str:
-    """Return what the original function is called here, where its own name may mean another."""
-    return f"eatss_original_{entry.function}"
-
-
 # -- one entry ---------------------------------------------------------------------------
 
 _RUNNER = """\
-static int eatss_run_$launcher(const eatss_options &eatss_given) {
+static void eatss_run_$launcher(const eatss_options &eatss_given) {
 $declared
     std::vector<eatss_data *> eatss_all = {$stored};
     std::vector<const char *> eatss_assumptions = {$messages};
@@ -348,11 +273,6 @@ $declared
     eatss_measure("$launcher", eatss_launch, eatss_all, eatss_assumptions,
                   eatss_given.repetitions);
 $sums
-#ifdef EATSS_CHECK
-$check
-#else
-    return 0;
-#endif
 }
 """
 
@@ -381,7 +301,6 @@ def _runner(entry: Entry, program: Program) -> str:
         "values": "".join(f", (long long)({size_text(name)})" for name in shown),
         "passed": ", ".join((*map(_passed, entry.arguments), "cudaStream_t(0)")),
         "sums": _below(f"{one.name}.print_sums();" for one in stored if one.writes),
-        "check": _below(_check(entry)),
     }
     lines = Template(_RUNNER).substitute(words).split("\n")
     return "\n".join(line for line in lines if line)
@@ -430,30 +349,6 @@ def _as_bool(argument: Argument, pointer: str = "") -> str:
     return f"(bool{pointer})" if _is_truth(argument) else ""
 
 
-def _check(entry: Entry) -> Names:
-    """Return the comparison with the original; a smoke check."""
-    if not _is_called(entry):
-        reason = f"{entry.function} cannot be called by itself on these arguments"
-        return (f'std::printf("  not checked: {reason}\\n");', "return 0;")
-    values = ", ".join(_original_value(argument) for argument in _by_position(entry))
-    written = [a.name for a in entry.arguments if a.role == "array" and a.writes]
-    return (
-        "// A smoke check with one bound for everything; 'eatss verify' has the bounds that",
-        "// follow from the operations.",
-        f"{_original(entry)}({values});",
-        f"return {' | '.join(f'{name}.differs()' for name in written) or '0'};",
-    )
-
-
-def _original_value(argument: Argument) -> str:
-    if argument.role == "array":
-        return f"{_as_bool(argument, ' *')}{argument.name}.expected.data()"
-    if argument.role == "cell":
-        # passed by value: what is written there is lost
-        return f"{_as_bool(argument)}{argument.name}.expected[0]"
-    return _passed(argument)
-
-
 # -- the program -------------------------------------------------------------------------
 
 _MAIN = """\
@@ -468,9 +363,8 @@ int main(int eatss_argc, char **eatss_argv) {
         eatss_print_help(eatss_argv[0]);
         return eatss_given.wants_help ? 0 : 2;
     }
-    int eatss_failed = 0;
 $runs
-    return eatss_failed;
+    return 0;
 }
 """
 
@@ -484,7 +378,7 @@ def _main(program: Program) -> str:
     for one in program.macros:
         text = f"  {one.name}=%lld, set when compiled with -D{one.macro}=VALUE"
         told.append(f'std::printf("{text}\\n", (long long)({size_text(one.name)}));')
-    runs = (f"eatss_failed |= eatss_run_{one.launcher}(eatss_given);" for one in program.entries)
+    runs = (f"eatss_run_{one.launcher}(eatss_given);" for one in program.entries)
     return Template(_MAIN).substitute(
         usage="".join(f" [{p.name}=VALUE]" for p in given),
         program=program.name,

@@ -10,7 +10,7 @@ from math import prod
 import islpy as isl
 
 from eatss.analysis.analyse import analyse_kernel
-from eatss.analysis.facts import KernelFacts, VolumeKind
+from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import Layout, SplitK
 from eatss.base.frozen import Names, frozen, their_names
 from eatss.base.targets import CUDA
@@ -406,9 +406,7 @@ class UnitPlanner:
             yield self.one_thread(piece, names, why)
             return
         selected = None if facts is None else facts.name
-        facts = facts or analyse_kernel(
-            self._scop, piece.kernel, volume=VolumeKind.PRODUCT, element_type=None, index=0
-        )
+        facts = facts or analyse_kernel(self._scop, piece.kernel, element_type=None, index=0)
         found = list[Unit | None]()
         for own, loops in runs:
             part = Part(statements=their_names(own.statements), serial=loops)

@@ -22,7 +22,6 @@ from typing import Any, Self
 from eatss.base.codec import JsonForm, JsonObject, encode
 from eatss.base.diagnostics import EatssError, input_error
 from eatss.base.frozen import frozen
-from eatss.base.shown import Shown
 from eatss.base.text import Texts, class_and_line, one_line
 from eatss.measurement.card import Gpus, NamedCard, checked_gpus, named_cards
 from eatss.measurement.measurement import DeviceInfo, Missing
@@ -81,7 +80,7 @@ class CardEnergy:
 
 
 @frozen
-class EnergyMeasurement(Shown):
+class EnergyMeasurement:
     """Time and energy of one block of code.
 
     Energy is gross: all that was drawn, idle power and other programs' work included. The true
@@ -100,8 +99,6 @@ class EnergyMeasurement(Shown):
         waited_for: What was waited for before time began and ended, in words.
         schema_version: Of the JSON form.
     """
-
-    shown_by = "eatss.report.measurement:energy_parts"
 
     time_s: float
     energy_j: float | None

@@ -15,8 +15,9 @@ A reduction of what a nest makes may share the loops of its terms, the last stat
     for (i) for (j) best[i] = fmin(best[i], d[i][j]);
 
 Points then have parts of it, which code combines (:attr:`Statement.combined`), and ``d`` stays in
-registers. What begins the reduction is moved in front of both. So may one of all there is, where
-lanes along no loop find neighbours in all that is read: ``t += A[i][j] * B[j][i]``.
+registers. What begins the reduction is moved in front of both, what uses it behind them. A sum of
+all there is may have such parts alone, where lanes along no loop find neighbours in all that is
+read: ``t += A[i][j] * B[j][i]``.
 
 isl may also lay one loop of a band behind another one, by ``N + j``. Such loops are parted, so that
 they are phases of the same rows.
@@ -28,7 +29,8 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cmp_to_key, partial, reduce
-from itertools import combinations, pairwise, permutations, product
+from itertools import combinations, compress, pairwise, permutations, product
+from operator import not_
 
 import islpy as isl
 
@@ -47,6 +49,7 @@ from eatss.polyhedral.isl_names import (
     node_kind,
     output_affs,
     set_names,
+    sets_of,
 )
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.kernels import update_of
@@ -139,14 +142,16 @@ def _with_reductions(scheduled: ScheduledScop) -> ScheduledScop:
     nests = [_Nest.of(one) for one in parts]
     for at, place in combinations(range(len(parts)), 2):
         first, then = nests[at], nests[place]
-        for reduced, front in () if first is None or then is None else _summed(scheduled, then):
-            if first is None or len(first.parallel) != len(reduced.parallel):
-                continue
+        if first is None or then is None:
+            continue
+        for reduced, front, behind in _summed(scheduled, then):
             both = _as_one(scheduled, root, first, reduced, "users")
             if both is None:
                 continue
             between = parts[at + 1 : place]  # comes in front
-            tree = _in_order(root, [*parts[:at], *between, *front, both, *parts[place + 1 :]])
+            tree = _in_order(
+                root, [*parts[:at], *between, *front, both, *behind, *parts[place + 1 :]]
+            )
             with suppress(IllegalScheduleError):
                 return _with_reductions(_combined(scheduled, reduced, tree, both.assumes))
     for at, part in enumerate(parts):
@@ -213,40 +218,45 @@ def _parts(node: isl.ScheduleNode) -> Iterator[isl.ScheduleNode]:
         yield from _parts(one)
 
 
-def _summed(scheduled: ScheduledScop, nest: _Nest) -> Iterator[tuple[_Nest, list[_Nest]]]:
-    """Yield a reduction of a nest, its loops shared by points, and what else the nest does first.
+def _summed(
+    scheduled: ScheduledScop, nest: _Nest
+) -> Iterator[tuple[_Nest, list[_Nest], list[_Nest]]]:
+    """Yield a reduction of a nest, its loops shared by points, between what else the nest does.
 
-    That is what runs once in its serial loops, as what begins the reduction.
+    That runs once in its serial loops, as what begins the reduction, or uses what it comes to.
     """
     names = set_names(nest.domain)
     kernel = scheduled.kernel_of.get(names[0]) if nest.serial else None
     if kernel is None or kernel.inner_loops or {*kernel.statements} != {*names}:
         return
     serial = {loop.name for loop in kernel.loops if not loop.parallel}
+    parts = [
+        replace(
+            nest,
+            domain=nest.domain.intersect(own),
+            parallel=tuple(loop.intersect_domain(own) for loop in nest.parallel),
+            serial=tuple(loop.intersect_domain(own) for loop in nest.serial),
+            leaves=(own,),
+        )
+        for leaf in nest.leaves
+        for own in map(isl.UnionSet.from_set, sets_of(leaf))
+    ]
     for one in kernel.reductions:
         kind = scheduled.scop.array(one.array).element_type
         if not serial <= {*one.loops} or combiner_of(one.operator, kind) is None:
             continue
         kept, others = (
-            [own for own in nest.leaves if (one.statement in set_names(own)) == summed]
+            [own for own in parts if (set_names(own.domain) == (one.statement,)) == summed]
             for summed in (True, False)
         )
-        if len(kept) != 1 or len(set_names(kept[0])) > 1:
+        values = (found for own in others for loop in own.serial for found in own.values(loop))
+        if len(kept) != 1 or not all(isl.Map.from_range(own).is_single_valued() for own in values):
             continue
-        reduced, *front = (
-            replace(
-                nest,
-                domain=nest.domain.intersect(own),
-                parallel=tuple(loop.intersect_domain(own) for loop in nest.parallel),
-                serial=tuple(loop.intersect_domain(own) for loop in nest.serial),
-                leaves=(own,),
-            )
-            for own in (*kept, *others)
-        )
-        values = (one for own in front for loop in own.serial for one in own.values(loop))
-        if all(isl.Map.from_range(own).is_single_valued() for own in values):
-            shared = replace(reduced, parallel=(*reduced.parallel, *reduced.serial), serial=())
-            yield shared, [replace(own, serial=()) for own in front]
+        (own,), once = kept, [replace(other, serial=()) for other in others]
+        after = scheduled.dependences.memory_based.intersect_domain(own.domain)
+        is_after = [not after.intersect_range(other.domain).is_empty() for other in once]
+        shared = replace(own, parallel=(*own.parallel, *own.serial), serial=())
+        yield shared, [*compress(once, map(not_, is_after))], [*compress(once, is_after)]
 
 
 def _in_order(
@@ -433,7 +443,7 @@ def _fused(
     ordered = node_kind(node) == "sequence"
     for at, other in pairwise(places) if ordered else combinations(places, 2):
         first, then = nests[at], nests[other]
-        if first is None or then is None or len(first.parallel) != len(then.parallel):
+        if first is None or then is None:
             continue
         both = _as_one(scheduled, node, first, then, fusion)
         if both is not None:
@@ -455,10 +465,12 @@ def _as_one(
     scheduled: ScheduledScop, node: isl.ScheduleNode, first: _Nest, then: _Nest, fusion: Fusion
 ) -> _Nest | None:
     """Return two nests as one, ``None`` where they cannot be."""
+    if not len(first.parallel) == len(then.parallel) <= _MOST_LOOPS:
+        return None
     between = _between(scheduled, node, first, then)
     if between.is_empty() and (fusion != "all" or not (first.serial and then.serial)):
         return None
-    for order in permutations(then.parallel) if len(then.parallel) <= _MOST_LOOPS else ():
+    for order in permutations(then.parallel):
         pairs = list(zip(first.parallel, order, strict=True))
         parallel = [one.union_add(other) for one, other in pairs]
         here = between.eq_at_multi_union_pw_aff(_together(parallel))

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from eatss.base.diagnostics import Diagnostic, Piece, Severity, pieces
-
-if TYPE_CHECKING:
-    from rich.text import Text
-
 
 _STYLE = {
     Severity.ERROR: "bold red",
@@ -28,13 +24,6 @@ _STYLES: Mapping[Piece, str] = {
     "plain": "",
 }
 _ANSI = {"bold": 1, "dim": 2, "red": 31, "green": 32, "magenta": 35, "cyan": 36, "default": 39}
-
-
-def diagnostics_text(diagnostics: Sequence[Diagnostic]) -> Text:
-    """Return findings as clang prints them: place, message, source line, caret, hint."""
-    from rich.text import Text  # noqa: PLC0415 - most findings are printed without
-
-    return Text.assemble(*_styled(diagnostics))
 
 
 def print_diagnostics(diagnostics: Sequence[Diagnostic], stream: TextIO) -> None:

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from eatss.analysis.analyse import AnalysedProgram, AnalysedScop
-from eatss.analysis.facts import KernelFacts, VolumeKind
+from eatss.analysis.facts import KernelFacts
 from eatss.polyhedral.expression import Array
 from eatss.polyhedral.kernel import Kernel, Loop
 from eatss.polyhedral.recomputed_producers import recomputed_arrays
@@ -89,17 +89,11 @@ def _kernel_head(kernel: Kernel, facts: KernelFacts) -> Text:
 
 
 def _references(facts: KernelFacts) -> Table:
-    footprints = facts.volume_kind is VolumeKind.FOOTPRINT
-    elements = {
-        position: f"{volume.elements}{'' if volume.exact or not footprints else ' (bound)'}"
-        for volume in facts.volumes
-        for position in volume.references[:1]
-    }
     rows = []
     for position, (name, *reuse) in enumerate(reference_rows(facts.references)):
         one = facts.references[position]
         direction = "r" * one.reads + "w" * one.writes
-        rows.append((name, direction, one.memory.value, *reuse, elements.get(position, '"')))
+        rows.append((name, direction, one.memory.value, *reuse, str(one.elements)))
     titles = ("reference", "", "memory", "CMA", "temporal", "spatial", "elements a tile")
     return listing(titles, rows)
 

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from eatss.base.shown import energy_text, pairs_text, time_text
 from eatss.base.text import bytes_text, counted, csv_text, equations
-from eatss.measurement.energy_meter import CardEnergy, EnergyMeasurement
+from eatss.measurement.energy_meter import CardEnergy
 from eatss.measurement.foreign import ProgramEnergy
 from eatss.measurement.measurement import (
     Cell,
@@ -333,24 +333,6 @@ def _shared_notes(measurements: Sequence[Measurement]) -> Table:
         grid.add_row("" if who == last else Text(who), word, Text(text))
         last = who
     return grid
-
-
-def energy_parts(found: EnergyMeasurement) -> Parts:
-    """Return a block of code: cards, and what is missing."""
-    columns: Columns = {
-        "": lambda one: listed(one.name, one.device.name if one.device else ""),
-        "s": lambda _: found.time_s,
-        "J": "energy_j",
-        "± J": "uncertainty_j",
-        "W": "power_w",
-        "meter": "meter",
-    }
-    scopes = {one.device.power_scope for one in found.cards if one.device is not None}
-    reasons = [MODULE_NOTE] * ("module" in scopes) + [one.reason for one in found.missing]
-    notes = [Text(f"  {reason}") for reason in dict.fromkeys(reasons)]
-    if found.error:
-        notes.append(Text(f"  ended by {found.error}", style="red"))
-    return [headed(str(found)), listing_of(found.cards, columns), *notes]
 
 
 def program_energy_parts(found: ProgramEnergy) -> Parts:

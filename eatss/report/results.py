@@ -10,7 +10,6 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from eatss.base.codec import json_text
-from eatss.base.shown import energy_text, time_text
 from eatss.base.targets import Order
 from eatss.base.text import counted, equations
 from eatss.report.render import (
@@ -19,28 +18,20 @@ from eatss.report.render import (
     Getter,
     Parts,
     apart,
-    facts,
     figure,
     headed,
-    listed,
     listing_of,
     render,
-    seconds,
 )
 from eatss.tune.points import Values
-from eatss.tune.replay import NEAR, SHARES, Mark, Replay
-from eatss.tune.rows import CardSeen, Identity, Row, Summaries, Summary, Sweep, cost, ranked
+from eatss.tune.replay import NEAR, SHARES, Replay
+from eatss.tune.rows import Identity, Row, Sweep, cost, ranked
 
 _KEY = 8
 """Characters of a variant's key that tables show; those that it begins with are enough."""
 
 _BEST = 10
 """Rows that a notebook shows of a sweep."""
-
-
-def summaries_parts(found: Summaries) -> Parts:
-    """Return what is in stores, one after the other."""
-    return apart(*map(_summary, found.stores))
 
 
 def render_rows(sweep: Sweep, output: str, *, by: Order, top: int | None) -> str:
@@ -79,52 +70,9 @@ def _table(rows: Sequence[Row]) -> RichTable:
     return listing_of(rows, columns)
 
 
-def _summary(summary: Summary) -> Parts:
-    identity, several = summary.identity, len(summary.cards) > 1
-    source = identity.source_hash and f"source {identity.source_hash[:12]}"
-    program = (identity.program, identity.dtype, source)
-    driver = identity.driver and f"driver {identity.driver}"
-    again = f" of {summary.variants} variants" if summary.variants != summary.rows else ""
-    counts = ", ".join(f"{count} {status}" for status, count in summary.statuses)
-    drawn = f", {energy_text(summary.card_j)}" if summary.card_j else ""
-    last = "" if summary.last == summary.first else f" to {_moment(summary.last)}"
-    told = (
-        ("program", listed(*program)),
-        ("sizes", equations(identity.sizes, " ")),
-        ("defines", " ".join(identity.defines)),
-        ("code", f"{identity.target}: {listed(identity.generator, identity.compiler)}"),
-        ("card", listed(identity.card, driver)),
-        *(("on", _card(card)) for card in summary.cards),
-        ("rows", f"{summary.rows}{again}" + (f": {counts}" if counts else "")),
-        ("fastest", _best(summary.best_time, several=several)),
-        ("least energy", _best(summary.best_energy, several=several)),
-        (
-            "spent",
-            f"{seconds(summary.card_s)} of cards{drawn}, {seconds(summary.made_s)} of processors",
-        ),
-        ("measured", f"{_moment(summary.first)}{last} UTC" if summary.first else ""),
-    )
-    return [headed(summary.path), facts(told)]
-
-
 def _head(identity: Identity) -> Text:
     about = f"  {identity.target}, {identity.dtype or 'no type'}, {identity.card}"
     return headed(identity.program, about)
-
-
-def _card(card: CardSeen) -> str:
-    figures = (("limit", card.power_limit_w), ("idle", card.idle_power_w))
-    known = (f"{what} {figure(watts)} W" for what, watts in figures if watts is not None)
-    return listed(f"{card.uuid} of {card.host}", *known)
-
-
-def _best(best: Row | None, *, several: bool) -> str:
-    if best is None:
-        return NONE
-    what = _values(best.values) or best.decided
-    where = f" as measured on {best.card}" if several and best.card else ""
-    amounts = f"{time_text(best.time_s)}, {energy_text(best.energy_j)}"
-    return f"{best.variant[:_KEY]}: {amounts}{where}; {what}"
 
 
 def _marks(row: Row) -> Text:
@@ -141,13 +89,6 @@ def _marks(row: Row) -> Text:
 def _values(values: Values) -> str:
     """Return a point; nothing of a choice that is known by its role alone."""
     return equations((pair for pair in values if pair[0] != "role"), " ")
-
-
-def _moment(created: str) -> str:
-    return created[:16].replace("T", " ")
-
-
-_ROLES = {"default": "the default", "paper": "the paper's choice", "ours": "that of eatss"}
 
 
 def replay_parts(replay: Replay) -> Parts:
@@ -172,23 +113,7 @@ def replay_parts(replay: Replay) -> Parts:
         "near": "evaluations_within",
         "runs near": lambda one: f"{one.reached} of {one.runs}",
     }
-    working = replay.variants - replay.failed
-    marks: Columns = {
-        "variant": lambda mark: _ROLES.get(mark.role, mark.role),
-        ">above": lambda mark: _regret(mark.regret),
-        ">rank": lambda mark: _rank(mark, working),
-    }
-    return apart(
-        head,
-        [listing_of(replay.summaries, strategies)],
-        [listing_of(replay.marks, marks)] if replay.marks else [],
-    )
-
-
-def _rank(mark: Mark, working: int) -> str:
-    if mark.cost is None:
-        return "failed"
-    return "not in the space" if mark.rank is None else f"{mark.rank} of {working}"
+    return apart(head, [listing_of(replay.summaries, strategies)])
 
 
 def _regret(regret: float | None) -> str:

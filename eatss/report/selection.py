@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 from math import prod
@@ -29,7 +28,6 @@ from eatss.choose.options import PUBLISHED
 from eatss.choose.selection import CellResult, KernelSelection, ReferenceSelection, Selection, Usage
 from eatss.cost.expected import HOST_INSTANCE_S, Prediction
 from eatss.program import KernelCode, Launch, Program, every_step
-from eatss.report.diagnostics import diagnostics_text
 from eatss.report.render import (
     NONE,
     Columns,
@@ -48,9 +46,7 @@ from eatss.report.render import (
 
 if TYPE_CHECKING:
     from eatss.analysis.facts import ReferenceFacts
-    from eatss.building import PpcgBuild
     from eatss.choose.expectation import KernelExpectation, ProgramExpectation
-    from eatss.session.jit.callable import JitFunction
 
 
 def selection_table(selection: Selection, *, explain: bool = False) -> str:
@@ -83,25 +79,6 @@ def selection_parts(selection: Selection, *, explain: bool = False) -> Parts:
         _host(selection.host_statements, selection.host_time_s),
         [_program_verdict(selection)] if predicted else [],
         [uncalibrated(selection.gpu)] if guessed else [],
-    )
-
-
-def kernel_parts(kernel: KernelSelection) -> Parts:
-    """Return one kernel, which does not know whose code its sizes are for."""
-    predicted = kernel.predicted is not None or kernel.keeps_default
-    generated = predicted and kernel.default is None and not kernel.keeps_default
-    return _selected(kernel, predicted=predicted, generated=generated, explain=False)
-
-
-def build_parts(build: PpcgBuild) -> Parts:
-    """Return the files of a build, its sizes, how PPCG was run, and warnings."""
-    files = ", ".join(map(str, build.files)) or "nothing written"
-    program = [] if build.program is None else [f"to verify and measure: {build.program}"]
-    commands = (Text(shlex.join(command), style="dim") for command in build.commands)
-    return apart(
-        [headed(files), *program, *commands],
-        [diagnostics_text(build.warnings)] if build.warnings else [],
-        [] if build.selection is None else selection_parts(build.selection),
     )
 
 
@@ -539,12 +516,3 @@ def _generated(kernel: KernelCode, host_loops: Sequence[str]) -> Parts:
         *(("  note", note) for note in kernel.notes),
     )
     return [_head(kernel, host_loops=host_loops), facts(rows, no_wrap=False)]
-
-
-def jit_parts(function: JitFunction) -> Parts:
-    """Return what a callable takes, and how much it has made so far."""
-    made = function.info()
-    counts = (str(made.programs), str(made.plans), str(made.graphs))
-    table = listing((">programs", ">sizes ready", "graphs"), [counts])
-    expected = [f"expected: {one}" for one in made.expected]
-    return [bold(repr(function)[1:-1]), table, *expected]

@@ -93,10 +93,7 @@ def cards_table(found: SweepEvaluation) -> Table:
         {
             "card": "uuid",
             "variants": "rows",
-            "references": "references",
             "used": "used",
-            "% drift of time": "time_drift.change",
-            "% ± time": "time_drift.error",
         },
         "Rows of one card count: of the one with the most measured variants.",
     )

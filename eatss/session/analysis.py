@@ -11,7 +11,6 @@ from math import prod
 import islpy as isl
 
 from eatss.analysis.analyse import AnalysedProgram, AnalysedScop, analyse
-from eatss.analysis.facts import VolumeKind
 from eatss.analysis.layout import reordering_loops
 from eatss.analysis.work import ASSUMED_SIZE
 from eatss.base.diagnostics import (
@@ -56,15 +55,13 @@ _THREADS = 1 << 16
 class AnalysisOptions:
     """How regions become kernel facts.
 
-    ``volume`` is how the elements of tiles are counted. ``dtype`` (``float`` or ``double``)
-    overrides the width of every floating-point array. ``ppcg_schedule`` is the text of a schedule
-    that PPCG saved. ``temporaries`` says whether sums in scalars may get elements of their own, and
-    operands copies, ``tiles_sums`` whether all loops of sums may be tiled, where code of eatss is
-    wanted.
+    ``dtype`` (``float`` or ``double``) overrides the width of every floating-point array.
+    ``ppcg_schedule`` is the text of a schedule that PPCG saved. ``temporaries`` says whether sums
+    in scalars may get elements of their own, and operands copies, ``tiles_sums`` whether all loops
+    of sums may be tiled, where code of eatss is wanted.
     """
 
     cut: Cut
-    volume: VolumeKind
     dtype: str | None
     ppcg_schedule: str | None
     temporaries: bool = True
@@ -229,7 +226,6 @@ def _analysed(
             scheduled = launching_all(scheduled)
         facts = analyse(
             scheduled,
-            volume=options.volume,
             element_type=None if options.dtype is None else ElementType(options.dtype),
             first_index=first_index,
         )

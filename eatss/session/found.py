@@ -84,7 +84,7 @@ def _session(source: Source, reading: Reading, options: SelectOptions) -> Sessio
     from eatss.session.session import Session  # noqa: PLC0415 - what is kept needs none
 
     cut = TARGETS[options.target].cut
-    return Session(source, reading, cut=cut, volume=options.volume_name())
+    return Session(source, reading, cut=cut)
 
 
 def find_selection(
@@ -189,7 +189,7 @@ def find_program(
     from eatss.session.session import Session  # noqa: PLC0415 - what is kept needs none
 
     def opened(reading: Reading) -> Session:
-        return Session(source, reading, volume=choosing.volume_name(), code=True)
+        return Session(source, reading, code=True)
 
     def decide(sized: Session) -> tuple[Selection, Recipe]:
         selection = decided

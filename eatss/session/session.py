@@ -16,7 +16,6 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from eatss.analysis.analyse import AnalysedProgram, AnalysedScop, SlowLoop
-from eatss.analysis.facts import VolumeKind
 from eatss.analysis.variant import ClassSize, Rewrites
 from eatss.base.diagnostics import (
     Diagnostic,
@@ -39,7 +38,6 @@ from eatss.choose.options import (
     PUBLISHED,
     ModelOptions,
     SelectOptions,
-    VolumeName,
     check_target,
     wrong,
 )
@@ -154,7 +152,6 @@ class Session:
         source: what :meth:`Source.of` takes.
         reading: how it is read.
         cut: whose kernels are wanted: PPCG's, or those that eatss generates code for.
-        volume: how the elements of tiles are counted.
         code: whether code is generated: ``analysed`` then is of the kernels for any size, and
             the source is read in the type of ``reading``.
         rewrites: how regions are changed; ``None`` where ``reading`` says which arrays are computed
@@ -171,7 +168,6 @@ class Session:
         reading: Reading = _DEFAULT,
         *,
         cut: Cut = "eatss",
-        volume: VolumeName = "footprint",
         code: bool = False,
         rewrites: Rewrites | None = None,
         like: Session | None = None,
@@ -186,7 +182,6 @@ class Session:
         )
         self.reading = reading
         self.cut = cut
-        self.volume = volume
         self.code = code
         self._asked = rewrites
         self._like = like
@@ -351,8 +346,7 @@ class Session:
         return session
 
     def _like_this(self, reading: Reading, **changed: Any) -> Session:
-        cut, volume, code = self.cut, self.volume, self.code
-        return Session(self.source, reading, cut=cut, volume=volume, code=code, **changed)
+        return Session(self.source, reading, cut=self.cut, code=self.code, **changed)
 
     def _with(self, rewrites: Rewrites, *, chooses: bool = False) -> Session:
         """Return the session with regions changed so: this one if it is, unless it chooses."""
@@ -943,7 +937,6 @@ class Session:
             schedule = read_ppcg_schedule(schedule)
         return AnalysisOptions(
             cut=self.cut,
-            volume=VolumeKind(self.volume),
             dtype=self.reading.type_name,
             ppcg_schedule=schedule,
         )

@@ -1,4 +1,4 @@
-"""The way of a sweep: references, a first pass over many, a second one over the contenders."""
+"""The way of a sweep: a reference, a first pass over many, a second one over the contenders."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from statistics import fmean
 
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
-from eatss.tune.generation import contenders, cost_of, row_of, spread_over
+from eatss.tune.generation import contenders, row_of, spread_over
 from eatss.tune.jobs import (
     CAREFUL,
     Care,
@@ -25,7 +25,7 @@ from eatss.tune.jobs import (
 )
 from eatss.tune.points import Configuration, Decide, Point, variant_key
 from eatss.tune.processes import Done, Lab, Work
-from eatss.tune.rows import BESIDE, Identity, Role, Row, Sizes, Stage, latest_of
+from eatss.tune.rows import BESIDE, Identity, Role, Row, Sizes, cost, latest_of
 from eatss.tune.store import Store
 from eatss.tune.strategies import Guarded, SearchSpace, StrategyJob, make
 
@@ -34,7 +34,7 @@ CAREFUL_S = 6.5
 
 
 def reserve(options: SweepOptions, choices: int, rows: Sequence[Row]) -> tuple[float, float]:
-    """Return the seconds and joules that the second pass and the last reference are to have.
+    """Return the seconds and joules that the second pass is to have.
 
     At most the share ``options.second_share`` of the budget; all of the share where hardware
     counters are read afterwards, since nobody knows how long that takes.
@@ -51,7 +51,7 @@ def reserve(options: SweepOptions, choices: int, rows: Sequence[Row]) -> tuple[f
     if options.counters:
         return most_s, most_j
     powers = [row.power_w for row in rows if row.power_w is not None]
-    seconds = CAREFUL_S * (options.contenders + choices + 1)
+    seconds = CAREFUL_S * (options.contenders + choices)
     return min(most_s, seconds), min(most_j, seconds * fmean(powers)) if powers else most_j
 
 
@@ -129,7 +129,6 @@ class Campaign:
         self._reference: Made | None = None
         self._in_flight = 0
         self._store: Store | None = None
-        self._reference_role: RolePoint | None = None
 
     def run(self) -> None:
         """Sweep until the budget is spent or nothing is left.
@@ -143,13 +142,12 @@ class Campaign:
         with Store.create_or_resume(self._plan.path, identity, self._plan.space_text) as store:
             self._store = store
             self._resume(store)
-            known = first.made.variant in {row.variant for row in self._rows}
-            self._keep(first, stage="reference" if known else "first")
-            self._variants += not known
+            if first.made.variant not in {row.variant for row in self._rows}:
+                self._keep(first)
+                self._variants += 1
             self._first_pass()
             self._second_pass()
             self._counters_pass()
-            self._last_reference()
 
     # -- before the store is open -------------------------------------------------------------
 
@@ -166,7 +164,7 @@ class Campaign:
                 )
             )
             if done.tried is not None and done.tried.measurement.status in ("ok", "unstable"):
-                self._reference, self._reference_role = done.made, (role, point)
+                self._reference = done.made
                 return done
             reason = done.made.reason
             if done.tried is not None:
@@ -184,7 +182,7 @@ class Campaign:
         deadline_s = time.monotonic() + FIRST_LIMIT_S
         while time.monotonic() < deadline_s:
             done = self._lab.done(WAIT_S)
-            if done is not None and done.is_answer:
+            if done is not None:
                 return done
         raise input_error(
             "EATSS-W003",
@@ -205,7 +203,7 @@ class Campaign:
         pending = [wanted for wanted in self._plan.choices if wanted.variant not in known]
         names = set(self._plan.space.names)
         told = [
-            (dict(row.values), cost_of(row, options.objective))
+            (dict(row.values), cost(row, options.objective))
             for row in self._rows
             if row.stage not in BESIDE and dict(row.values).keys() == names
         ]
@@ -240,7 +238,7 @@ class Campaign:
                 return
             row = self._wait("first pass")
             if row is not None and dict(row.values).keys() == names:
-                strategy.tell(dict(row.values), cost_of(row, options.objective))
+                strategy.tell(dict(row.values), cost(row, options.objective))
 
     def _second_pass(self) -> None:
         options = self._plan.options
@@ -267,13 +265,6 @@ class Campaign:
             if self._in_flight == 0:
                 return
             self._wait(stage)
-
-    def _last_reference(self) -> None:
-        """Measure the reference at the end, so that drift is known up to there."""
-        if self._reference_role is None or self._is_spent(first=False):
-            return
-        self._submit(of_role(*self._reference_role), replace(CAREFUL, stage="reference"))
-        self._measure_again([], CAREFUL)
 
     def _again(self, row: Row) -> Wanted:
         known = self._wanted.get(row.variant)
@@ -303,14 +294,14 @@ class Campaign:
         done = self._lab.done(WAIT_S)
         row = None
         if done is not None:
-            self._in_flight -= done.is_answer
+            self._in_flight -= 1
             row = self._keep(done)
         self._tell(stage)
-        return row if done is not None and done.is_answer else None
+        return row
 
-    def _keep(self, done: Done, stage: Stage | None = None) -> Row:
+    def _keep(self, done: Done) -> Row:
         assert self._store is not None
-        row = row_of(done, stage or done.care.stage, self._seconds)
+        row = row_of(done, done.work.care.stage, self._seconds)
         if done.tried is not None:
             self._store.add_card(done.tried.card)
         self._store.add(row)
@@ -322,7 +313,7 @@ class Campaign:
         """Remove the folder of a program that nobody needs any more."""
         folder = done.made.folder
         in_use = self._reference is not None and folder == self._reference.folder
-        if folder is not None and done.is_answer and not in_use and not self._plan.keeps:
+        if folder is not None and not in_use and not self._plan.keeps:
             shutil.rmtree(Path(folder), ignore_errors=True)
 
     def _is_spent(self, *, first: bool) -> bool:
@@ -352,10 +343,10 @@ class Campaign:
             return
         options = self._plan.options
         rows = list(latest_of(self._rows))
-        costs = [cost_of(row, options.objective) for row in rows]
+        costs = [cost(row, options.objective) for row in rows]
         best = min(costs, default=inf)
         default = next(
-            (cost for row, cost in zip(rows, costs, strict=True) if row.role == "default"), inf
+            (own for row, own in zip(rows, costs, strict=True) if row.role == "default"), inf
         )
         budget = options.limited
         self._progress(

@@ -423,7 +423,7 @@ class KernelSpace:
 
     def _elements(self, group: Group) -> str | None:
         """Return the elements that a tile touches through a group, at least, as an expression."""
-        of = [own for own in self.facts.volumes if own.exact and set(own.references) <= set(group)]
+        of = [own for at in group if (own := self.facts.references[at]).exact]
         widths = {
             access.element_bytes
             for statement in self.facts.work.statements

@@ -1,6 +1,6 @@
 """``SweepEvaluation``: all numbers of one sweep; ``SweepReport``: those of several.
 
-Which rows count, how their card drifts, and which metrics go with performance, efficiency and their
+Which rows count, and which metrics go with performance, efficiency and their
 product [BEAST, Secs. 3.5 and 3.6]. Of several cards, as in merged stores, the rows of one count:
 two cards of one kind differ by some percent.
 """
@@ -52,30 +52,14 @@ if TYPE_CHECKING:
 UNKNOWN = "unknown"
 """The card of measured rows that name none, as of an imported sweep: one, as far as is known."""
 
-_SHORTEST_S = 1.0
-"""References within less time show no drift."""
-
-
-@frozen
-class Drift:
-    """How the times of a card's reference changed from first to last.
-
-    ``change`` is relative, +0.01 for one percent more; ``error`` half of its 95 % interval.
-    """
-
-    change: float
-    error: float
-
 
 @frozen
 class CardRows:
-    """One card: its measured variants and references, and whether its rows count."""
+    """One card: its measured variants, and whether its rows count."""
 
     uuid: str
     rows: int
-    references: int
     used: bool
-    time_drift: Drift | None
 
 
 def cards_of(sweep: Sweep) -> tuple[CardRows, ...]:
@@ -85,9 +69,7 @@ def cards_of(sweep: Sweep) -> tuple[CardRows, ...]:
         CardRows(
             uuid=card,
             rows=count,
-            references=len(found := _references(sweep, card)),
             used=place == 0,
-            time_drift=_drift(found),
         )
         for place, (card, count) in enumerate(counts.most_common())
     )
@@ -110,28 +92,6 @@ def rows_of_one_card(sweep: Sweep) -> Rows:
             continue
         found[place] = replace(row, role=row.role or roles.get(row.variant, ""))
     return tuple(found.values())
-
-
-def _references(sweep: Sweep, card: str) -> list[Row]:
-    """Return the measured references of a card that are of the variant with the most."""
-    rows = [
-        row
-        for row in sweep.rows
-        if row.stage == "reference" and (row.card or UNKNOWN) == card and row.measured
-    ]
-    most = Counter(row.variant for row in rows).most_common(1)
-    return [row for row in rows if row.variant == most[0][0]]
-
-
-def _drift(rows: list[Row]) -> Drift | None:
-    at_s = [row.at_s for row in rows]
-    if len(rows) < 3 or (span_s := max(at_s) - min(at_s)) < _SHORTEST_S:
-        return None
-    line = stats.linregress(at_s, np.log([row.time_s or np.nan for row in rows]))
-    wide = float(stats.t.ppf(0.975, len(rows) - 2))
-    return Drift(
-        change=float(np.expm1(line.slope * span_s)), error=wide * float(line.stderr) * span_s
-    )
 
 
 Target: TypeAlias = Literal["performance", "efficiency", "product", "power"]

@@ -13,14 +13,12 @@ from math import inf
 from os import PathLike, fspath
 from pathlib import Path
 
-import numpy as np
-
 from eatss.base.codec import encode
 from eatss.base.diagnostics import input_error
 from eatss.base.files import StrPath, folder_named, is_c_text
 from eatss.base.frozen import frozen
 from eatss.base.shipped import located
-from eatss.base.targets import TARGETS, Goal, SweepTarget
+from eatss.base.targets import TARGETS, ObjectiveName, SweepTarget
 from eatss.base.text import Texts
 from eatss.cards.this_machine import AUTO, CardLike
 from eatss.choose.selection import KernelSelection
@@ -31,7 +29,6 @@ from eatss.ppcg_build.run import find_ppcg
 from eatss.session.source import Source
 from eatss.tune.jobs import CAREFUL, SweepOptions
 from eatss.tune.points import Space
-from eatss.tune.population import pareto_front
 from eatss.tune.processes import Done
 from eatss.tune.rows import Identity, Metrics, Row, Rows, Sizes, Stage, cost
 from eatss.version import __version__, package_revision
@@ -57,7 +54,7 @@ def row_of(done: Done, stage: Stage, at_s: float) -> Row:
     if tried is None:
         return row
     found = tried.measurement
-    measured = replace(
+    return replace(
         row,
         variant=made.variant,
         stage=stage,
@@ -76,36 +73,17 @@ def row_of(done: Done, stage: Stage, at_s: float) -> Row:
         card_j=tried.card_j,
         measurement=found,
     )
-    if stage == "reference":
-        measured = replace(measured, values=(), role="", strategy="")
-    return measured
 
 
-def cost_of(row: Row, objective: Goal) -> float:
-    """Return what a row costs, infinite where it failed or has no energy; least is best.
-
-    For ``pareto`` it is the product of both.
-    """
-    return cost(row, "edp" if objective == "pareto" else objective)
-
-
-def contenders(rows: Sequence[Row], objective: Goal, count: int) -> Rows:
+def contenders(rows: Sequence[Row], objective: ObjectiveName, count: int) -> Rows:
     """Return the rows that are worth measuring again: those with a role, and the best others.
 
     Where the sweep goes through sizes of the program, each has its share of them.
-    For ``pareto`` the best are those that no other beats in both time and energy.
     """
     if count == 0:
         return ()
-    good = [row for row in rows if cost_of(row, objective) < inf]
-    good.sort(key=lambda row: cost_of(row, objective))
-    if objective == "pareto":
-        times, energies = (
-            np.array([getattr(row, name) or np.inf for row in good])
-            for name in ("time_s", "energy_j")
-        )
-        front = [good[k] for k in reversed(pareto_front(-times, -energies))]
-        good = [*front, *(row for row in good if row not in front)]
+    good = [row for row in rows if cost(row, objective) < inf]
+    good.sort(key=lambda row: cost(row, objective))
     roles = [row for row in good if row.role]
     others: dict[Sizes, list[Row]] = {}
     for row in good:

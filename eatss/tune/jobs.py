@@ -9,7 +9,7 @@ from typing import Annotated, Literal, TypeAlias, get_args
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
 from eatss.base.options import option, shows_types
-from eatss.base.targets import Goal, SweepTarget, measure_of
+from eatss.base.targets import MEASURES, ObjectiveName, SweepTarget
 from eatss.base.text import Texts
 from eatss.cards.profile import GpuProfile
 from eatss.frontend.options import Reading
@@ -169,11 +169,6 @@ CAREFUL = Care(
 )
 """The second pass: windows until the interval is within 1 %, three at least."""
 
-REFERENCE = replace(
-    FIRST, stage="reference", least_window_s=0.8, settle_s=0.3, spare=0.05, least_updates=6
-)
-"""How the reference is measured, now and then."""
-
 
 @shows_types
 @frozen
@@ -182,7 +177,7 @@ class SweepOptions(BenchKeywords):
 
     Attributes:
         strategy: Who proposes the next variant, a name of ``eatss.tune.strategies.STRATEGIES``.
-        objective: What is looked for: ``"energy"``, ``"time"``, ``"edp"`` or ``"pareto"``.
+        objective: What is looked for: ``"energy"``, ``"time"`` or ``"edp"``.
         budget: What all sessions together may take. Without one, 300 variants.
         seed: Of strategies and of the data.
         contenders: Variants that are measured again with care; 0 for none.
@@ -199,10 +194,10 @@ class SweepOptions(BenchKeywords):
         option(
             metavar="NAME",
             help="Who proposes variants: model (the model's best first), random, exhaustive, "
-            "local, optuna:NAME; several with commas for --replay.",
+            "local; several with commas for --replay.",
         ),
     ] = "model"
-    objective: Annotated[Goal, option(help="What is looked for.")] = "energy"
+    objective: Annotated[ObjectiveName, option(help="What is looked for.")] = "energy"
     budget: Annotated[
         Budget,
         option(
@@ -244,8 +239,8 @@ class SweepOptions(BenchKeywords):
     second_share: float = 0.25
 
     def __post_init__(self) -> None:
-        if self.objective not in get_args(Goal):
-            known = ", ".join(get_args(Goal))
+        if self.objective not in get_args(ObjectiveName):
+            known = ", ".join(get_args(ObjectiveName))
             raise input_error(
                 "EATSS-W001", f"there is no objective '{self.objective}'", hint=f"one of: {known}"
             )
@@ -279,5 +274,5 @@ class SweepOptions(BenchKeywords):
     @property
     def first(self) -> Care:
         """How the first pass measures."""
-        reads = measure_of(self.objective).reads
+        reads = MEASURES[self.objective].reads
         return FIRST_TIME if reads == ("time",) and self.meter == "none" else FIRST

@@ -132,9 +132,8 @@ class CudaMaker:
         options = SelectOptions(target="cuda", **choosing)  # type: ignore[arg-type]
         place = (sizes, options)
         if place not in self._bases:
-            own, volume = self.program(sizes).session, options.volume_name()
-            rewrites = own.rewrites
-            sized = Session(own.c_source, own.reading, volume=volume, code=True, rewrites=rewrites)
+            own = self.program(sizes).session
+            sized = Session(own.c_source, own.reading, code=True, rewrites=own.rewrites)
             self._bases[place] = sized.select(
                 self._profile, options, fuse_rows=False, tile_time=False
             )
@@ -269,8 +268,7 @@ class PpcgMaker:
             if wanted.role == "paper":
                 options = SelectOptions(target="ppcg", model="paper")
             reading = self.session.reading_at(sizes) if sizes else self._job.reading
-            volume = options.volume_name()
-            session = Session(self._job.source, reading, cut="ppcg", volume=volume)
+            session = Session(self._job.source, reading, cut="ppcg")
             chosen = session.select(self._profile, options)
             said = "PPCG's own sizes" if chosen.keeps_default else chosen.ppcg_sizes
             return chosen.ppcg_arguments, said, predicted_metrics(chosen.kernels)

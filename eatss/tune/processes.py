@@ -1,6 +1,6 @@
 """The processes of a sweep: some make variants in parallel, ahead of one that holds the card.
 
-The card measures one variant at a time, and now and then the reference, which says how it drifts.
+The card measures one variant at a time.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from eatss.measurement.job import (
 from eatss.measurement.measurement import DeviceInfo, Measurement
 from eatss.measurement.options import Variant
 from eatss.program import load_program
-from eatss.tune.jobs import REFERENCE, Care, Made, MakerJob, Tried, Wanted
+from eatss.tune.jobs import Care, Made, MakerJob, Tried, Wanted
 from eatss.tune.rows import CardSeen
 
 ONLY_THE_REFERENCE = "only the reference of the sweep was compared with the original"
@@ -333,9 +333,6 @@ class MakerProcess(HeldProcess):
         )
 
 
-REFERENCE_EVERY = 50
-"""Variants between two measurements of the reference on a card."""
-
 AHEAD = 2
 """Variants on the way for each process that makes them, beside those on cards."""
 
@@ -356,12 +353,6 @@ class Done:
     work: Work
     made: Made
     tried: Tried | None
-    care: Care
-
-    @property
-    def is_answer(self) -> bool:
-        """Whether it is what was asked for, and not the reference beside it."""
-        return self.care == self.work.care
 
 
 class Lab:
@@ -410,7 +401,7 @@ class Lab:
             return None
         if isinstance(found, BaseException):
             raise found
-        self._on_the_way -= found.is_answer
+        self._on_the_way -= 1
         return found
 
     def close(self) -> None:
@@ -432,7 +423,7 @@ class Lab:
             while not self._ending and (work := self._to_make.get()) is not None:
                 made = process.make(work.wanted)
                 if made.folder is None:
-                    self._done.put(Done(work=work, made=made, tried=None, care=work.care))
+                    self._done.put(Done(work=work, made=made, tried=None))
                 else:
                     self._to_measure.put((work, made))
         except BaseException as error:
@@ -441,22 +432,15 @@ class Lab:
             process.close()
 
     def _measure(self, bench: Bench) -> None:
-        """Measure variants as they are made, and the reference before one where it is due."""
+        """Measure variants as they are made."""
         process = CardProcess(bench)
         self._busy.append(process)
-        since = REFERENCE_EVERY
         try:
             while not self._ending and (found := self._to_measure.get()) is not None:
                 work, made = found
-                reference = work.reference
-                if reference is not None and since >= REFERENCE_EVERY:
-                    since = 0
-                    tried = process.measure(reference, REFERENCE, "reference", reference)
-                    self._done.put(Done(work=work, made=reference, tried=tried, care=REFERENCE))
-                since += 1
                 label = work.wanted.role or work.wanted.variant
-                tried = process.measure(made, work.care, label, reference)
-                self._done.put(Done(work=work, made=made, tried=tried, care=work.care))
+                tried = process.measure(made, work.care, label, work.reference)
+                self._done.put(Done(work=work, made=made, tried=tried))
         except BaseException as error:
             self._done.put(error)
         finally:

@@ -6,7 +6,7 @@ Strategies see a recorded sweep as its points, what each costs, and what it took
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import ceil, inf, isfinite
 
 from eatss.base.diagnostics import input_error
@@ -16,7 +16,7 @@ from eatss.base.targets import MEASURES, ObjectiveName, SweepTarget
 from eatss.tune.evaluation import rows_of_one_card
 from eatss.tune.points import Value, variant_key
 from eatss.tune.population import by_sizes
-from eatss.tune.rows import BESIDE, Role, Row, Sizes, Sweep, cost, predicted_cost
+from eatss.tune.rows import BESIDE, Row, Sizes, Sweep, cost, predicted_cost
 from eatss.tune.strategies import Budget, ListedSpace, StrategyJob, Wait, make
 
 SHARES = (0.1, 0.25, 0.5, 1.0)
@@ -80,20 +80,6 @@ class Summary:
 
 
 @frozen
-class Mark:
-    """Where a variant of a role stands: its cost, regret, and rank among all, 1 is the best.
-
-    One that is no point of the space has no rank: no strategy could find it.
-    """
-
-    role: Role
-    variant: str
-    cost: float | None
-    regret: float | None
-    rank: int | None
-
-
-@frozen
 class Replay(Shown):
     """What strategies would have found in a recorded sweep.
 
@@ -111,7 +97,6 @@ class Replay(Shown):
         budget: What each run might spend.
         summaries: One a strategy, in the order asked for.
         runs: Strategy by strategy, seed by seed.
-        marks: The default, the paper's choice and that of eatss, as far as they were recorded.
     """
 
     shown_by = "eatss.report.results:replay_parts"
@@ -129,8 +114,7 @@ class Replay(Shown):
     budget: Budget
     summaries: tuple[Summary, ...]
     runs: tuple[Run, ...]
-    marks: tuple[Mark, ...]
-    schema_version: int = 2
+    schema_version: int = 3
 
 
 @frozen
@@ -140,7 +124,6 @@ class Recorded:
     Attributes:
         sizes: The problem size of these rows.
         space: The variants that were recorded on it, failed ones too.
-        rows: By variant, the row that counts.
         first: By variant, the row of its first measurement, which says what that took.
         costs: By variant; infinity for one that failed.
         ranked: Points by what was predicted of them, the best first; ``None`` without predictions.
@@ -148,7 +131,6 @@ class Recorded:
 
     sizes: Sizes
     space: ListedSpace
-    rows: Mapping[str, Row]
     first: Mapping[str, Row]
     costs: Mapping[str, float]
     ranked: tuple[dict[str, Value], ...] | None
@@ -188,7 +170,6 @@ def recorded(sweep: Sweep, objective: ObjectiveName) -> Recorded:
     return Recorded(
         sizes=sizes,
         space=ListedSpace(dict(offered[0].values), (dict(row.values) for row in offered)),
-        rows=rows,
         first=first,
         costs=costs,
         ranked=tuple(dict(row.values) for row in predicted) or None,
@@ -250,7 +231,6 @@ def replayed(
             for name in strategies
         ),
         runs=runs,
-        marks=tuple(_marks(known, offered, best)),
     )
 
 
@@ -328,22 +308,6 @@ def _best_at(run: Run, budget: Budget, share: float) -> float:
 def _middle(values: Sequence[float]) -> float | None:
     """Return the value that half of all are at most, one of them; ``None`` if infinite."""
     return _known(sorted(values)[ceil(len(values) / 2) - 1])
-
-
-def _marks(known: Recorded, offered: Mapping[str, float], best: float) -> Iterator[Mark]:
-    for row in known.rows.values():
-        if row.role:
-            cost = known.costs[row.variant]
-            rank = None
-            if cost < inf and row.variant in offered:
-                rank = 1 + sum(other < cost for other in offered.values())
-            yield Mark(
-                role=row.role,
-                variant=row.variant,
-                cost=_known(cost),
-                regret=_known(cost / best - 1),
-                rank=rank,
-            )
 
 
 def _known(value: float) -> float | None:

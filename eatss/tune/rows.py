@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Annotated, Literal, TypeAlias
 
 from eatss.base.codec import BY_NAME
 from eatss.base.frozen import frozen
-from eatss.base.shown import Shown, Tabular, figure
+from eatss.base.shown import Tabular, figure
 from eatss.base.targets import MEASURES, Order, SweepTarget
 from eatss.base.text import Texts, equations
 from eatss.measurement.measurement import Measurement, Status
@@ -23,9 +22,8 @@ model chooses, what eatss chooses."""
 
 Stage: TypeAlias = Literal["first", "careful", "reference", "counters"]
 """``first``: the quick pass over all variants. ``careful``: the second one, over the contenders.
-``reference``: one variant measured again and again, on every card, that drift and cards are
-compared by. ``counters``: a variant run once more under a profiler; its metrics are added to those
-of the variant."""
+``reference``: of stores of before, one variant measured again and again. ``counters``: a variant
+run once more under a profiler; its metrics are added to those of the variant."""
 
 BESIDE: frozenset[Stage] = frozenset({"reference", "counters"})
 """Stages of rows that are no result of their own."""
@@ -263,78 +261,3 @@ def predicted_cost(metrics: Metrics, by: str) -> float:
 def ranked(rows: Iterable[Row], by: Order) -> Rows:
     """Return rows, the best first; those whose cost is not known last, in their order."""
     return tuple(sorted(rows, key=lambda row: cost(row, by)))
-
-
-def best(rows: Iterable[Row], by: Order) -> Row | None:
-    """Return the best row, ``None`` where no cost is known."""
-    first = next(iter(ranked(rows, by)), None)
-    return None if first is None or math.isinf(cost(first, by)) else first
-
-
-@frozen
-class Summary:
-    """What is in a store.
-
-    Attributes:
-        path: As it was named.
-        identity: What all rows have in common.
-        cards: Those that rows were measured on.
-        variants: How many points have a row.
-        rows: How many rows there are: a variant may be measured again, or on several cards.
-        statuses: How many rows have each status.
-        best_time: The fastest variant, ``null`` if none was measured.
-        best_energy: The one that takes least energy.
-        made_s: Seconds of processors that generating and compiling took.
-        card_s: Seconds that cards were taken.
-        card_j: Joules that cards drew, as far as that is known.
-        first: When the first row was done, UTC, ISO 8601; ``""`` if not known.
-        last: When the last one was.
-    """
-
-    path: str
-    identity: Identity
-    cards: tuple[CardSeen, ...]
-    variants: int
-    rows: int
-    statuses: Annotated[tuple[tuple[Status, int], ...], BY_NAME]
-    best_time: Row | None
-    best_energy: Row | None
-    made_s: float
-    card_s: float
-    card_j: float
-    first: str
-    last: str
-
-
-@frozen
-class Summaries(Shown):
-    """What ``eatss results ls --format json`` prints: a summary for each store."""
-
-    shown_by = "eatss.report.results:summaries_parts"
-
-    stores: tuple[Summary, ...]
-
-
-def summary_of(path: str, sweep: Sweep) -> Summary:
-    """Return what is in a sweep; where a variant was measured again, the careful time counts.
-
-    The best are of the problem size with the most measured rows, as measured on their card.
-    """
-    sizes = Counter(row.sizes for row in sweep.latest if row.measured).most_common(1)
-    latest = [row for row in sweep.latest if sizes and row.sizes == sizes[0][0]]
-    created = sorted(row.created for row in sweep.rows if row.created)
-    return Summary(
-        path=path,
-        identity=sweep.identity,
-        cards=sweep.cards,
-        variants=len({row.variant for row in sweep.rows}),
-        rows=len(sweep.rows),
-        statuses=tuple(Counter(row.status for row in sweep.rows).most_common()),
-        best_time=best(latest, "time"),
-        best_energy=best(latest, "energy"),
-        made_s=sum(row.made_s for row in sweep.rows),
-        card_s=sum(row.card_s for row in sweep.rows),
-        card_j=sum(row.card_j or 0.0 for row in sweep.rows),
-        first=created[0] if created else "",
-        last=created[-1] if created else "",
-    )

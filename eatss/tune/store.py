@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import secrets
 import sqlite3
 import tomllib
 import zlib
@@ -317,35 +316,6 @@ class Store:
                 raise
         return cls(path=place, _connection=connection)
 
-    @classmethod
-    def write_new(cls, path: StrPath, sweep: Sweep) -> None:
-        """Write a sweep to a store that is not there yet: all of it, or nothing.
-
-        Raises:
-            InputError: ``EATSS-C008``, the file is there already; else as of
-                :meth:`create_or_resume`.
-        """
-        place = store_place(path)
-        if place.exists():
-            raise input_error(
-                "EATSS-C008",
-                f"'{place}' is there already",
-                hint="name another file with -o, or remove that one first",
-            )
-        beside = place.with_name(f".eatss-{secrets.token_hex(6)}-{place.name}")
-        try:
-            with cls.create_or_resume(beside, sweep.identity, sweep.space) as store:
-                connection = store._connection
-                with _faults(place), connection:
-                    connection.execute("BEGIN IMMEDIATE")
-                    for card in sweep.cards:
-                        store.add_card(card)
-                    connection.executemany(_INSERT_ROW, map(_stored, sweep.rows))
-            with _faults(place):
-                beside.rename(place)
-        finally:
-            beside.unlink(missing_ok=True)
-
     @staticmethod
     def read(path: StrPath, *, measurements: bool = True) -> Sweep:
         """Return all of a store as it is now; another process may be writing to it.
@@ -422,31 +392,23 @@ def check_identity(path: Path, stored: Identity, wanted: Identity) -> None:
     Raises:
         InputError: ``EATSS-D010``, with a note a field that differs.
     """
-    _check_alike(
-        f"'{path}' holds a sweep of something else",
-        ("there", stored),
-        ("now", wanted),
-        hint="write to another file with -o, or measure with what this one was made with",
-    )
-
-
-def _check_alike(
-    message: str, first: tuple[str, Identity], second: tuple[str, Identity], *, hint: str
-) -> None:
-    """Refuse two identities that differ: a note a field, with both values."""
-    one, other = encode(first[1]), encode(second[1])
+    there, now = encode(stored), encode(wanted)
     notes = [
         Diagnostic(
             code="EATSS-D010",
-            message=f"{_NAMES.get(name, name)}: {first[0]} {_text(one[name])}, "
-            f"{second[0]} {_text(other[name])}",
+            message=f"{_NAMES.get(name, name)}: there {_text(there[name])}, now {_text(now[name])}",
             severity=Severity.NOTE,
         )
-        for name in one
-        if one[name] != other[name]
+        for name in there
+        if there[name] != now[name]
     ]
     if notes:
-        raise InputError(Diagnostic(code="EATSS-D010", message=message, hint=hint), *notes)
+        found = Diagnostic(
+            code="EATSS-D010",
+            message=f"'{path}' holds a sweep of something else",
+            hint="write to another file with -o, or measure with what this one was made with",
+        )
+        raise InputError(found, *notes)
 
 
 def _text(value: object) -> str:
@@ -479,38 +441,6 @@ def _variables(space: str) -> list[str]:
         return [*tomllib.loads(space).get("iterators", {})]
     except tomllib.TOMLDecodeError:
         return []
-
-
-def merged(sweeps: Sequence[tuple[str, Sweep]]) -> Sweep:
-    """Return sweeps, each with its name, as one: the first with what the others have besides.
-
-    Rows tell their card by its ``uuid``, so those of several cards stay apart. The same row in two
-    sweeps, to its last digit, is one measurement. The space is that of the first.
-
-    Raises:
-        InputError: ``EATSS-D010``, they are of different things, or of spaces with
-            other variables.
-    """
-    (first, start), *others = sweeps
-    rows = {_stored(row): row for row in start.rows}
-    cards = {card.uuid: card for card in start.cards}
-    for name, sweep in others:
-        _check_alike(
-            f"'{first}' and '{name}' are sweeps of different things",
-            (first, start.identity),
-            (name, sweep.identity),
-            hint="only what was measured of the same thing, in the same way, goes into one store",
-        )
-        check_space(Path(first), start.space, sweep.space)
-        cards = {card.uuid: card for card in sweep.cards} | cards
-        for row in sweep.rows:
-            rows.setdefault(_stored(row), row)
-    return Sweep(
-        identity=start.identity,
-        space=start.space,
-        cards=tuple(cards.values()),
-        rows=tuple(rows.values()),
-    )
 
 
 SWEEP = Document(

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from itertools import count
 from math import inf, isfinite, isnan
 from typing import TypeVar
@@ -242,54 +241,30 @@ def make(
     """Return a strategy.
 
     Args:
-        name: one of :data:`STRATEGIES`, with a choice behind a colon: ``optuna:tpe``.
-        job: what it is made for; its ``choice`` is that of the name.
+        name: one of :data:`STRATEGIES`, or module and function of one: ``own:my_strategy``.
+        job: what it is made for.
         known: points with their costs that were measured before; none is asked for again.
         decide: as of :class:`Guarded`.
         is_over: too.
 
     Raises:
-        InputError: ``EATSS-X005`` there is no such strategy, ``EATSS-T001`` nor such a choice,
-            ``EATSS-T001`` a package is missing, ``EATSS-T001`` the model's order is.
+        InputError: ``EATSS-X005`` there is no such strategy, ``EATSS-T001`` the model's order is
+            missing.
     """
-    family, _, choice = name.partition(":")
-    maker = STRATEGIES.get(family)
-    strategy = Guarded(name, maker(replace(job, choice=choice)), job, decide, is_over)
+    strategy = Guarded(name, STRATEGIES.get(name)(job), job, decide, is_over)
     for point, cost in known:
         strategy.tell(point, cost)
     return strategy
-
-
-def _plain(maker: MakeStrategy) -> MakeStrategy:
-    """Return what makes a strategy that has no choices."""
-
-    def made(job: StrategyJob) -> Strategy:
-        if job.choice:
-            raise input_error(
-                "EATSS-T001",
-                f"this strategy has no choice '{job.choice}'",
-                hint="leave out the colon and what follows",
-            )
-        return maker(job)
-
-    return made
-
-
-def _optuna(job: StrategyJob) -> Strategy:
-    from eatss.tune.tuners import optuna_strategy  # noqa: PLC0415 - an extra
-
-    return optuna_strategy(job)
 
 
 STRATEGIES: Registry[MakeStrategy] = Registry(
     "eatss.strategies",
     "strategy",
     {
-        "exhaustive": _plain(exhaustive),
-        "random": _plain(at_random),
-        "model": _plain(by_model),
-        "local": _plain(LocalSearch),
-        "optuna": _optuna,
+        "exhaustive": exhaustive,
+        "random": at_random,
+        "model": by_model,
+        "local": LocalSearch,
     },
 )
 """What ``--strategy`` can name."""

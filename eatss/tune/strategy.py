@@ -92,13 +92,11 @@ class StrategyJob:
         space: Where its points are from.
         seed: What its dice are thrown with; the same seed and results give the same points.
         ranked: Points in the model's order, the best first; ``None`` where there is no model.
-        choice: What stands behind the colon of its name: ``tpe`` of ``optuna:tpe``.
     """
 
     space: SearchSpace
     seed: int = 0
     ranked: tuple[Configuration, ...] | None = None
-    choice: str = ""
 
     def unseen(self) -> Unseen:
         """Return what draws points of its space."""
@@ -106,7 +104,7 @@ class StrategyJob:
 
 
 MakeStrategy: TypeAlias = Callable[[StrategyJob], Strategy]
-"""Returns a strategy for a space; it may read ``job.choice``, what stands behind a colon."""
+"""Returns a strategy for a space."""
 
 
 _LEAST_BATCH = 1024

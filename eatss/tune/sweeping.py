@@ -75,7 +75,7 @@ def sweep(
     path = store_of_ones_own(output)
     _check_place(path)
     METERS.get(chosen.meter)
-    STRATEGIES.get(chosen.strategy.partition(":")[0])
+    STRATEGIES.get(chosen.strategy)
     if chosen.counters:
         find_ncu()
     with ExitStack() as stack:
@@ -108,7 +108,7 @@ def _job(
         reading=generation.reading,
         target=generation.target,
         profile=profile,
-        objective="energy" if options.objective == "pareto" else options.objective,
+        objective=options.objective,
         capability=profile.sm if compiles else 0,
         folder=str(Path(fspath(folder)).absolute()),
         compiler=options.compiler,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 import traceback
 import warnings
@@ -16,7 +17,7 @@ from eatss.base.cache import Cache
 from eatss.base.diagnostics import Diagnostic, EatssError, Severity, SourceSpan
 from eatss.measurement.foreign import NotStartedError
 from eatss.ppcg_build.run import PpcgError
-from eatss.report.diagnostics import diagnostics_text
+from eatss.report.diagnostics import print_diagnostics
 from eatss.tune.processes import CardGoneError
 from tests.end_to_end.in_process import eatss as command
 from tests.refusals import refusing
@@ -43,7 +44,9 @@ def test_the_text_has_message_place_and_hint() -> None:
 
 def test_the_text_is_that_of_the_command_line_and_steers_no_terminal() -> None:
     both = (PLACED, PLAIN)
-    assert str(EatssError(*both)) == diagnostics_text(both).plain
+    told = io.StringIO()
+    print_diagnostics(both, told)
+    assert f"{EatssError(*both)}\n" == told.getvalue()
     assert "\x1b" not in str(EatssError(PLAIN))
     assert "\x07" not in str(EatssError(PLAIN))
 

@@ -132,14 +132,12 @@ def test_a_name_does_wherever_a_store_is_read(
     ):
         by_name = command(*(word.format("@gemm") for word in words), code=0)
         assert by_name.stdout == command(*(word.format(by_path) for word in words)).stdout
-    assert command("results", "ls", "@gemm").stdout.startswith("@gemm\n")
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
     "words",
     [
-        ("results", "merge", "@gemm", "-o", "@gemm"),
         ("sweep", "@gemm", "--gpu", "h200", "-o", "@gemm"),
     ],
     ids=lambda words: " ".join(words[:2]),
@@ -161,6 +159,6 @@ def test_a_store_whose_name_begins_with_the_mark_is_reached_by_its_path(
 ) -> None:
     shutil.copy(SWEEPS / "gemm.db", tmp_path / "@mine.db")
     monkeypatch.chdir(tmp_path)
-    assert command("results", "ls", "./@mine.db").returncode == 0
-    assert command("results", "ls", "@mine.db").returncode == 2
+    assert command("results", "show", "./@mine.db").returncode == 0
+    assert command("results", "show", "@mine.db").returncode == 2
     assert eatss.read_sweep(Path("@mine.db")) == eatss.read_sweep("@gemm")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from eatss.analysis.facts import KernelFacts, Memory, ReferenceFacts, Volume, VolumeKind
+from eatss.analysis.facts import KernelFacts, Memory, ReferenceFacts
 from eatss.base.polynomial import Polynomial
 from eatss.cards.profile import GpuProfile
 from eatss.polyhedral.kernel import Loop
@@ -65,7 +65,6 @@ def make_facts(
     index: int = 0,
     element_bytes: int = 8,
     distinct: int | None = None,
-    kind: VolumeKind = VolumeKind.PRODUCT,
 ) -> KernelFacts:
     """Facts of a kernel; loops are (name, parallel, trips), references (text, memory, volume)."""
     references = tuple(references)
@@ -92,21 +91,12 @@ def make_facts(
                 temporal=(),
                 invariant=(),
                 spatial=(),
-            )
-            for text, memory, _ in references
-        ),
-        reductions=(),
-        volume_kind=kind,
-        volumes=tuple(
-            Volume(
-                array=text.split("[")[0],
-                memory=memory,
-                references=(position,),
                 elements=volume,
                 exact=True,
             )
-            for position, (text, memory, volume) in enumerate(references)
+            for text, memory, volume in references
         ),
+        reductions=(),
         stride_one=tuple((loop.name, counts.get(loop.name, 0)) for loop in band),
         distinct_references=len(references) if distinct is None else distinct,
     )
@@ -168,7 +158,6 @@ def make_heat(trips: int | None = None) -> KernelFacts:
         cma="k",
         stride_one={"k": 8},
         distinct=6,
-        kind=VolumeKind.FOOTPRINT,
     )
 
 
@@ -186,7 +175,6 @@ def make_conv(trips: int | None = None, taps: int | None = 3) -> KernelFacts:
         ],
         cma="w",
         stride_one={"w": 2},
-        kind=VolumeKind.FOOTPRINT,
     )
 
 

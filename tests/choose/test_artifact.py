@@ -112,7 +112,7 @@ def test_a_size_may_be_larger_than_its_loop_and_halved_warps_align_it(
     options = ModelOptions(model="artifact", split=0.25, warp_fraction=1.0)
     kernel = select_kernel(short, ga100, options)
     assert kernel.alignment == 16
-    assert kernel.tile_size("j") > 10
+    assert kernel.tiles["j"] > 10
     assert kernel.optimal == "best found"
     floats = ModelOptions(model="artifact", split=0.25, warp_fraction=1.0, element_bytes=4)
     assert select_kernel(short, ga100, floats).alignment == 32

@@ -64,7 +64,7 @@ def test_every_kernel_gets_a_layout_that_launches(name: str, dtype: str, gpu: st
         assert one.shared_bytes <= shared_limit(card, by_warps=kernel.warps is not None)
         threads = [size for _, size in kernel.block]
         assert threads_along("z", threads, thread_axes(threads)) <= CUDA.most_threads["z"]
-        assert all(kernel.tile_size(loop) % size == 0 for loop, size in kernel.block)
+        assert all(kernel.tiles[loop] % size == 0 for loop, size in kernel.block)
         assert one.blocks < 2**31
         for usage in kernel.usage:
             assert usage.used <= usage.available

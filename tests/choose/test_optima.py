@@ -153,7 +153,7 @@ def test_the_text_holds_where_sizes_are_better(problem: Problem, data: st.DataOb
 def test_a_second_solver_agrees(
     name: str, trips: int | None, ga100: GpuProfile, nests: dict[str, MakeFacts]
 ) -> None:
-    problem = build_problem([nests[name](trips)], ga100, HALF, ModelOptions(model="eatss"))
+    problem = build_problem([nests[name](trips)], ga100, HALF, ModelOptions(model="paper"))
     answer = solve(problem)
     assert isinstance(answer, Solution)
     proof = refutation(problem, dict(answer.values))
@@ -261,7 +261,7 @@ def test_the_optimum_of_small_nests_on_small_cards_equals_brute_force(
 ) -> None:
     agrees(
         build_problem(
-            [facts_of(**arguments)], profile_with(**changes), cell, ModelOptions(model="eatss")
+            [facts_of(**arguments)], profile_with(**changes), cell, ModelOptions(model="paper")
         )
     )
 
@@ -282,4 +282,4 @@ def test_one_vector_for_two_kernels_equals_brute_force(
     cell: Cell,
 ) -> None:
     kernels = [facts_of(**first), facts_of(**second)]
-    agrees(build_problem(kernels, profile_with(**changes), cell, ModelOptions(model="eatss")))
+    agrees(build_problem(kernels, profile_with(**changes), cell, ModelOptions(model="paper")))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from eatss.analysis.facts import KernelFacts, Memory, VolumeKind
+from eatss.analysis.facts import KernelFacts, Memory
 from eatss.base.diagnostics import ExitCode, InputError, InternalError, NoSolutionError
 from eatss.base.polynomial import Polynomial
 from eatss.cards.profile import GpuProfile
@@ -31,7 +31,7 @@ from eatss.choose.solver import solve
 MakeFacts = Callable[..., KernelFacts]
 
 HALF = Cell(split=0.5, warp_fraction=0.5)
-OPTIONS = ModelOptions(model="eatss")
+OPTIONS = ModelOptions(model="paper")
 
 
 def limit(problem: Problem, name: str) -> int:
@@ -99,7 +99,7 @@ def test_shared_memory_is_bounded_by_what_an_sm_and_a_block_may_have(
     problem = build_problem([matmul], ga100, full, OPTIONS)
     assert limit(problem, "shared_per_sm") == 164 * 1024 // 8
     assert limit(problem, "shared_per_block") == 48 * 1024 // 8
-    opted = ModelOptions(model="eatss", shared_per_block_bytes=163 * 1024)
+    opted = ModelOptions(model="paper", shared_per_block_bytes=163 * 1024)
     assert limit(build_problem([matmul], ga100, full, opted), "shared_per_block") == 163 * 1024 // 8
 
 
@@ -133,13 +133,6 @@ def test_ties_prefer_the_cma_loop_then_small_serial_loops_then_the_smallest_vect
         ("k", Direction.SMALLER),
         ("i", Direction.SMALLER),
     )
-
-
-def test_the_papers_model_refuses_footprints(ga100: GpuProfile, matmul_with: MakeFacts) -> None:
-    facts = matmul_with(kind=VolumeKind.FOOTPRINT)
-    with pytest.raises(InputError) as caught:
-        build_problem([facts], ga100, HALF, ModelOptions(model="paper"))
-    assert caught.value.code == "EATSS-M001"
 
 
 @pytest.mark.parametrize(
@@ -180,7 +173,7 @@ def test_the_papers_example_is_selected(ga100: GpuProfile, matmul: KernelFacts) 
 
 @pytest.mark.parametrize(
     ("options", "cells"),
-    [(ModelOptions(model="eatss", split=0.5), 4)],
+    [(ModelOptions(model="paper", split=0.5), 4)],
 )
 def test_the_grid_is_ranked_by_traffic_and_lists_the_next_three(
     options: ModelOptions, cells: int, ga100: GpuProfile, matmul: KernelFacts
@@ -210,7 +203,7 @@ def test_the_grid_is_ranked_by_traffic_and_lists_the_next_three(
 def test_infeasible_cells_are_dropped_with_their_reason(
     ga100: GpuProfile, nests: dict[str, MakeFacts]
 ) -> None:
-    kernel = select_kernel(nests["heat"](), ga100, ModelOptions(model="eatss"))
+    kernel = select_kernel(nests["heat"](), ga100, ModelOptions(model="paper"))
     assert kernel.dropped
     assert len(kernel.dropped) + len([kernel, *kernel.alternatives]) <= kernel.cells == 24
     for cell in kernel.dropped:
@@ -218,7 +211,7 @@ def test_infeasible_cells_are_dropped_with_their_reason(
             [nests["heat"]()],
             ga100,
             Cell(split=cell.split_factor, warp_fraction=cell.warp_fraction),
-            ModelOptions(model="eatss"),
+            ModelOptions(model="paper"),
         )
         assert isinstance(solve(problem), Conflict)
         assert "at least" in cell.reason
@@ -242,7 +235,7 @@ def test_one_vector_serves_every_kernel(
 ) -> None:
     kernels = [matmul_with(name="one"), nests["mvt"](), matmul_with(4000, name="two")]
     selection = select_program(
-        kernels, ga100, ModelOptions(model="eatss", uniform=True, split=0.5, warp_fraction=0.5)
+        kernels, ga100, ModelOptions(model="paper", uniform=True, split=0.5, warp_fraction=0.5)
     )
     vector = selection.uniform_sizes
     assert vector is not None
@@ -285,7 +278,7 @@ def test_matmul_on_ga100_matches_the_paper(ga100: GpuProfile, matmul: KernelFact
 def test_a_conflict_names_its_constraint_in_the_users_terms(
     ga100: GpuProfile, matmul: KernelFacts
 ) -> None:
-    options = ModelOptions(model="eatss", shared_per_block_bytes=4096)
+    options = ModelOptions(model="paper", shared_per_block_bytes=4096)
     answer = solve(build_problem([matmul], ga100, Cell(split=0.5, warp_fraction=1.0), options))
     assert isinstance(answer, Conflict)
     assert answer.constraints == ("shared_per_block",)
@@ -317,7 +310,7 @@ def test_a_wrong_answer_is_caught(ga100: GpuProfile, matmul: KernelFacts) -> Non
 def test_threads_solve_side_by_side(ga100: GpuProfile, nests: dict[str, MakeFacts]) -> None:
     problems = [
         build_problem(
-            [make(512)], ga100, Cell(split=0.5, warp_fraction=0.25), ModelOptions(model="eatss")
+            [make(512)], ga100, Cell(split=0.5, warp_fraction=0.25), ModelOptions(model="paper")
         )
         for make in nests.values()
     ] * 2

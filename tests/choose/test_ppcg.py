@@ -73,7 +73,7 @@ def test_kernels_keep_their_numbers_and_those_without_a_band_are_left_out(
     )
     kernels = [nests["conv"](300), lone, matmul_with(name="last", index=2)]
     selection = select_program(
-        kernels, ga100, ModelOptions(model="eatss", split=0.5, warp_fraction=0.25)
+        kernels, ga100, ModelOptions(model="paper", split=0.5, warp_fraction=0.25)
     )
     sizes = parse(selection.ppcg_sizes)
     assert set(sizes) == {("tile", 0), ("block", 0), ("tile", 2), ("block", 2)}

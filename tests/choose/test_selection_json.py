@@ -40,7 +40,7 @@ PAPER = ModelOptions(model="paper", split=0.5, warp_fraction=0.5)
 def selection(ga100: GpuProfile, matmul: KernelFacts, nests: dict[str, MakeFacts]) -> Selection:
     kernels = [matmul, nests["heat"](), nests["conv"](500)]
     return select_program(
-        kernels, ga100, ModelOptions(model="eatss", split=0.5), file="all.c", functions=("f", "g")
+        kernels, ga100, ModelOptions(model="paper", split=0.5), file="all.c", functions=("f", "g")
     )
 
 

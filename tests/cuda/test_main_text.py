@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -61,15 +60,6 @@ extern "C" int launch_scale(float *x, int *count, cudaStream_t stream)
     return (int)cudaGetLastError();
 }
 """
-ORIGINAL = """
-void product(double alpha, int n, double C[100][90], double A[100][n])
-{
-    for (int i = 0; i < 100; i++)
-        for (int j = 0; j < 90; j++)
-            for (int k = 0; k < n; k++)
-                C[i][j] += alpha * A[i][k];
-}
-"""
 Run: TypeAlias = Callable[..., subprocess.CompletedProcess[str]]
 nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
 
@@ -89,7 +79,7 @@ def argument(
 
 
 def a_program() -> Program:
-    """Two entries; the original of the second cannot be called."""
+    """Two entries."""
     n, rows, columns = Name("n"), Name("NI"), Name("NJ")
     product = Entry(
         launcher="launch_product", function="product", region=0, whole_function=True,
@@ -167,9 +157,8 @@ def test_the_program_compiles_without_a_warning(tmp_path: Path) -> None:
 @nvcc
 def test_the_program_reads_its_command_line(tmp_path: Path) -> None:
     (tmp_path / "product.cu").write_text(file_of(a_program()))
-    (tmp_path / "product.c").write_text(ORIGINAL)
     subprocess.run(
-        ["nvcc", "-DEATSS_MAIN", "-DEATSS_CHECK", "product.cu", "product.c", "-o", "product"],
+        ["nvcc", "-DEATSS_MAIN", "product.cu", "-o", "product"],
         check=True, cwd=tmp_path,
     )  # fmt: skip
 
@@ -242,7 +231,7 @@ extern "C" int launch_product(double alpha, double *C, const double *A, int n, c
     for (int i = 0; i < NI; i++)
         for (int j = 0; j < NJ; j++)
             for (int k = 0; k < n; k++)
-                C[i * NJ + j] += alpha * A[i * n + k] * FACTOR;
+                C[i * NJ + j] += alpha * A[i * n + k];
     return 0;
 }
 extern "C" int launch_scale(float *x, int *count, cudaStream_t)
@@ -258,49 +247,34 @@ extern "C" int launch_scale(float *x, int *count, cudaStream_t)
 def run_on_a_stand_in(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Run:
-    """Return what runs the program, compiled once for each choice."""
+    """Return what runs the program, compiled once."""
 
-    @cache
-    def compiled(factor: str, check: bool) -> Path:
-        return on_a_stand_in(tmp_path_factory.mktemp("stand-in"), factor, check)
+    program = on_a_stand_in(tmp_path_factory.mktemp("stand-in"))
 
-    def run(
-        *words: str, factor: str = "1.0", check: bool = True
-    ) -> subprocess.CompletedProcess[str]:
-        command = [str(compiled(factor, check)), *words]
-        return subprocess.run(command, capture_output=True, text=True, check=False)
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([str(program), *words], capture_output=True, text=True, check=False)
 
     return run
 
 
-def on_a_stand_in(folder: Path, factor: str, check: bool) -> Path:
+def on_a_stand_in(folder: Path) -> Path:
     """Compile the program with functions of the CUDA runtime that use the host's memory."""
     (folder / "cuda.h").write_text(STAND_IN)
     body = LAUNCHERS + main_text(a_program())
     (folder / "product.cpp").write_text(preamble(body) + body)
-    (folder / "product.c").write_text(ORIGINAL)
-    subprocess.run(["gcc", "-O1", "-c", "product.c", "-o", "original.o"], check=True, cwd=folder)
-    defines = ["-DEATSS_MAIN", "-DEATSS_CPU", f"-DFACTOR={factor}"] + ["-DEATSS_CHECK"] * check
     subprocess.run(
-        ["g++", "-std=c++17", "-Wall", "-Werror", *defines, "-include", "cuda.h", "product.cpp",
-         "original.o", "-o", "product"],
+        ["g++", "-std=c++17", "-Wall", "-Werror", "-DEATSS_MAIN", "-DEATSS_CPU",
+         "-include", "cuda.h", "product.cpp", "-o", "product"],
         check=True, cwd=folder,
     )  # fmt: skip
     return folder / "product"
 
 
-def test_results_of_one_run_are_those_of_the_original(run_on_a_stand_in: Run) -> None:
+def test_the_program_tells_times_and_sums(run_on_a_stand_in: Run) -> None:
     done = run_on_a_stand_in("3", "n=70")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "launch_product n=70 NI=100 NJ=90\n" in done.stdout
     assert "of 3 runs; data: 128000 bytes" in done.stdout  # (100 * 90 + 100 * 70) * 8
-    assert "C: largest relative difference" in done.stdout
     assert "C: sum " in done.stdout
     assert "A: sum" not in done.stdout
     assert "count: sum 7, sum of magnitudes 7" in done.stdout
-
-
-def test_a_wrong_result_fails_the_check(run_on_a_stand_in: Run) -> None:
-    done = run_on_a_stand_in(factor="1.00001")
-    assert done.returncode == 1
-    assert "allowed 1e-09" in done.stdout

@@ -41,7 +41,7 @@ def test_kernels_select_or_say_why_not(name: str) -> None:
 
 
 def _check_published(program: AnalysedProgram, card: str) -> None:
-    selection = select_for(program, load_profile(card), ModelOptions(model="eatss"))
+    selection = select_for(program, load_profile(card), ModelOptions(model="paper"))
     _check_outline(program, selection)
     assert selection.options.objective == "paper"
     assert selection.ppcg_options is None

@@ -72,7 +72,7 @@ def test_a_wrong_option_is_the_users_error(arguments: list[str], code: str) -> N
     ("words", "hint"),
     [
         (["slect", "@gemm"], "did you mean select?"),
-        (["results", "lss"], "did you mean ls?"),
+        (["results", "shw"], "did you mean show?"),
         (["select", "@gemm", "--tile", "i=32"], "eatss codegen and eatss predict take --tile"),
         (["compare", "@gemm", "--plot", "a.svg"], "eatss roofline takes --plot"),
     ],
@@ -141,8 +141,8 @@ def test_a_sum_of_a_thousand_terms_and_more_is_selected(terms: list[str], tmp_pa
         "void f(double a[64], double b[7000]) {\n#pragma scop\n"
         f"for (int i = 0; i < 64; i++) a[i] = {' + '.join(terms)};\n#pragma endscop\n}}\n"
     )
-    done = eatss("select", source, "--gpu", "a100", "--model", "eatss", "--format", "ppcg", code=0)
-    assert done.stdout.startswith("{ kernel[0] -> tile[64]")
+    done = eatss("select", source, "--gpu", "a100", "--model", "paper", "--format", "ppcg", code=0)
+    assert done.stdout.startswith("{ kernel[0] -> tile[32]")
 
 
 def test_our_own_fault_is_exit_code_70_and_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:

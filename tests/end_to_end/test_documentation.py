@@ -17,7 +17,6 @@ from pathlib import Path
 import pytest
 
 import eatss
-from eatss.tune.store import Store
 from tests.end_to_end.documentation_blocks import (
     DIFFERS,
     FIRST,
@@ -33,7 +32,7 @@ from tests.end_to_end.in_process import eatss as in_process
 from tests.forked_workers import python
 from tests.ppcg_build.recorded_ppcg import wrapper
 from tests.report.measurements import measured
-from tests.tune.sweeps import sweep
+from tests.tune.sweeps import sweep, write
 
 pytestmark = pytest.mark.usefixtures("kept")
 
@@ -100,7 +99,7 @@ def workshop(tmp_path_factory: pytest.TempPathFactory, kept: None) -> Path:
     for name in ("gemm", "ours", "theirs"):
         eatss.codegen("kernels/gemm.c", gpu="h200", output=folder / "build" / name)
     for name in ("2mm", "gemm"):
-        Store.write_new(folder / f"{name}.db", sweep(measured()))
+        write(folder / f"{name}.db", sweep(measured()))
     tools = folder / "bin"
     tools.mkdir()
     _script(tools / "eatss", f'exec {shlex.join(python("-m", "eatss"))} "$@"')

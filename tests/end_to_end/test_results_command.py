@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 import eatss
 from eatss.tune.rows import Sweep
-from eatss.tune.store import Store
 from tests.end_to_end.in_process import eatss as command
 from tests.report.measurements import measured
-from tests.tune.sweeps import SPACE, card, identity, refused, row
+from tests.tune.sweeps import SPACE, card, identity, refused, row, write
 
 ROWS = (
     row(16, time_s=7e-3, role="default"),
@@ -27,7 +25,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     for name, rows in (("a.db", ROWS), ("b.db", (row(16, card="GPU-1"),))):
         cards = (card("GPU-0" if name == "a.db" else "GPU-1"),)
-        Store.write_new(name, Sweep(identity=identity(), space=SPACE, cards=cards, rows=rows))
+        write(name, Sweep(identity=identity(), space=SPACE, cards=cards, rows=rows))
     return tmp_path
 
 
@@ -40,17 +38,6 @@ def refusal(*words: str) -> str:
     done = command("results", *words, code=2)
     assert "Traceback" not in done.stderr
     return done.stderr
-
-
-def test_ls_says_what_is_there(folder: Path) -> None:
-    text = said("ls", "a.db", "b.db")
-    assert "rows          4: 2 ok, 1 unstable, 1 compile error" in text
-    assert "least energy  " in text
-    assert "5.000 ms, 3.000 J; tile_i=32 tile_j=32" in text
-    assert "GPU-1 of node1" in text
-    document = json.loads(said("ls", "a.db", "b.db", "--format", "json"))
-    assert [one["best_time"]["time_s"] for one in document["stores"]] == [4e-3, 7e-3]
-    assert sorted(path.name for path in folder.iterdir()) == ["a.db", "b.db"]
 
 
 def test_show_lists_the_best_first(folder: Path) -> None:
@@ -71,7 +58,7 @@ def test_cards_are_named_and_each_variant_has_its_most_careful_measurement(folde
         row(64, stage="reference", role="default"),
     )
     cards = (card(), card("GPU-1"))
-    Store.write_new("c.db", Sweep(identity=identity(), space=SPACE, cards=cards, rows=rows))
+    write("c.db", Sweep(identity=identity(), space=SPACE, cards=cards, rows=rows))
     text = said("show", "c.db", "--by", "time")
     listed = [line.split()[1:3] for line in text.splitlines() if "tile_i" in line]
     assert listed == [["GPU-0", "6.000"], ["GPU-1", "7.000"]]
@@ -81,31 +68,18 @@ def test_cards_are_named_and_each_variant_has_its_most_careful_measurement(folde
     assert every.count("7.000") == 3
 
 
-def test_merge_and_export(folder: Path) -> None:
-    assert "wrote 5 rows of 2 cards to both.db" in said("merge", "a.db", "b.db", "-o", "both.db")
-    assert "EATSS-C008" in refusal("merge", "a.db", "b.db", "-o", "both.db")
+def test_export(folder: Path) -> None:
     there = eatss.read_sweep("a.db")
     said("export", "a.db", "-o", "a.json")
-    said("merge", "a.json", "-o", "again.db")
-    assert eatss.read_sweep("again.db") == eatss.read_sweep("a.json") == there
-    assert said("ls", "a.json").splitlines()[1:] == said("ls", "a.db").splitlines()[1:]
+    assert eatss.read_sweep("a.json") == there
+    assert said("show", "a.json") == said("show", "a.db")
     said("export", "a.db", "-o", "a.csv")
     assert len(Path("a.csv").read_text().splitlines()) == 5
     assert said("export", "a.db", "-o", "-") == Path("a.csv").read_text()
     assert "EATSS-D013" in refusal("export", "a.db", "-o", "a.txt")
     assert "EATSS-C008" in refusal("export", "a.db", "-o", "missing/a.csv")
     Path("plain.json").write_text("{}")
-    assert "EATSS-D002" in refusal("merge", "plain.json", "-o", "c.db")
-
-
-def test_what_differs_is_told_by_field(folder: Path) -> None:
-    other = Sweep(identity=identity(driver="575.51"), space=SPACE, cards=(), rows=())
-    Store.write_new("c.db", other)
-    assert refusal("merge", "a.db", "c.db", "-o", "d.db") == (
-        "error: 'a.db' and 'c.db' are sweeps of different things [EATSS-D010]\n"
-        "  hint: only what was measured of the same thing, in the same way, goes into one store\n"
-        "note: driver: a.db 580.159, c.db 575.51 [EATSS-D010]\n"
-    )
+    assert "EATSS-D002" in refusal("show", "plain.json")
 
 
 def test_export_never_takes_the_place_of_a_store(folder: Path) -> None:

@@ -174,7 +174,7 @@ def check_nest(seed: int, folder: Path) -> None:
             chosen = rng.sample([name for name in loops if name < "p"], rng.randint(1, 4))
             block = {name: rng.choice([1, 2, 3, 4]) for name in chosen}
     kernels = select(
-        text, gpu="h200", model="eatss"
+        text, gpu="h200", model="paper"
     ).kernels  # some serial loops are below the band
     banded = {name for kernel in kernels for name in kernel.loops}
     tiles = {name: size for name, size in tiles.items() if name in banded}

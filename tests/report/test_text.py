@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.text import Text
 
-from eatss.base.diagnostics import Diagnostic, SourceSpan
+from eatss.base.diagnostics import Diagnostic, EatssError, SourceSpan
 from eatss.cards import list_profiles, load_profile, profile_from_document
 from eatss.report.cards import render_profile, render_profiles
-from eatss.report.diagnostics import diagnostics_text
 from eatss.report.render import listing, render, uncut
 from tests.end_to_end.in_process import eatss as command
 
@@ -65,7 +64,7 @@ FINDING = Diagnostic(
 
 
 def test_a_finding_shows_place_message_line_caret_and_hint() -> None:
-    assert diagnostics_text([FINDING]).plain == (
+    assert str(EatssError(FINDING)) == (
         "a.c:7:12: error: subscript is not affine [EATSS-F012]\n"
         "    7 |     A[i] = B[idx[i]];\n"
         "      |            ^~~~~~\n"
@@ -78,7 +77,7 @@ def test_a_very_long_line_is_cut_around_the_caret() -> None:
     span = SourceSpan(file="a.c", line=1, column=column, end_line=1, end_column=column + 3)
     line = "x" * (column - 1) + "bad" + "y" * 5000
     finding = Diagnostic(code="EATSS-F001", message="m", span=span, source_line=line)
-    _, shown, caret = diagnostics_text([finding]).plain.splitlines()
+    _, shown, caret = str(EatssError(finding)).splitlines()
     assert len(shown) < 200
     start = caret.index("^")
     assert shown[start : start + 3] == "bad"
@@ -89,8 +88,8 @@ def test_control_characters_of_a_source_line_are_not_printed() -> None:
     finding = Diagnostic(
         code="EATSS-F001", message="m", span=SPAN, source_line="a\x1b[31m\x00\tb = 1;"
     )
-    assert diagnostics_text([finding]).plain.isascii()
-    assert "\x1b" not in diagnostics_text([finding]).plain
+    assert str(EatssError(finding)).isascii()
+    assert "\x1b" not in str(EatssError(finding))
 
 
 def test_control_characters_in_tables_are_spelled_out() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from eatss.measurement.measurement import Measurement
 from eatss.tune.points import Value, variant_key
 from eatss.tune.rows import CardSeen, Identity, Row, Sweep
+from eatss.tune.store import Store
 
 SPACE = "[iterators]\ntile_i = [16, 32]\ntile_j = [16, 32, 64]\n"
 WIDER_SPACE = "[iterators]\ntile_j = [16, 32, 64, 128]\ntile_i = [16, 32]\n"
@@ -79,3 +81,12 @@ def sweep(measurement: Measurement | None = None) -> Sweep:
         refused(32, 64),
     )
     return Sweep(identity=identity(), space=SPACE, cards=(card(),), rows=rows)
+
+
+def write(path: Path | str, sweep: Sweep) -> None:
+    """Make a store that holds a sweep."""
+    with Store.create_or_resume(path, sweep.identity, sweep.space) as store:
+        for seen in sweep.cards:
+            store.add_card(seen)
+        for one in sweep.rows:
+            store.add(one)

@@ -1,14 +1,11 @@
-"""Rows of the card with the most count, and its references say how it drifts."""
+"""Rows of the card with the most count."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-import pytest
-
 from eatss.tune.evaluation import cards_of, rows_of_one_card
-from tests.synthetic_sweeps import CARDS, of_rows, row, sweep
+from tests.synthetic_sweeps import CARDS, of_rows, row
 
 
 def test_rows_of_other_cards_are_left_out_and_failures_before_any_stay() -> None:
@@ -41,15 +38,3 @@ def test_rows_that_name_no_card_are_of_one() -> None:
 def test_a_sweep_without_a_time_has_no_cards() -> None:
     made = of_rows([row(1, None, status="timeout")])
     assert cards_of(made) == ()
-
-
-def test_drift_is_seen_from_references_with_its_error() -> None:
-    (card,) = cards_of(sweep(drift=0.02, references=20))
-    assert card.time_drift is not None
-    assert card.time_drift.change == pytest.approx(0.02, abs=0.004)
-    at_s = np.linspace(0, 3600, 7)
-    rows = [row(2, float(1.1 ** (at / 3600)), at_s=float(at), stage="reference") for at in at_s]
-    drift = cards_of(of_rows([row(1, 1.0), *rows]))[0].time_drift
-    assert drift is not None
-    assert (drift.change, drift.error) == pytest.approx((0.1, 0.0), abs=1e-9)
-    assert cards_of(of_rows([row(1, 1.0), *rows[:2]]))[0].time_drift is None

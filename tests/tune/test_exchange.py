@@ -11,10 +11,10 @@ import pytest
 
 from eatss.tune.exchange import format_of, sweep_csv, sweep_rows
 from eatss.tune.rows import Sweep
-from eatss.tune.store import SWEEP, Store, read_sweep
+from eatss.tune.store import SWEEP, read_sweep
 from tests.refusals import refusing
 from tests.report.measurements import measured
-from tests.tune.sweeps import SPACE, card, identity, refused, row
+from tests.tune.sweeps import SPACE, card, identity, refused, row, write
 
 ROWS = (
     row(role="ours", measurement=measured()),
@@ -78,8 +78,7 @@ def test_a_number_that_no_store_holds_is_refused(tmp_path: Path) -> None:
     document["rows"][0]["flops"] = 10**30
     path.write_text(json.dumps(document))
     with refusing("EATSS-D005"):
-        Store.write_new(tmp_path / "2mm.db", read_sweep(path))
-    assert not (tmp_path / "2mm.db").exists()
+        write(tmp_path / "2mm.db", read_sweep(path))
 
 
 @pytest.mark.parametrize(("name", "form"), [("a.csv", "csv"), ("a.CSV", "csv"), ("a.json", "json")])

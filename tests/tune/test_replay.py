@@ -125,25 +125,10 @@ def test_without_predictions_the_model_cannot_be_tried() -> None:
         replayed(sweep([row(0, 0, 1.0)]), ("model",), 1)
 
 
-def test_roles_stand_where_they_are() -> None:
-    rows = [
-        row(0, 0, 1.5, role="default"),
-        row(0, 1, 1.2, role="ours"),
-        row(0, 2, 1.0),
-        row(0, 3, None, role="paper"),
-    ]
-    marks = {mark.role: mark for mark in replayed(sweep(rows), ("random",), 1).marks}
-    assert marks["default"].regret == pytest.approx(0.5)
-    assert [marks[role].rank for role in ("default", "ours", "paper")] == [3, 2, None]
-    assert marks["paper"].cost is None
-
-
-def test_a_role_beside_the_space_is_marked_and_not_offered() -> None:
+def test_a_role_beside_the_space_is_not_offered() -> None:
     beside = replace(row(0, 0, 0.5, role="default"), variant="x", values=(("tile", 32),))
     found = replayed(sweep([row(0, 0, 1.0), row(0, 1, 2.0), beside]), ("exhaustive",), 1)
     assert (found.variants, found.best) == (2, 1.0)
-    (mark,) = found.marks
-    assert (mark.regret, mark.rank) == (-0.5, None)
 
 
 def test_careful_rows_count_and_the_first_says_what_it_took() -> None:
@@ -241,18 +226,12 @@ def test_a_replay_as_a_table() -> None:
         "  strategy    10 %  25 %  50 %  100 %  near  runs near\n"
         "  exhaustive     -  50.0   2.0    0.0     2  2 of 2\n"
         "  model          -   2.0   2.0    0.0     1  2 of 2\n"
-        "\n"
-        "  variant             above    rank\n"
-        "  the default          50.0  3 of 3\n"
-        "  that of eatss         2.0  2 of 3\n"
-        "  the paper's choice      -  failed\n"
     )
 
 
-def test_what_is_beside_the_space_or_of_another_size_is_told() -> None:
+def test_the_size_that_is_replayed_is_told() -> None:
     beside = replace(row(0, 0, 0.8, role="ours"), variant="x", values=(("role", "ours"),))
     other = row(0, 9, 0.1, sizes=(("N", 64),))
     rows = [replace(one, sizes=(("N", 4096),)) for one in (*ROWS[:1], *ROWS[2:], beside)]
     text = printed(replayed(sweep([*rows, other]), ["exhaustive"], 1, None, "time"), "table")
     assert "3 variants at N=4096, 1 of them failed" in text
-    assert "  that of eatss       -20.0  not in the space\n" in text

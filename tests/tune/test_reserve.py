@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from eatss.tune.campaign import Campaign, Plan
-from eatss.tune.jobs import CAREFUL, FIRST, REFERENCE, Care, Made, SweepOptions, Tried
-from eatss.tune.processes import REFERENCE_EVERY, Done, Lab, Work
-from eatss.tune.rows import CardSeen, Stage, Sweep
+from eatss.tune.jobs import CAREFUL, FIRST, Care, Made, SweepOptions, Tried
+from eatss.tune.processes import Done, Lab, Work
+from eatss.tune.rows import CardSeen, Sweep
 from eatss.tune.store import Store
 from eatss.tune.strategies import Budget, ListedSpace
 from tests.report.measurements import measured
@@ -19,7 +19,7 @@ from tests.synthetic_sweeps import identity
 
 CARD = CardSeen(uuid="GPU-0", name="NVIDIA H200", host="node1")
 WATTS = 500.0
-SECONDS = {FIRST: 0.95, CAREFUL: 6.5, REFERENCE: 1.38}
+SECONDS = {FIRST: 0.95, CAREFUL: 6.5}
 """What a measurement took on an H200; a careful one took 4.3 to 9.9."""
 
 
@@ -28,7 +28,6 @@ class TimedLab(Lab):
 
     def __init__(self, seconds: dict[Care, float] | None = None) -> None:
         self.now_s = 0.0
-        self.since = 0
         self.waiting: deque[Work] = deque()
         self.seconds = seconds or SECONDS
 
@@ -46,24 +45,14 @@ class TimedLab(Lab):
         if not self.waiting:
             self.now_s += timeout_s
             return None
-        work, care = self.waiting[0], self.waiting[0].care
-        if self.since == REFERENCE_EVERY and work.reference is not None:
-            care, self.since = REFERENCE, 0
-        else:
-            self.waiting.popleft()
-            self.since += 1
-        took = self.seconds.get(replace(care, checks=False, stage=_stage(care)), 0.0)
+        work = self.waiting.popleft()
+        took = self.seconds.get(replace(work.care, checks=False), 0.0)
         self.now_s += took
         variant = work.wanted.variant
         made = Made(variant=variant, folder=None)
         found = replace(measured(), power_w=WATTS, windows=())
         tried = Tried(measurement=found, card=CARD, card_s=took, card_j=WATTS * took)
-        return Done(work=work, made=made, tried=tried, care=care)
-
-
-def _stage(care: Care) -> Stage:
-    """Return the stage of the care that is meant: the last reference is a careful one."""
-    return "careful" if care.least_windows > 1 else care.stage
+        return Done(work=work, made=made, tried=tried)
 
 
 def swept(path: Path, chosen: SweepOptions, lab: TimedLab | None = None) -> Sweep:

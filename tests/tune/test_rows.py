@@ -1,29 +1,23 @@
-"""What is ranked, found, merged and summed up."""
+"""What is ranked, found and summed up."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import replace
-from pathlib import Path
 from typing import get_args
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eatss.base.targets import Order
 from eatss.tune.rows import (
     Row,
     Sweep,
-    best,
     cost,
     ranked,
-    summary_of,
     with_counters,
 )
-from eatss.tune.store import Store, merged
-from tests.refusals import refusing
-from tests.tune.sweeps import OTHER_SPACE, SPACE, WIDER_SPACE, card, identity, refused, row
+from tests.tune.sweeps import SPACE, card, identity, refused, row
 
 TIMES = st.none() | st.sampled_from([0.001, 0.5, 2.0, 30.0])
 
@@ -46,8 +40,8 @@ def some_rows(draw: st.DrawFn) -> tuple[Row, ...]:
     )
 
 
-def sweep_of(*rows: Row, space: str = SPACE, cards: tuple[str, ...] = ("GPU-0",)) -> Sweep:
-    return Sweep(identity=identity(), space=space, cards=tuple(map(card, cards)), rows=rows)
+def sweep_of(*rows: Row) -> Sweep:
+    return Sweep(identity=identity(), space=SPACE, cards=(card(),), rows=rows)
 
 
 def test_each_order_has_its_best() -> None:
@@ -56,9 +50,8 @@ def test_each_order_has_its_best() -> None:
     both = row(3, time_s=1.2, energy_j=2.0)
     many = row(4, time_s=9.0, energy_j=9.0, flops=128_000_000_000_000)
     rows = (many, quick, frugal, both, refused(5))
-    chosen = {by: best(rows, by) for by in get_args(Order)}
+    chosen = {by: ranked(rows, by)[0] for by in get_args(Order)}
     assert chosen == {"time": quick, "energy": frugal, "edp": both, "ppw": many}
-    assert best((refused(), row(time_s=None)), "time") is None
 
 
 @given(some_rows(), st.sampled_from(get_args(Order)))
@@ -68,72 +61,6 @@ def test_ranked_rows_are_all_in_order_failures_last(rows: tuple[Row, ...], by: O
     assert Counter(found) == Counter(rows)
     assert costs == sorted(costs)
     assert all(math.isinf(cost(one, by)) for one in rows if one.status == "timeout")
-
-
-def test_cards_of_a_kind_go_into_one_store(tmp_path: Path) -> None:
-    one = sweep_of(row(1), row(2, card=None))
-    other = sweep_of(row(1, card="GPU-1"), row(2, card=None), space=WIDER_SPACE, cards=("GPU-1",))
-    found = merged([("a.db", one), ("b.db", other), ("c.db", one)])
-    assert found.rows == (row(1), row(2, card=None), row(1, card="GPU-1"))
-    assert found.cards == (card(), card("GPU-1"))
-    assert (found.space, found.identity) == (SPACE, identity())
-    Store.write_new(tmp_path / "both.db", found)
-    assert Store.read(tmp_path / "both.db") == found
-    assert [path.name for path in tmp_path.iterdir()] == ["both.db"]
-
-
-@settings(max_examples=40)
-@given(some_rows(), some_rows())
-def test_merging_again_adds_nothing(rows: tuple[Row, ...], others: tuple[Row, ...]) -> None:
-    one, other = sweep_of(*rows), sweep_of(*others)
-    both = merged([("a", one), ("b", other)])
-    assert both.rows == tuple(dict.fromkeys((*rows, *others)))
-    assert merged([("c", both), ("a", one), ("b", other), ("c", both)]) == both
-
-
-def test_sweeps_of_different_things_are_not_merged() -> None:
-    other = replace(sweep_of(), identity=identity(dtype="float"))
-    with refusing("EATSS-D010", r"'a\.db' and 'b\.db'") as refusal:
-        merged([("a.db", sweep_of()), ("b.db", other)])
-    assert [one.message for one in refusal.value.diagnostics[1:]] == [
-        "dtype: a.db double, b.db float"
-    ]
-    with refusing("EATSS-D010"):
-        merged([("a.db", sweep_of()), ("b.db", sweep_of(space=OTHER_SPACE))])
-
-
-def test_nothing_is_written_where_something_is(tmp_path: Path) -> None:
-    path = tmp_path / "2mm.db"
-    path.write_text("mine")
-    with refusing("EATSS-C008"):
-        Store.write_new(path, sweep_of(row()))
-    assert path.read_text() == "mine"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_summary_has_what_was_spent_and_what_is_best() -> None:
-    rows = (
-        row(1, time_s=1.0, energy_j=5.0, card_j=100.0),
-        row(2, time_s=2.0, energy_j=3.0, created="2026-11-21T13:00:00+00:00"),
-        row(2, time_s=0.5, energy_j=4.0, stage="careful", card_j=50.0),
-        refused(3),
-    )
-    found = summary_of("2mm.db", sweep_of(*rows))
-    assert (found.rows, found.variants) == (4, 3)
-    assert found.statuses == (("ok", 3), ("compile error", 1))
-    assert found.best_time is not None
-    assert found.best_energy is not None
-    assert (found.best_time.values, found.best_time.time_s) == (rows[1].values, 0.5)
-    assert (found.best_energy.values, found.best_energy.energy_j) == (rows[1].values, 4.0)
-    assert (found.made_s, found.card_s, found.card_j) == (6.0, 10.0, 150.0)
-    assert (found.first[:13], found.last[:13]) == ("2026-11-21T12", "2026-11-21T13")
-
-
-def test_the_best_of_a_summary_is_of_the_main_size() -> None:
-    small = row(9, time_s=1e-6, energy_j=1e-6, sizes=(("NI", 8),))
-    found = summary_of("x", sweep_of(small, row(1), row(2, energy_j=1.0, card="GPU-1")))
-    assert found.best_energy is not None
-    assert (found.best_energy.energy_j, found.best_energy.card) == (1.0, "GPU-1")
 
 
 def test_counters_are_shown_with_their_variant() -> None:

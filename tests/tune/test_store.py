@@ -29,7 +29,7 @@ from eatss.tune.rows import Role, Row, Stage, Sweep
 from eatss.tune.store import VERSION, Store
 from tests.refusals import refusing
 from tests.report.measurements import measured
-from tests.tune.sweeps import OTHER_SPACE, SPACE, WIDER_SPACE, card, identity, refused, row
+from tests.tune.sweeps import OTHER_SPACE, SPACE, WIDER_SPACE, card, identity, refused, row, write
 
 
 def test_what_is_added_is_read_again(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_every_row_comes_back_as_it_was(rows: list[Row]) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "2mm.db"
         sweep = Sweep(identity=identity(), space=SPACE, cards=(), rows=tuple(rows))
-        Store.write_new(path, sweep)
+        write(path, sweep)
         assert Store.read(path) == sweep
 
 

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from eatss.base.diagnostics import EatssWarning, InputError, NoSolutionError
+from eatss.base.diagnostics import EatssWarning, InputError, NoSolutionError, input_error
 from eatss.frontend.options import Reading
 from eatss.tune.generation import Generation
 from eatss.tune.jobs import SweepOptions
 from eatss.tune.points import variant_key
 from eatss.tune.rows import Sweep
+from eatss.tune.strategies import Strategy, StrategyJob
 from eatss.tune.sweeping import sweep
 from tests.end_to_end.in_process import eatss
 from tests.refusals import refusing
@@ -90,7 +91,7 @@ def test_times_and_energies_are_those_of_the_card(whole: tuple[Path, Sweep]) -> 
 def test_what_a_point_decides_is_what_is_generated(whole: tuple[Path, Sweep]) -> None:
     _, found = whole
     for row in found.rows:
-        if not row.role and row.stage != "reference":
+        if not row.role:
             values = {name.removeprefix("tile_"): value for name, value in row.values}
             assert row.measurement is not None
             ((_, tiles),) = row.measurement.tile_sizes
@@ -107,17 +108,11 @@ def test_the_best_are_measured_again_with_care(whole: tuple[Path, Sweep]) -> Non
     for row in careful:
         assert row.measurement is not None
         assert len(row.measurement.windows) >= 3
-    assert found.rows[-1].stage == "reference"
 
 
-def test_a_finished_sweep_gains_nothing_but_a_reference(
-    whole: tuple[Path, Sweep], space: Path
-) -> None:
+def test_a_finished_sweep_gains_nothing(whole: tuple[Path, Sweep], space: Path) -> None:
     store, before = whole
-    after = swept(space, store)
-    gained = after.rows[len(before.rows) :]
-    assert after.rows[: len(before.rows)] == before.rows
-    assert {row.stage for row in gained} == {"reference"}
+    assert swept(space, store).rows == before.rows
 
 
 def test_another_source_is_refused(whole: tuple[Path, Sweep], space: Path) -> None:
@@ -156,12 +151,16 @@ def test_what_is_hardly_meant_so_is_told_before_anything_is_made(
             sweep(GEMM, output=tmp_path / "gemm", options=options(), generation=generation)
 
 
+def without_points(job: StrategyJob) -> Strategy:
+    raise input_error("EATSS-T001", f"{len(job.space)} points are none to try")
+
+
 def test_the_command_tells_it_once_and_goes_on(space: Path, tmp_path: Path) -> None:
     words = ("--gpu", "h200", "--space", space, "-D", "MM=3", "-o", tmp_path / "gemm.db")
-    done = eatss("sweep", GEMM, *words, "--strategy", "optuna:none")
+    done = eatss("sweep", GEMM, *words, "--strategy", f"{__name__}:without_points")
     assert done.stderr.count("EATSS-F095") == 1
     assert "EatssWarning" not in done.stderr
-    assert "error: " in done.stderr.partition("EATSS-F095")[2]
+    assert "EATSS-T001" in done.stderr.partition("EATSS-F095")[2]
 
 
 def test_points_that_decide_the_same_are_made_once(tmp_path: Path) -> None:

@@ -8,8 +8,9 @@ becomes
     v0 = b[i + 1] - b[i];
     out[i] = v0 * s > 0 ? 0 : v0;
 
-Compilers see that by themselves; people read the text. It is done where statements compute anew
-what they read in the source, whose values repeat whole producers. Nothing is rounded otherwise.
+Compilers see most of that by themselves. It is done where statements compute anew what they read
+in the source, whose values repeat whole producers: horizontal diffusion in float takes 52 registers
+and 0.162 ms on an H200 without, 40 and 0.140 ms with it. Nothing is rounded otherwise.
 
 Registers that a tile sets only where it has points begin as zero where all of them compute.
 

@@ -75,7 +75,7 @@ class InterleavedPoints:
     """A ``loop`` of which each thread of a block has points that follow each other.
 
     It loads ``vector`` of them at a time, of which its points are a multiple. Of arrays in
-    ``loads`` it does so from global memory, and its vectors may follow each other if not ``always``
+    ``loads`` it does so from global memory. Its vectors may follow each other if not ``always``
     apart.
     """
 
@@ -88,9 +88,11 @@ class InterleavedPoints:
 def with_interleaved_vectors(kernel: Kernel, of: InterleavedPoints) -> Kernel:
     """Return a kernel whose threads have vectors of points that lie apart, if they have several.
 
+    Each thread's own follow each other where something besides the value of the loop depends on
+    which points it has, as tests of what of a triangle is stored may.
+
     Raises:
-        InternalError: ``EATSS-K901``, loops over points do not run as often as planned, or
-            something besides the value of the loop depends on which points a thread has.
+        InternalError: ``EATSS-K901``, that is so of vectors that are ``always`` apart.
     """
     loop = of.loop
 
@@ -105,11 +107,9 @@ def with_interleaved_vectors(kernel: Kernel, of: InterleavedPoints) -> Kernel:
     found = None
     if counted:
         found = _in_groups(kernel, loop.thread, loop.point, threads, of.vector, tuple(lanes))
-    if found is None and of.loads and not of.always:  # each thread's own vectors follow each other
-        return kernel
-    if found is None:
+    if found is None and of.always:
         raise fault_in(kernel, f"{loop.points} points of {loop.thread} do not lie in vectors")
-    return found
+    return found or kernel
 
 
 def with_fragments_interleaved(kernel: Kernel, instruction: Instruction) -> Kernel:

@@ -12,7 +12,6 @@ from eatss.base.diagnostics import EatssError, input_error
 from eatss.base.files import StrPath, is_c_text
 from eatss.base.options import Keywords, spelled_out
 from eatss.base.shipped import located
-from eatss.base.text import duration_s
 from eatss.cards import GpuProfile, load_profile
 from eatss.cards.this_machine import AUTO, CardLike, is_auto, profile_of_cuda_device
 from eatss.choose.options import SelectKeywords, SelectOptions
@@ -23,9 +22,6 @@ from eatss.session.jit.callable import JitFunction, Once, ProfileOf
 from eatss.session.jit.programs import Maker
 from eatss.session.source import Source
 
-LEAST_TUNE_S = 20.0
-"""The shortest time in which two candidates are measured."""
-
 CARD_WITHOUT_CARD = "h200"
 """The card that ``"auto"`` stands for where there is none: arrays of NumPy run on the CPU."""
 
@@ -35,7 +31,6 @@ class _Jit(Keywords, CodeRequest, SelectKeywords, ReadingKeywords, Caching):
     source: StrPath | Any = field(kw_only=False)
     gpu: CardLike = AUTO
     exact_sizes: bool = False
-    tune: str | float | None = None
 
 
 @spelled_out(_Jit, CodeRequest, SelectKeywords, ReadingKeywords, Caching)
@@ -54,8 +49,6 @@ def jit(asked: _Jit) -> JitFunction:
             profile, path of a TOML profile, or a profile.
         exact_sizes: Select for the very sizes of a call. By default sizes that are near, within an
             eighth, share what is selected for them.
-        tune: Time to measure the model's best candidates in, ``"30s"``, on the first call on a card
-            with a class of sizes. The winner is kept on disk.
         **options: Those of :class:`CodeRequest`, :class:`SelectOptions`, :class:`Reading` and
             :class:`Caching`.
 
@@ -66,12 +59,10 @@ def jit(asked: _Jit) -> JitFunction:
     Warns:
         EatssWarning: what is hardly meant so in the source, such as a ``-D`` that changes nothing;
             the first call with a class of sizes tells it.
-        RuntimeWarning: with ``tune``, nothing could be measured; the model's choice stands.
 
     Raises:
         InputError: an option is wrong. What is wrong with the source, the first call says.
     """
-    tune_s = tune_seconds(asked.tune)
     if not isinstance(asked.exact_sizes, bool):
         message = f"exact_sizes is {asked.exact_sizes!r}"
         raise input_error("EATSS-C004", message, hint="give True or False")
@@ -85,29 +76,13 @@ def jit(asked: _Jit) -> JitFunction:
         cache=asked.of(Caching).chosen(),
         exact_sizes=asked.exact_sizes,
     )
-    return JitFunction(maker, _profiles(asked.gpu), tune_s)
+    return JitFunction(maker, _profiles(asked.gpu))
 
 
 def compiled(program: Program, *, cache: Cache | bool | None = None) -> JitFunction:
     """Make a function of a program that exists; arguments are those of :func:`jit`."""
     maker = Maker(name=program.name, program=program, cache=Caching(cache=cache).chosen())
     return JitFunction(maker, lambda _: None)
-
-
-def tune_seconds(tune: str | float | None) -> float | None:
-    """Return the seconds to measure in; ``None`` for no measuring.
-
-    Raises:
-        InputError: ``EATSS-C004``, it is no time, or too short.
-    """
-    if tune is None:
-        return None
-    seconds = duration_s(str(tune))
-    if not seconds or seconds < LEAST_TUNE_S:
-        why = "no time" if not seconds else "too short to compile and measure two candidates"
-        hint = f"give {LEAST_TUNE_S:.0f}s or more, tune='30s'"
-        raise input_error("EATSS-C004", f"tune is {tune!r}, which is {why}", hint=hint)
-    return seconds
 
 
 def _placed(source: object) -> tuple[Any, str]:

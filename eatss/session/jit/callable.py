@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import inspect
 import threading
-import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
 from eatss.base.diagnostics import EatssError, input_error
 from eatss.base.frozen import Numbers, frozen
-from eatss.base.shown import ExpectedRun, Shown
 from eatss.base.text import equations
 from eatss.cards import GpuProfile
 from eatss.frontend.options import DtypeName
@@ -164,14 +161,13 @@ class KnownCalls:
 @frozen
 class CallInfo:
     """What a callable has made so far: programs selected and generated, sizes they are ready for,
-    sets of arguments that are told apart, CUDA graphs kept, and what is expected of the programs.
+    sets of arguments that are told apart, and CUDA graphs kept.
     """  # noqa: D205
 
     programs: int
     plans: int
     seen: int
     graphs: int
-    expected: tuple[ExpectedRun, ...] = ()
 
 
 class ArraySpec(NamedTuple):
@@ -204,7 +200,7 @@ class _Arguments:
         )
 
 
-class JitFunction(Shown):
+class JitFunction:
     """A program that is called with arrays; safe from several threads at once.
 
     Arrays on a card are used where they are, and the call returns when it is enqueued on the
@@ -215,14 +211,12 @@ class JitFunction(Shown):
     ``__signature__`` and :func:`help` say what it takes.
     """
 
-    def __init__(self, maker: Maker, profile_of: ProfileOf, tune_s: float | None = None) -> None:
+    def __init__(self, maker: Maker, profile_of: ProfileOf) -> None:
         self._maker = maker
         self._profile_of = profile_of
-        self._tune_s = tune_s
         self.__name__ = maker.name
         self._forget()
 
-    shown_by = "eatss.report.selection:jit_parts"
     __signature__ = _Arguments()
 
     def _forget(self) -> None:
@@ -306,7 +300,6 @@ class JitFunction(Shown):
             plans=len(plans) + len(self._hosts.things),
             seen=len(self._known.seen),
             graphs=sum(plan.graphs for plan in plans),
-            expected=tuple(one.expected for one in programs if one.expected is not None),
         )
 
     def clear(self) -> None:
@@ -409,7 +402,7 @@ class JitFunction(Shown):
             for wide in (False, True):
                 maker = self._maker.at(call.dtype, sizes, profile, wide=wide)
                 key = (call.dtype, sizes, wide, profile, call.device)
-                program = self._programs.get(key, lambda maker=maker: self._made(call, maker))  # type: ignore[misc]
+                program = self._programs.get(key, lambda maker=maker: self._made(maker))  # type: ignore[misc]
                 said = refusal(program, call.sizes)
                 if not said:
                     return program
@@ -420,24 +413,8 @@ class JitFunction(Shown):
             hint="call it with other sizes",
         )
 
-    def _made(self, call: _Call, maker: Maker) -> Program:
-        """Return the program for a class of sizes; the winner of a measurement where one is due."""
+    def _made(self, maker: Maker) -> Program:
         self._check_unchanged()
-        if self._tune_s is not None and call.device is not None:
-            from eatss.session.jit.tuning import NotTunedError, tuned  # noqa: PLC0415 - needs SciPy
-
-            runtime = cupy_for(next(iter(call.views))).cuda.runtime
-            card = str(runtime.getDeviceProperties(call.device)["name"])  # winners are for a kind
-            try:
-                recipe = tuned(maker, call.sizes, call.device, card, self._tune_s)
-            except NotTunedError as reason:
-                warnings.warn(
-                    f"'{self._maker.name}' was not tuned, the model's choice stands: {reason}",
-                    RuntimeWarning,
-                    stacklevel=2,
-                )
-            else:
-                maker = replace(maker, recipe=recipe)
         return maker.made()
 
     def _plan(self, call: _Call, device: int) -> CardPlan:

@@ -21,7 +21,7 @@ from eatss.base.frozen import frozen
 from eatss.cards import GpuProfile
 from eatss.choose.options import SelectOptions
 from eatss.frontend.options import DtypeName, Reading
-from eatss.lower.recipe import CodeRequest, Recipe
+from eatss.lower.recipe import CodeRequest
 from eatss.measurement import nvrtc
 from eatss.measurement.compile import options_of
 from eatss.program import Entry, Interface, Program
@@ -30,7 +30,7 @@ from eatss.program.tokens import definitions, size_text
 from eatss.session.found import find_interface, find_program
 from eatss.session.jit.arrays import Values
 from eatss.session.jit.signature import CallSignature, class_of
-from eatss.session.kept import Kept, kept
+from eatss.session.kept import kept
 from eatss.session.source import Source, UnknownFilesError, read_files
 from eatss.verify.build import Builder, CompileError
 from eatss.verify.data import Buffer, blank_buffer
@@ -215,7 +215,6 @@ class Maker:
     cache: Cache | None = None
     profile: GpuProfile | None = None
     sizes: SizePairs = ()
-    recipe: Recipe | None = None
 
     def files(self) -> str:
         """Return what tells the text of the source from any other, headers included."""
@@ -256,10 +255,6 @@ class Maker:
         reading = self._reading(dtype)
         return replace(self, sizes=sizes, profile=profile, reading=reading, wanted=wanted)
 
-    def kept(self) -> Kept:
-        """Return the place of the program in the cache."""
-        return kept(self.cache, "codegen", *self._given())
-
     def made(self) -> Program:
         """Return the program, generated or kept from before; it runs at all sizes.
 
@@ -269,14 +264,15 @@ class Maker:
         """
         if self.program is not None:
             return self.program
-        found = self.kept().found_or(lambda: find_program(*self._given()))
+        given = self._given()
+        found = kept(self.cache, "codegen", *given).found_or(lambda: find_program(*given))
         warn_caller(found.warnings)
         return found.noun
 
     def _given(self) -> Any:
         assert self.profile is not None
         how = Source.of(self.source), self.reading, self.profile, self.choosing, self.wanted
-        return *how, self.recipe, self.sizes
+        return *how, None, self.sizes
 
     def _reading(self, dtype: DtypeName | None) -> Reading:
         return self.reading if dtype is None else replace(self.reading, dtype=dtype)

@@ -9,7 +9,6 @@ import pytest
 
 import eatss
 from eatss.base.diagnostics import Diagnostic, InputError
-from eatss.report.diagnostics import diagnostics_text
 from eatss.session.session import Session
 from tests.frontend.python.running import loaded
 from tests.refusals import refusing
@@ -127,7 +126,7 @@ for i in range(n):
         ),
         tmp_path,
     )
-    text = str(diagnostics_text(found))
+    text = str(InputError(*found))
     name = found[0].span.file if found[0].span else ""
     assert text.replace(name, "loops.py") == (
         """\

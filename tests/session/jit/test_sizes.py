@@ -21,7 +21,6 @@ from eatss.program import (
     Parameter,
     evaluate,
 )
-from eatss.session.jit.api import tune_seconds
 from eatss.session.jit.signature import (
     CallSignature,
     class_of,
@@ -265,29 +264,6 @@ def test_one_name_for_different_things_is_refused(other: Argument, what: str) ->
 
 
 # times --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("tune", "seconds"),
-    [
-        (None, None),
-        (" 2 m ", 120),
-        (20.25, 20.25),
-    ],
-)
-def test_times_to_tune_in(tune: str | float | None, seconds: float | None) -> None:
-    assert tune_seconds(tune) == seconds
-
-
-@pytest.mark.parametrize("tune", ["", "30 days", 0, -1.0, "nan"])
-def test_what_is_no_time_is_refused_at_once(tune: str | float) -> None:
-    with pytest.raises(eatss.InputError) as caught:
-        eatss.jit("nowhere.c", tune=tune)
-    assert (
-        str(caught.value).splitlines()[0]
-        == f"error: tune is {tune!r}, which is no time [EATSS-C004]"
-    )
-    assert caught.value.diagnostics[0].hint == "give 20s or more, tune='30s'"
 
 
 def test_a_word_is_no_yes() -> None:
