@@ -144,7 +144,7 @@ def _add_stored(of: CudaCode, group: int, copies: Number, wave: Number) -> None:
 
 def _tiles(plan: LaunchPlan) -> Number:
     """Return the tiles of serial loops that a block has, in all parts of the launch."""
-    return sum(prod(plan.steps[name] for name in part.serial) for part in plan.cut.parts)
+    return sum(prod(plan.steps.get(name, 1.0) for name in one.serial) for one in plan.cut.parts)
 
 
 def _filled(plan: LaunchPlan, group: int) -> float:
@@ -226,7 +226,9 @@ def _add_combined(of: CudaCode, own: RegisterTileFacts, cycles: Number, sectors:
     of.add_instructions(points * (1.0 + 4.0 * rounds) + left * of.code.load_instructions * times)
     of.add_global(left * times, cycles, sectors * _ATOMIC_MOVES)
     each = prod((plan.threads[name] * plan.steps[name] for name in own.across), start=1.0)
-    turns = each / 2.0**rounds * SECTOR_BYTES / own.element_bytes * _ATOMIC_TURN_CYCLES
+    results = prod((plan.trips[one] for one in plan.cut.mapped if one not in own.across), start=1.0)
+    beside = min(SECTOR_BYTES / own.element_bytes, results)
+    turns = each / 2.0**rounds * beside * _ATOMIC_TURN_CYCLES
     alone = rounds * of.card.shared_cycles + of.card.atomic_cycles * times
     of.chain_cycles += turns * np.minimum(1.0, of.card.sms / plan.blocks) + alone
     of.edge_cycles += (plan.pipeline_stages > 1) * alone  # nothing is copied or multiplied then

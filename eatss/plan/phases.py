@@ -25,7 +25,7 @@ from eatss.base.memo import Memo
 from eatss.base.targets import CUDA
 from eatss.plan.contract import are_held, held_words
 from eatss.plan.launch import LaunchPlan, Limits, launch_plan, trips_of
-from eatss.plan.numbers import Flag, Number
+from eatss.plan.numbers import Flag, Number, largest
 from eatss.plan.stage import element_words
 from eatss.program.expression import IntExpr
 
@@ -159,18 +159,23 @@ def kept_rows(storage: RowStorage, block: FusedRows, registers: Number) -> list[
         block: the threads of rows, and what they take at a time.
         registers: that a thread may have.
     """
-    left, slots = held_words(registers), slots_of(block.tile, block.lanes)
+    room, slots = held_words(registers), slots_of(block.tile, block.lanes)
+    taken: list[Number] = [0.0] * max((own.last for own in storage.kept), default=0)
     found = []
     for own in storage.kept:
         words = slots * element_words(own.element_bytes)
         whole: Flag = block.whole > 0
         if own.begin is not None and own.end is not None:
             whole = own.begin // block.tile == own.end // block.tile
+        # the last phase has it element by element
+        phases = range(len(taken)) if own.lasting else range(own.first, own.last)
+        left = room - largest(taken[phase] for phase in phases)
         on = whole & (block.lanes > 1) & are_held(slots, words, left)
         if own.passed is not None:
             on = on & (block.columns > 0) & (CUDA.lanes % block.rows == 0)
             on = on & (own.passed.rows <= block.rows)
-        left = left - words * on
+        for phase in phases:
+            taken[phase] = taken[phase] + words * on
         found.append(on)
     return found
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from eatss.analysis.analyse import AnalysedProgram, AnalysedScop, SlowLoop
@@ -26,7 +27,7 @@ from eatss.base.diagnostics import (
 )
 from eatss.base.files import StrPath, folder_named
 from eatss.base.forked import anew
-from eatss.base.frozen import Names, Numbers, distinct
+from eatss.base.frozen import Names, Numbers, distinct, their_names
 from eatss.base.memo import Memo
 from eatss.base.shown import time_text
 from eatss.base.targets import FUSIONS, TARGETS, Cut, Fusion
@@ -100,6 +101,7 @@ from eatss.session.steps import (
     run_time_s,
     select_for,
     with_few_pieces,
+    with_few_sums,
 )
 
 if TYPE_CHECKING:
@@ -132,6 +134,9 @@ _ANNOTATE_TYPE = "types are those of the annotations: write eatss.f16, eatss.f32
 _DEFAULT = Reading()
 _SELECTION = SelectOptions()
 
+
+_TURNED_MARGIN = 1.1
+"""How many times cheaper nests with their loops in another order have to be expected."""
 
 _LEAST_SAVED = 0.01
 """Of the time of a run, what other kernels have to promise at most to be looked at."""
@@ -263,6 +268,11 @@ class Session:
         return self._changed_by(lambda scop: with_few_pieces(scop, self._once))[:_MOST_SPLIT]
 
     @cached_property
+    def factorable(self) -> Numbers:
+        """The regions of which code of eatss may take factors out of sums."""
+        return self._changed_by(with_few_sums)
+
+    @cached_property
     def reversible(self) -> Numbers:
         """The regions of which code of eatss may add up sums from their ends."""
         return self._changed_by(with_reversed_sums)
@@ -274,7 +284,7 @@ class Session:
 
     def before_classes(self, decided: Selection) -> Session:
         """Return the session of the regions, changed as decided, whose loops may be in blocks."""
-        names = ("recomputed", "reverse", "private")
+        names = ("recomputed", "factored", "reverse", "private")
         return self._with(Rewrites(**{one: decided.rewriting()[one] for one in names}))
 
     def _changed_by(self, change: Callable[[Scop], Scop]) -> Numbers:
@@ -485,6 +495,12 @@ class Session:
         )
         cuts: tuple[tuple[str, dict[str, Any], float, Frees], ...] = (
             (
+                "factors taken out of sums",
+                {"factored": () if strict_fp else self.factorable},
+                0.0,
+                lambda *_: True,
+            ),
+            (
                 "sums from what is computed first",
                 {"reverse": self.reversible if held and not strict_fp else ()},
                 0.0,
@@ -610,21 +626,24 @@ class Session:
         first, cuts = best, [_kernels(plain)]
         told = len(plain) == 1  # statements of several regions have the same names
         for fusion in fusions:
-            steps = fusion == "source"  # as many kernels, which then share rows
-            if steps and not is_far_from_roofline(best):
+            if fusion == "source" and not is_far_from_roofline(best):
                 continue
             if not has_room():
                 break
             with suppress(*REFUSALS):
-                cut = _kernels(map(whole.fuse(fusion), plain))
-                if cut in cuts:
+                regions = [*map(whole.fuse(fusion), plain)]
+                cut, turned = _kernels(regions), any(map(_turned, plain, regions))
+                if cut in cuts and not turned:
                     continue
+                steps = fusion == "source" or turned  # as many kernels, which then share rows
                 cuts.append(cut)
                 least_s = _LEAST_SAVED * sum(map(_cost_s, best.kernels))
                 if not steps and _most_saved(best, cut) < least_s:
                     continue
                 progress("with nests as one that use what others make")
                 found = select(self._with(Rewrites(**best.rewriting() | {"fused": fusion})))
+                if turned and _TURNED_MARGIN * run_cost(found) > run_cost(best):
+                    continue
                 best = cheaper(best, found)
                 if best is first and told:
                     first = best = _noted(best, found)
@@ -1023,6 +1042,17 @@ def _with_further_notes(selection: Selection, notes: Mapping[str, str]) -> Selec
 def _kernels(regions: Iterable[ScheduledScop]) -> list[list[Names]]:
     """Return the statements of each kernel, region by region."""
     return [[one.statements for one in region.kernels] for region in regions]
+
+
+def _turned(before: ScheduledScop, after: ScheduledScop) -> bool:
+    """Tell whether a statement has its loops in another order."""
+    pairs = [
+        [{name: their_names(one.loops) for name in one.statements} for one in region.kernels]
+        for region in (before, after)
+    ]
+    known, own = (dict(chain(*(one.items() for one in kernels))) for kernels in pairs)
+    both = ((own.get(name, loops), loops) for name, loops in known.items())
+    return any(one != other and {*one} == {*other} for one, other in both)
 
 
 def _with_notes(program: Program, selection: Selection) -> Program:

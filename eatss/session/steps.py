@@ -51,6 +51,7 @@ from eatss.polyhedral.chunked_scans import (
 )
 from eatss.polyhedral.class_tiles import with_class_tiles
 from eatss.polyhedral.dependences import at_most, source_lines, with_source_line
+from eatss.polyhedral.factored_sums import with_factored_sums
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.private_arrays import with_private_arrays
 from eatss.polyhedral.recomputed_producers import recomputable_arrays, with_recomputed_producers
@@ -143,6 +144,12 @@ _MOST_LOOPS = 4
 
 _MOST_PIECES = 12
 """Statements of a region that is cut."""
+
+
+def with_few_sums(scop: Scop) -> Scop:
+    """Return a region whose sums have factors taken out, itself where sums take too many bytes."""
+    changed, sizes = with_factored_sums(scop), parameter_values(scop)
+    return scop if _bytes(changed, sizes) - _bytes(scop, sizes) > _MOST_BYTES else changed
 
 
 def _outline(scop: Scop) -> list[tuple[str, int]]:
@@ -244,8 +251,11 @@ def regions_with(scops: Sequence[Scop], rewrites: Rewrites, once: Memo) -> tuple
                 f"region {scop.index} cannot compute {', '.join(names)} anew where it is read",
                 hint="select again: the source is another one",
             )
-        if scop.index in rewrites.reverse:
-            changed = with_reversed_sums(changed)
+        for regions, change in (
+            (rewrites.factored, with_factored_sums),
+            (rewrites.reverse, with_reversed_sums),
+        ):
+            changed = change(changed) if scop.index in regions else changed
         for private in rewrites.private:
             if private.region == scop.index:
                 changed = with_private_arrays(changed, private.outer)

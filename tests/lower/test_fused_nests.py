@@ -183,3 +183,30 @@ def test_a_part_of_a_minimum_that_is_lost_is_found(text: str, broken: str, tmp_p
     assert text in made.text
     (tmp_path / made.file).write_text(made.text.replace(text, broken), encoding="utf-8")
     assert not verify(tmp_path, device="cpu", sizes=POINTS[:1]).ok
+
+
+TRACE = """
+#ifndef N
+#define N 4096
+#endif
+void trace(float t[1], float A[N][N], float B[N][N])
+{
+#pragma scop
+    t[0] = 0;
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < N; j++)
+            t[0] += A[i][j] * B[j][i];
+#pragma endscop
+}
+"""
+
+
+@pytest.mark.parametrize("lost", ["", "eatss_shuffle_down(t_r, 16, 32)", "sh.B[j - j0][i - i0]"])
+def test_a_trace_of_a_product_reads_columns_from_shared_memory(lost: str, tmp_path: Path) -> None:
+    made = eatss.codegen(TRACE, gpu="h200", output=tmp_path)
+    assert "sh.B[j - j0][i - i0]" in made.text
+    assert lost in made.text
+    text = made.text.replace(lost, "0.5f") if lost else made.text
+    (tmp_path / made.file).write_text(text, encoding="utf-8")
+    sizes = [{"N": size} for size in (0, 1, 67)]
+    assert (verify(tmp_path, device="cpu", sizes=sizes).status == "ok") == (not lost)

@@ -75,6 +75,35 @@ BEFORE = ROWS % (
 COLUMNS = re.sub(r"(in|out)\[i\]\[(\w+)\]", r"\1[\2][i]", SOFTMAX).replace(
     "in[NI][NJ], double out[NI][NJ]", "in[NJ][NI], double out[NJ][NI]"
 )
+BY_ROWS = """
+#ifndef NI
+#define NI 8192
+#endif
+#ifndef NJ
+#define NJ 1500
+#endif
+float expf(float), fmaxf(float, float);
+void columns(float in[NJ][NI], float out[NJ][NI], float most[NI], float sum[NI])
+{
+#pragma scop
+    for (int i = 0; i < NI; i++)
+        most[i] = in[0][i];
+    for (int j = 1; j < NJ; j++)
+        for (int i = 0; i < NI; i++)
+            most[i] = fmaxf(most[i], in[j][i]);
+    for (int i = 0; i < NI; i++)
+        sum[i] = 0;
+    for (int j = 0; j < NJ; j++)
+        for (int i = 0; i < NI; i++) {
+            out[j][i] = expf(in[j][i] - most[i]);
+            sum[i] += out[j][i];
+        }
+    for (int j = 0; j < NJ; j++)
+        for (int i = 0; i < NI; i++)
+            out[j][i] /= sum[i];
+#pragma endscop
+}
+"""
 STEPS = """
 #ifndef M
 #define M 700
@@ -270,6 +299,14 @@ def test_columns_lie_beside_each_other_in_a_warp(tmp_path: Path) -> None:
     for one, other in (("_down(sum_r, 16,", "_down(sum_r, 2,"), ("r_warps[tj][", "r_warps[0][")):
         (folder / program.file).write_text(program.text.replace(one, other), encoding="utf-8")
         assert not checked(folder, {"NI": 6, "NJ": 131}).ok
+
+
+def test_columns_that_nests_go_through_row_by_row_stay_in_registers(tmp_path: Path) -> None:
+    program = eatss.codegen(BY_ROWS, gpu=H200, output=tmp_path)
+    (kernel,) = program.kernels
+    assert kernel.block[0] == 8
+    assert sum("elements of a row in registers" in note for note in kernel.notes) == 2
+    right(checked(tmp_path, {"NI": 37, "NJ": 131}, {"NI": 8, "NJ": 1500}, {"NI": 1, "NJ": 1}))
 
 
 def in_steps(text: str, size: int, lanes: int, tile: int, folder: Path, **how: Any) -> Program:
