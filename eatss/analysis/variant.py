@@ -169,6 +169,7 @@ class Rewrites:
 
     Attributes:
         recomputed: Arrays whose elements kernels compute anew where they read them.
+        factored: Numbers of the regions whose sums have factors taken out of sums inside of them.
         reverse: Numbers of the regions whose sums do not begin with what is computed last.
         private: Regions whose arrays have elements for each iteration that overwrites them.
         split: Numbers of the regions whose statements are cut where they meet what they read.
@@ -179,6 +180,7 @@ class Rewrites:
     """
 
     recomputed: tuple[RecomputedArray, ...] = ()
+    factored: tuple[int, ...] = ()
     reverse: tuple[int, ...] = ()
     private: tuple[PrivateArrays, ...] = ()
     split: tuple[int, ...] = ()

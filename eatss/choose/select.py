@@ -57,7 +57,7 @@ from eatss.choose.selection import (
 from eatss.choose.smt import SmtScript, refutation
 from eatss.choose.time_tiles import with_time_tiles
 from eatss.cost.expected import Prediction
-from eatss.plan.class_blocks import ClassRun
+from eatss.plan.class_blocks import ClassProducts, ClassRun
 from eatss.plan.loop_blocks import LoopRun
 from eatss.plan.phases import RowRun
 from eatss.plan.time_tiles import TimeRun
@@ -81,7 +81,7 @@ def select_program(
     variants: KernelVariants | None = None,
     row_runs: Sequence[RowRun] = (),
     time_runs: Sequence[TimeRun] = (),
-    class_runs: Sequence[ClassRun] = (),
+    class_runs: Sequence[ClassRun | ClassProducts] = (),
     loop_runs: Sequence[LoopRun] = (),
     strict_fp: bool = False,
     below: int = NEVER,
@@ -138,7 +138,7 @@ def select_program(
             selections, kernels, row_runs, profile, options, in_order=strict_fp
         )
         selections = with_time_tiles(selections, kernels, time_runs, profile, options)
-        selections = with_class_blocks(selections, kernels, class_runs, profile, options)
+        selections = with_class_blocks(selections, kernels, class_runs, choices, profile, options)
         selections = with_loop_blocks(selections, kernels, loop_runs, offered, profile, options)
         selections = with_costs(selections, options)
         selections = with_bounds(selections, choices, options, began)

@@ -256,12 +256,13 @@ def _prices(found: Mapping[str, float], mma: float) -> Prices:
 class CodeConstants:
     """Constants of the prediction; instructions are those of a warp, cycles those of an SM."""
 
-    base_registers: float = 24.0
+    base_registers: float = 25.0
     """Registers of a thread before arrays, operands and addresses; assumed."""
-    private_register_factor: float = 1.0
-    """Registers for each 32-bit word of a private array; assumed."""
-    registers_per_point: float = 1.0
-    """Registers for the address of each unrolled point, 16 points at most; assumed."""
+    rolled_registers: float = 32.0
+    """The same where the points of a thread are loops: what ptxas aims at; from machine code, where
+    the median of 60 kernels has 30 to 34, whatever they load."""
+    unrolled_registers: float = 18.0
+    """The same where the points of a thread are unrolled; from machine code."""
     start_instructions: float = 30.0
     """Instructions of a warp when its block starts; assumed."""
     turn_instructions: float = 10.0
@@ -282,13 +283,10 @@ class CodeConstants:
     machine code, 4 to 6 doubles and 9 to 13 floats."""
     rolled: float = 3.34
     """Steps whose loads wait together where a loop of unknown length is unrolled; fitted."""
-    l2_wait: float = 0.805
-    """Wait for a load that L2 answers over the card's latency of it, both beyond L1; assumed."""
-    dram_wait: float = 1.828
-    """Wait for a load that memory answers over the card's latency of it, both beyond L2, where
-    memory is busy; fitted. With few loads under way it is 1."""
     barrier_wait: float = 1.303
     """Wait at a barrier over the card's, of 256 threads; fitted."""
+    block_waits: float = 0.5
+    """Share of the instructions of a block's other warps that one waits for; fitted, rounded."""
     result_wait: float = 2.05
     """Wait for a result that feeds itself over the card's latency of it; fitted."""
     unrolled_steps: float = 128.0
@@ -296,11 +294,13 @@ class CodeConstants:
     page_steps: float = 0.0304
     """Share of memory time that each further piece of 256 bytes of a row adds; fitted."""
     line_wait: float = 4.48
-    """Cycles that a thread waits for each wavefront of a load through L1; fitted."""
+    """Cycles that a thread waits for each wavefront of a load through L1 beyond those of a warp
+    whose lanes lie side by side; fitted."""
     bank_wait: float = 1.05
     """Cycles that a thread waits for each wavefront of a load from shared memory; fitted."""
     guard_waits: float = 0.269
-    """Share of its wait that each tested point adds to those of the others, 0 to 1; fitted."""
+    """Share of its wait that a load of global memory behind a test adds to those of the others, 0
+    to 1; fitted."""
     lockstep: float = 0.95
     """Share of an SM's blocks with the same data that find it in L1; fitted, kept below 1."""
     loop_address: float = 2.43

@@ -39,7 +39,7 @@ from eatss.cost.cuda_code import CudaCode
 from eatss.plan.contract import FRAGMENT_PLACES, Contract, most_unrolled, runs_along, unrolled
 from eatss.plan.intervals import beyond
 from eatss.plan.launch import Compute, LaunchPlan
-from eatss.plan.numbers import Number, largest, no, nowhere
+from eatss.plan.numbers import Number, all_of, largest, no, nowhere
 from eatss.plan.shares import UniformSet
 from eatss.plan.stage import element_words
 
@@ -305,20 +305,35 @@ class _Counting:
     def _together(self) -> Number:
         """The steps whose loads are under way together: registers have room for them.
 
-        None is where tiles are written: no load moves in front of a store that may meet it.
+        None is where tiles are written: no load moves in front of a store that may meet it, but in
+        windows.
         """
         of, plan, serial = self.of, self.plan, self.one.serial
         if not serial:
             return 1.0
-        most = min(of.code.unrolled_steps, plan.trips[serial[-1]])
+        most: Number = min(of.code.unrolled_steps, plan.trips[serial[-1]])
         # what other statements of the loop load is under way, too
         beside = (one for one in plan.computes if one.serial[-1:] == serial[-1:])
         words = sum(map(of.step_words, beside))
         taken = of.code.base_registers + plan.held_words
         taken = taken + FRAGMENT_PLACES * (plan.pipeline_stages > 1)
         room = of.card.registers_per_thread - taken
-        stored = largest(plan.staged(use.group) for use in self.one.uses if use.writes)
-        return np.clip(room / np.maximum(1.0, words), 1.0, np.where(stored > 0, 1.0, most))
+        window = np.where(plan.row_windows, plan.window(serial), 1.0)
+        most = np.where(self._stored(self.one) > 0, window, most)
+        return np.clip(room / np.maximum(1.0, words), 1.0, most)
+
+    def _stored(self, one: Compute) -> Number:
+        return largest(self.plan.staged(use.group) for use in one.uses if use.writes)
+
+    def _windows(self) -> Number:
+        """Return the statements of a loop whose steps are in registers, 0 where some have others.
+
+        Their divisions have no branches.
+        """
+        beside = [one for one in self.plan.computes if one.serial == self.one.serial]
+        on = self.plan.row_windows & (self.plan.window(self.one.serial) > 1)
+        on = all_of([on, *(self._stored(one) > 0 for one in beside)])
+        return np.where(on, float(len(beside)), 0.0)
 
     def _add_wait(self) -> None:
         """Add what the slowest thread of a block waits for in the statement.
@@ -334,8 +349,13 @@ class _Counting:
         whole = result_cycles(self.arithmetic, of.card, of.constants)
         # steps that are unrolled wait for each other only where one adds to what the last had
         adds = any(use.reads and use.writes for use in one.uses)
-        carried = whole - slow_cycles(one.facts, of.card, of.constants) if adds else 0.0
+        slow = slow_cycles(one.facts, of.card, of.constants)
+        # along a row that is written a division needs what the step before has divided
+        carried = whole - slow * (self._stored(one) == 0) if adds else 0.0
         overlapped = carried + (whole - carried) / self._together
+        # of divisions without branches those of all statements of a step are under way together
+        windows = self._windows()
+        overlapped = np.where(windows > 0, whole / np.maximum(1.0, windows), overlapped)
         arithmetic = np.maximum(overlapped * (1 - guarded) + whole * guarded, issue)
         others = (plan.steps[name] for name in plan.cut.mapped if name not in one.facts.loops)
         there = np.minimum(1.0, one.share * prod(others))

@@ -26,10 +26,11 @@ from eatss.analysis.facts import KernelFacts, TouchedBox, touched_bytes
 from eatss.analysis.layout import Candidates, FusedRows, mapped
 from eatss.analysis.variant import SWIZZLED_ROWS
 from eatss.base.frozen import frozen
+from eatss.base.memo import Memo
 from eatss.base.quotients import INSTRUCTIONS
 from eatss.base.tape import Column as Recorded
 from eatss.cards.profile import GpuProfile
-from eatss.cost.access import SECTOR_BYTES
+from eatss.cost.access import SECTOR_BYTES, with_fused_quotients
 from eatss.cost.card import SCHEDULERS, Card, CodeConstants, CudaConstants, card_of
 from eatss.cost.computes import add_computes, loops_apart
 from eatss.cost.cuda_code import CudaCode
@@ -41,7 +42,7 @@ from eatss.plan.contract import registers_of_a_thread
 from eatss.plan.intervals import Interval
 from eatss.plan.launch import Compute, LaunchPlan, plan
 from eatss.plan.numbers import Flag, Number, all_of, nowhere
-from eatss.plan.phases import KeptRow, RowRun, kept_rows, phase_plans, slots_of
+from eatss.plan.phases import KeptRow, RowPhase, RowRun, kept_rows, phase_plans, slots_of
 from eatss.plan.shares import UniformSet, lanes_of_warp, takers_of_parts
 from eatss.plan.stage import element_words
 
@@ -255,14 +256,25 @@ class CudaPrediction:
         return prediction_at(demand, self.total, row)
 
 
+_COLD_CYCLES = 4.0
+"""Cycles of an instruction that launches before have not left to an SM: see
+:mod:`eatss.cost.class_blocks`. On an H200 products of Floyd-Warshall took 1.23 ms in four launches,
+1.25 in one whose text has 6500 instructions, 0.71 with 2400 and 0.53 with 2300."""
+
+
 @frozen
 class CudaModel:
-    """What generated code for one kernel does on one card."""
+    """What generated code for one kernel does on one card.
+
+    With others ``beside`` it, which are like it, all have so many times its blocks in so many
+    launches; the last number is how many they are. An SM has blocks of all of them.
+    """
 
     facts: KernelFacts
     card: Card
     constants: CodeConstants
     code: CudaConstants
+    beside: tuple[float, float, int] | None = None
 
     @classmethod
     def of(cls, facts: KernelFacts, profile: GpuProfile) -> CudaModel:
@@ -279,7 +291,13 @@ class CudaModel:
 
     def demand(self, launch: LaunchPlan) -> Demand:
         """Return what a launch asks of the card."""
-        return demand_of(launch, self.card, self.constants, self.code)
+        own = demand_of(launch, self.card, self.constants, self.code)
+        if self.beside is None:
+            return own
+        times, launches, kernels = self.beside
+        tiles = prod((launch.steps.get(name, 1.0) for name in launch.serial_band), start=1.0)
+        text = own.issued / (own.blocks * self.card.warps_of(own.threads) * tiles)
+        return own.beside(times, launches, _COLD_CYCLES * kernels * text)
 
     def columns(self, layout: Candidates) -> CudaPrediction:
         """Return what is expected of layouts under one variant, an entry each.
@@ -326,6 +344,7 @@ def rows_prediction(
     profile: GpuProfile,
     *,
     in_order: bool,
+    once: Memo | None = None,
 ) -> RowsPrediction:
     """Return what is expected of a run of kernels as one.
 
@@ -335,24 +354,36 @@ def rows_prediction(
         block: its rows and threads, an entry a candidate.
         profile: the card.
         in_order: whether sums keep their order.
+        once: what phases of other runs ask of that card.
     """
+    once = once or Memo()
     model = CudaModel.of(facts[run.kernels[0]], profile)
+    if run.steps:
+        facts = {one.kernel: _with_reciprocals(facts[one.kernel], one) for one in run.phases}
     storage, cap = run.registers, registers_of_a_thread(model.card, block.threads)
     kept = kept_rows(storage, block, cap)
     flags = np.array([np.ones(len(block.rows), dtype=bool), *kept]).T
     found: RowsPrediction | None = None
     for line in np.unique(flags, axis=0).tolist():
         rows = [own for own, on in zip(storage.kept, line[1:], strict=True) if on]
-        plan = partial(phase_plans, facts, run, block=block, card=model.card, in_order=in_order)
-        own = _joined(model, plan(kept=rows), run, rows, block)
+        plan = partial(
+            phase_plans, facts, run, block=block, card=model.card, in_order=in_order, once=once
+        )
+        own = _joined(model, plan(kept=rows), run, rows, block, once)
         if run.steps:  # what lasts is loaded and stored once
             rest = [replace(one, loads=(), stores=()) if one.lasting else one for one in rows]
-            others = _joined(model, plan(kept=rest), run, rest, block)
+            others = _joined(model, plan(kept=rest), run, rest, block, once)
             own = _through_steps(own, others, run, model)
         here = (flags == line).all(axis=1)
         found = own if found is None else mapped(partial(np.where, here), own, found)
     assert found is not None
     return found
+
+
+def _with_reciprocals(facts: KernelFacts, phase: RowPhase) -> KernelFacts:
+    """Return a kernel whose quotients of several points by one value share its reciprocal."""
+    statements = (with_fused_quotients(one, phase.divisors) for one in facts.work.statements)
+    return replace(facts, work=replace(facts.work, statements=tuple(statements)))
 
 
 def _joined(
@@ -361,9 +392,11 @@ def _joined(
     run: RowRun,
     kept: Sequence[KeptRow],
     block: FusedRows,
+    once: Memo,
 ) -> RowsPrediction:
     """Return what is expected with some arrays kept."""
-    card, parts = model.card, [model.demand(plan) for plan in plans]
+    card = model.card
+    parts = [once(partial(model.demand, plan), "demand", of=plan) for plan in plans]
     first, total = parts[0], mapped(lambda *columns: sum(columns), *parts)
     ones, blocks = np.ones(len(first)), np.maximum.reduce([part.blocks for part in parts])
     registers = np.maximum.reduce([part.registers for part in parts])

@@ -6,7 +6,7 @@ The sums of what a launch asks for, as entries of its plan add to them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Protocol
 
 import numpy as np
@@ -105,11 +105,26 @@ class Demand:
         """Warp instructions of any kind."""
         return self.instructions + self.fp64 + self.fp32
 
+    def beside(self, times: float, launches: float, cycles: Number) -> Demand:
+        """Return what launches ask with blocks of others like them: so many times the blocks.
+
+        Each block waits so many ``cycles`` more.
+        """
+        more = {name: times * getattr(self, name) for name in _OF_BLOCKS}
+        more |= {"launches": np.full_like(self.launches, launches)}
+        return replace(self, **more, chain_cycles=self.chain_cycles + cycles)
+
 
 TENSOR_COLUMNS: Mapping[TensorFormat, str] = {
     "fp64": "tensor64", "tf32": "tensor32", "fp16": "tensor16", "int8": "tensor8"
 }  # fmt: skip
 """Which column counts the multiply-adds of tensor cores on numbers of a format."""
+
+_OF_BLOCKS = (
+    "blocks", "instructions", "fp64", "fp32", *TENSOR_COLUMNS.values(), "l1_wavefronts",
+    "shared_wavefronts", "operand_bytes", "l2_bytes", "torn_bytes", "dram_bytes"
+)  # fmt: skip
+"""What the blocks of a launch ask for together."""
 
 
 class Planned(Protocol):

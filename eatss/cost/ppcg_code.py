@@ -42,8 +42,6 @@ MOST_LOADED_BYTES = 16
 
 _MOST_REUSED = 64
 
-_MOST_ADDRESSES = 16.0
-
 
 def form(access: AccessFacts) -> object:
     """Return what accesses that differ by constants only have in common."""
@@ -96,23 +94,30 @@ class PpcgCode(DemandBuilder):
     def _wanted_registers(self) -> Number:
         plan, constants = self.plan, self.constants
         width, points = element_words(plan.kernel.facts.element_bytes), plan.all_points
-        reads = (sum(a.reads for a in one.accesses) for one in plan.kernel.statements)
-        addresses = np.where(plan.unrolled > 0, np.minimum(points, _MOST_ADDRESSES), 1.0)
+        statements = plan.kernel.statements
+        reads = [sum(a.reads for a in one.accesses) for one in statements]
+        most, along = max(reads, default=1), plan.points_along([*plan.threads][-1:])
+        # of an outer product the operands along its shorter side stay, the others come one by one
+        beside = most - 1.0 + np.minimum(along, points / along)
+        unrolled = constants.unrolled_registers + beside * width
+        # what is loaded stays through the branches of a division
+        live = max(
+            (own for own, x in zip(reads, statements, strict=True) if has_branches(x)), default=0
+        )
+        usual = max(constants.rolled_registers, constants.base_registers + 2.0 * live * width)
         groups = plan.kernel.groups
         kept = sum(
             on * plan.kept(use) * element_words(group.element_bytes)
             for group, on in zip(groups, plan.staged, strict=True)
             for use in group.uses
         )
-        private = (group for group in groups if group.private)
-        words = sum(points * element_words(group.element_bytes) for group in private)
-        return (
-            constants.base_registers
-            + words * (1.0 - plan.local) * constants.private_register_factor
-            + max(reads, default=1) * width * 2
-            + kept
-            + addresses * constants.registers_per_point
+        # what only an end of a loop uses comes and goes there
+        words = sum(
+            points * element_words(group.element_bytes)
+            for group in groups
+            if group.private and not all(statements[use.statement].tied for use in group.uses)
         )
+        return np.where(plan.unrolled > 0, unrolled, usual) + words * (1.0 - plan.local) + kept
 
     @cached_property
     def registers(self) -> Number:
@@ -294,14 +299,18 @@ class PpcgCode(DemandBuilder):
         """Return the share of what steps of some serial loops touch that L1 keeps for the next."""
         still = frozenset(serial)
         if still not in self._kept:
-            touched: Number = 0.0
-            for group, on in zip(self.plan.kernel.groups, self.plan.staged, strict=True):
-                if not group.private:
-                    for access in {form(use.access): use.access for use in group.uses}.values():
-                        own = self._tile_sectors(access, still)
-                        touched = touched + (1.0 - on) * own * SECTOR_BYTES
-            self._kept[still] = _kept(touched * self.present, self.l1_bytes)
+            self._kept[still] = _kept(self._walked(still) * self.present, self.l1_bytes)
         return self._kept[still]
+
+    def _walked(self, still: frozenset[str]) -> Number:
+        """Return the bytes of global memory that a tile touches while some loops stand."""
+        total: Number = 0.0
+        for group, on in zip(self.plan.kernel.groups, self.plan.staged, strict=True):
+            if not group.private:
+                for access in {form(use.access): use.access for use in group.uses}.values():
+                    own = self._tile_sectors(access, still)
+                    total = total + (1.0 - on) * own * SECTOR_BYTES
+        return total
 
     def _tile_sectors(self, access: AccessFacts, still: frozenset[str]) -> Number:
         """Return the sectors that a tile touches through one access while some loops stand."""
@@ -328,9 +337,10 @@ class PpcgCode(DemandBuilder):
         """Return the bytes of a group's elements that one launch takes from memory.
 
         Blocks that run at the same time find them in L2. Where the whole does not fit it, those
-        that run later fetch them again.
+        that run later fetch them again, and a block where it comes back to them.
         """
-        grid, steps = self.plan.kernel.grid, self.plan.steps
+        kernel, steps = self.plan.kernel, self.plan.steps
+        grid = kernel.grid
         again: Number = 1.0
         several = len(grid) >= len(("rows", "columns")) and grid[0] not in group.loops
         if several and self._passes_l2(group):
@@ -338,7 +348,15 @@ class PpcgCode(DemandBuilder):
             resident = np.maximum(1.0, self.resident) * self.card.sms
             at_once = np.maximum(1.0, resident / steps[columns])
             again = np.maximum(1.0, steps[rows] / at_once)
-        return self._touched_bytes(group) * again * self.fresh
+        still = [n for n in kernel.band if n not in kernel.threads and n not in group.loops]
+        back = prod((steps[name] for name in still), start=1.0)
+        return self._touched_bytes(group) * again * mixed(self._lost, back, 1.0) * self.fresh
+
+    @cached_property
+    def _lost(self) -> Number:
+        """The share of what blocks walk over that L2 has no more when a serial tile comes back."""
+        at_once = np.minimum(self.plan.active, np.maximum(1.0, self.resident) * self.card.sms)
+        return 1.0 - _kept(self._walked(frozenset()) * at_once, self.card.l2_bytes / 2)
 
     def _touched_bytes(self, group: Group) -> float:
         """Return the bytes of a group's elements that one launch touches, about."""
@@ -353,27 +371,14 @@ class PpcgCode(DemandBuilder):
         walks = any(abs(step) * group.element_bytes <= SECTOR_BYTES // 2 for step in steps)
         return dense * (group.element_bytes if walks or elements <= 1 else SECTOR_BYTES)
 
-    def busy(self, sectors: Number) -> Number:
-        """Return how near the loads of all warps come to as many as keep memory busy, 0 to 1.
-
-        That is what it moves in its latency [Little's law]. A warp has ``sectors`` under way.
-        """
-        card = self.card
-        at_once = np.minimum(self.plan.active, np.maximum(1.0, self.resident) * card.sms)
-        latency_s = (card.l1_cycles + card.l2_cycles + card.dram_cycles) / card.clock_hz
-        under_way = at_once * self.warps * sectors * SECTOR_BYTES
-        return np.minimum(1.0, under_way / (latency_s * card.dram_bytes_s))
-
-    def beyond_l1_cycles(self, group: Group, l2_bytes: Number, busy: Number = 1.0) -> Number:
+    def beyond_l1_cycles(self, group: Group, l2_bytes: Number) -> Number:
         """Return the cycles of a load that L1 does not answer, beyond those of L1.
 
         ``l2_bytes`` are all that the loads of the group take from L2; what of it comes from memory
-        takes longer, most where memory is ``busy``.
+        takes longer.
         """
         share = np.clip(self.fetched_bytes(group) / np.maximum(1.0, l2_bytes), 0.0, 1.0)
-        card, constants = self.card, self.constants
-        wait = (1.0 + (constants.dram_wait - 1.0) * busy) * share
-        return constants.l2_wait * card.l2_cycles + wait * card.dram_cycles
+        return self.card.l2_cycles + share * self.card.dram_cycles
 
     def _passes_l2(self, group: Group) -> bool:
         """Tell whether L2 does not hold what a launch touches of a group."""
@@ -399,16 +404,19 @@ class _Counting:
     """Adds up one statement.
 
     Of an instance ``loads`` and ``addresses`` are instructions; ``load_cycles`` what the slowest
-    load waits for, ``spread`` what requests of many lines or banks take in addition; ``stores`` 1
-    where something is stored that a later load may read. ``guards`` is the share of points that are
-    tested one by one at every step: those that may lie beyond the end of a loop, and all where
-    bounds change from step to step.
+    load waits for, ``under_way`` what all would one by one, ``tested_cycles`` those behind tests;
+    ``spread`` what requests of many lines or banks take in addition; ``stores`` 1 where something
+    is stored that a later load may read. ``guards`` is the share of points that are tested one by
+    one at every step: those that may lie beyond the end of a loop, and all where bounds change from
+    step to step.
     """
 
     loads: Number = 0.0
     addresses: Number = 0.0
     stores: Number = 0.0
     load_cycles: Number = 0.0
+    under_way: Number = 0.0
+    tested_cycles: Number = 0.0
     spread: Number = 0.0
 
     def __init__(self, of: PpcgCode, at: int) -> None:
@@ -457,9 +465,8 @@ class _Counting:
                 if group.private:
                     self._private_use(use.access)
                     continue
-                often = np.where(unrolled, self._loaded(use.access), 1.0)
-                self._shared_use(position, use.access, often)
-                self._global_use(position, use.access, often * self._stored(use.access))
+                self._shared_use(position, use.access)
+                self._global_use(position, use.access)
         beside = np.where(unrolled, np.maximum(1.0, self.points), 1.0)
         addressing = np.where(unrolled, constants.unrolled_address, constants.loop_address)
         of.add_instructions(
@@ -471,32 +478,35 @@ class _Counting:
                 + plan.cut_off * constants.guard_instructions
             )
         )
-        waits = (
-            self.load_cycles * self._waits()
-            + result_cycles(self.statement, of.card, constants) / self.side
-        )
+        result = result_cycles(self.statement, of.card, constants)
+        waits = (self._waits() + result) / self.side
         of.chain_cycles += plan.turns * self.instances * (waits + self.spread)
 
-    def _loaded(self, access: AccessFacts) -> Number:
+    def _loaded(self, access: AccessFacts) -> tuple[Number, Number, Number]:
         """Return how often an access is made for each point of those side by side.
 
+        And how often behind a test of its own, and of these so that no point was there before.
         Points that read the same element share the load. A test in a loop inside those that do not
         move the access stands in front of it anew for each of their points.
         """
         still = [name not in access.moving for name in self.mapped]
-        inside = self.mapped[still.index(True) :] if any(still) else ()
-        guards = self.plan.guarded({*inside} & access.moving.keys())
-        guards = np.where(self.bound, 1.0, guards)
-        repeated = {*self.mapped} - access.moving.keys()
-        return mixed(guards, 1.0, 1.0 / self.plan.points_along(repeated))
+        inside = {*self.mapped[still.index(True) :]} if any(still) else set()
+        moving = {*self.mapped} & access.moving.keys()
+        share = 1.0 / self.plan.points_along({*self.mapped} - moving)
+        guards = np.where(self.bound, 1.0, self.plan.guarded(inside & moving))
+        tested = mixed(guards, 1.0, self.plan.guarded(moving - inside) * share)
+        first = np.minimum(tested, np.where(self.bound, 1.0, self.plan.guarded(moving)) * share)
+        unrolled = self.unrolled
+        often = np.where(unrolled, mixed(guards, 1.0, share), 1.0)
+        return often, tested * unrolled, first * unrolled
 
     def _waits(self) -> Number:
-        """Return how often a thread waits for loads, for each instance.
+        """Return the cycles that a thread waits for loads, for an instance of all points.
 
         The compiler unrolls a serial loop of known length; then a window of loads is under way at
         any time. Of one of unknown length it unrolls a few steps. A load does not pass a store that
         may be to the same element, nor a test, nor the branch of a division: there each step, and
-        each tested point, waits.
+        each tested point, waits; for what is in shared memory each for its own load.
         """
         constants, side = self.of.constants, self.side
         run: Number = np.where(self.unrolled, 1.0, constants.rolled)
@@ -505,11 +515,14 @@ class _Counting:
             few = np.minimum(constants.rolled, steps)
             few = np.clip(_ROLLED_POINTS * constants.rolled / side, 1.0, few)
             run = np.where(self.in_full, steps, few)
-        run = np.where((self.stores > 0) | has_branches(self.statement), 1.0, run)
+        branches = has_branches(self.statement, self.serial[-1:])
+        run = np.where((self.stores > 0) | branches, 1.0, run)
         tested = self.guards * side * self.unrolled
-        free = np.maximum(1.0 / run, self.loads * beyond(side, tested) / constants.window)
-        free = np.where(tested >= 1.0, (tested < side) * 1.0, free)
-        return (free + tested * constants.guard_waits) / side
+        free = np.maximum(
+            self.load_cycles / run, self.under_way * beyond(side, tested) / constants.window
+        )
+        free = np.where(tested >= 1.0, (tested < side) * self.load_cycles, free)
+        return free + self.tested_cycles * side
 
     def _private_use(self, access: AccessFacts) -> None:
         """Count an access to a private array that left the registers."""
@@ -523,11 +536,12 @@ class _Counting:
         self.load_cycles = np.maximum(self.load_cycles, local * of.card.l1_cycles)
         self.stores = np.maximum(self.stores, local)
 
-    def _shared_use(self, position: int, access: AccessFacts, often: Number) -> None:
+    def _shared_use(self, position: int, access: AccessFacts) -> None:
         """Count an access to shared memory, where the group is staged."""
         of, on, group = self.of, self.plan.staged[position], self.plan.kernel.groups[position]
         if nowhere(on):
             return
+        often, tested, _ = self._loaded(access)
         waves, together = of.banks(group, access), self._together(access, group)
         for count in (2, 4):
             if not nowhere(together == count):
@@ -541,7 +555,10 @@ class _Counting:
         loads = on * access.reads * often
         self.loads = self.loads + loads
         self.spread = self.spread + loads * waves * of.constants.bank_wait
-        self.load_cycles = np.maximum(self.load_cycles, on * of.card.shared_cycles)
+        wait = on * of.card.shared_cycles
+        self.under_way = self.under_way + loads * of.card.shared_cycles
+        self.tested_cycles = self.tested_cycles + wait * access.reads * tested
+        self.load_cycles = np.maximum(self.load_cycles, wait)
 
     def _together(self, access: AccessFacts, group: Group) -> Number:
         """Return how many elements a load from shared memory takes: those of 16 bytes at most.
@@ -560,12 +577,14 @@ class _Counting:
                 found = np.where(self.in_full & (self.side == 1) & whole, count, found)
         return found
 
-    def _global_use(self, position: int, access: AccessFacts, often: Number) -> None:
+    def _global_use(self, position: int, access: AccessFacts) -> None:
         """Count an access through L1, where the group is not staged."""
         of, group = self.of, self.plan.kernel.groups[position]
         away = 1.0 - self.plan.staged[position]
         if nowhere(away):
             return
+        stored = self._stored(access)
+        often, tested, first = (own * stored for own in self._loaded(access))
         wave, sector = of.request(access)
         absent = of.missing(self.statement, access, sector, wave)
         absent = absent / of.sharing(group.loops) * self._own_share(access)
@@ -576,15 +595,20 @@ class _Counting:
             of.add_stores(requests * away, wave, sector, of.torn(access))
             stores = away * (often >= 1.0) * self._may_alias(access)
             self.stores = np.maximum(self.stores, stores)
-        self.spread = self.spread + away * once * often * wave * of.constants.line_wait
+        least = of.card.warp * access.element_bytes / LINE_BYTES  # cycles of L1 at any rate
+        lines_wait = least + beyond(wave, least) * of.constants.line_wait
+        self.spread = self.spread + away * once * often * lines_wait
         self.loads = self.loads + away * (once + access.writes) * often
         self.addresses = self.addresses + away * often
         read = of.launched_warps * requests * once * sector * SECTOR_BYTES * absent
-        # a load that stands alone between branches is all that a warp has under way
-        busy = of.busy(sector) if has_branches(self.statement, self.serial[-2:]) else 1.0
-        beyond = of.beyond_l1_cycles(group, read, busy)
-        cycles = of.card.l1_cycles + of.waiting(self.statement, access, wave) * beyond
-        cycles = away * cycles * once * np.minimum(1.0, often)
+        beyond_l1 = of.beyond_l1_cycles(group, read)
+        cycles = of.card.l1_cycles + of.waiting(self.statement, access, wave) * beyond_l1
+        self.under_way = self.under_way + away * once * often * cycles
+        slow = of.constants.guard_waits * (
+            first * cycles + beyond(tested, first) * of.card.l1_cycles
+        )
+        self.tested_cycles = self.tested_cycles + away * once * slow
+        cycles = away * cycles * once * np.minimum(1.0, often * self.side)
         self.load_cycles = np.maximum(self.load_cycles, cycles)
 
     def _own_share(self, access: AccessFacts) -> Number:

@@ -15,12 +15,12 @@ from eatss.analysis.facts import KernelFacts, touched_bytes
 from eatss.base.frozen import frozen
 from eatss.cards.profile import GpuProfile
 from eatss.cost.access import LINE_BYTES, SECTOR_BYTES
-from eatss.cost.card import Card, CodeConstants, card_of
+from eatss.cost.card import SCHEDULERS, Card, CodeConstants, card_of
 from eatss.cost.demand import Demand
 from eatss.cost.ppcg_code import PpcgCode, add_computes
 from eatss.cost.terms import Predicted, predict
 from eatss.plan.intervals import at_least, beyond
-from eatss.plan.numbers import Flag, Number, all_of, largest, no
+from eatss.plan.numbers import Flag, Number, all_of, any_of, largest, no
 from eatss.plan.ppcg import Group, PpcgCandidates, PpcgKernel, PpcgPlan, ppcg_plan
 from eatss.plan.stage import element_words
 
@@ -31,6 +31,9 @@ PAGE_BYTES = 2048
 
 _LEAST_SHARE = 1e-6
 """Of blocks that have something to do; of none all sums are zero."""
+
+_MOST_THREADS = 1024.0
+"""Threads of a block on any card: a power of two, so that it is a multiple of smaller ones only."""
 
 _COPY_UNROLL = 4
 """Steps of a loop of unknown length that the compiler puts together; from machine code."""
@@ -73,7 +76,11 @@ def _demand(of: PpcgCode) -> Demand:
     of.add_instructions(constants.start_instructions / plan.turns + constants.turn_instructions)
     of.chain_cycles = of.chain_cycles * _over_mean(of)
     each = of.launched_warps / plan.turns
-    of.chain_cycles += constants.start_cycles + of.issue_cycles / each  # a warp issues in order
+    # a warp issues in order, and after those of its block that share its scheduler, where they wait
+    # for each other and no other block is there
+    before = beyond(of.warps / SCHEDULERS, 1.0) / np.maximum(1.0, of.resident)
+    in_turn = 1.0 + constants.block_waits * before
+    of.chain_cycles += constants.start_cycles + of.issue_cycles / each * in_turn
     return of.demand(
         len(plan),
         launches=float(plan.kernel.facts.work.launches or 1),
@@ -110,6 +117,7 @@ def _add_copies(of: PpcgCode) -> None:
     plan, card, constants = of.plan, of.card, of.constants
     fill = max(map(plan.fill, plan.kernel.statements), default=1.0)
     barriers: Number = 0.0
+    latency = card.l2_cycles + card.dram_cycles  # all blocks that copy the same wait for the first
     for group, on in zip(plan.kernel.groups, plan.staged, strict=True):
         steps = _serial_steps(plan, group) * fill
         ways = 1.0 * group.reads + 1.0 * group.writes
@@ -121,24 +129,24 @@ def _add_copies(of: PpcgCode) -> None:
             if group.writes:
                 of.add_stores(count * steps, *request, of.torn(access))
             of.add_instructions(count * steps * ways * 2)
-            latency = constants.l2_wait * card.l2_cycles + constants.dram_wait * card.dram_cycles
             of.chain_cycles += (
                 plan.turns * steps * ways * latency * np.ceil(count / constants.window)
             )
         elif group.shareable:
             loads, each, waits, waves, sector, parts = _copy_loop(of, group)
             shared = of.sharing(group.loops)
+            # as if all lanes had an element: those without ask for nothing
+            asked = prod(plan.box(group)) / plan.block_threads
+            waves = at_least(np.ceil(waves * asked / loads) * loads / asked, waves)
+            requests, asked = loads * steps * on, asked * steps * on
             if group.reads:
-                of.add_global(loads * steps * on, waves, sector, 1.0 / shared)
+                of.add_global(asked, waves, sector, 1.0 / shared)
             if group.writes:
-                of.add_stores(loads * steps * on, waves, sector, parts)
-            requests = loads * steps * ways * on
-            of.add_shared(requests, waves)
-            of.hand_out(requests, group.element_bytes)
-            of.add_instructions(requests * each)
-            moved = of.launched_warps * requests * sector * SECTOR_BYTES / shared
-            each_wait = of.beyond_l1_cycles(group, moved)
-            of.chain_cycles += plan.turns * on * steps * ways * each_wait * waits
+                of.add_stores(asked, waves, sector, parts)
+            of.add_shared(asked * ways, waves)
+            of.hand_out(asked * ways, group.element_bytes)
+            of.add_instructions(requests * ways * each)
+            of.chain_cycles += plan.turns * on * steps * ways * latency * waits
             barriers = np.maximum(barriers, on * steps * 2)
     of.add_instructions(barriers * constants.barrier_instructions)
     of.chain_cycles += plan.turns * barriers * constants.barrier_wait * card.barrier_cycles
@@ -169,15 +177,19 @@ def _copy_loop(of: PpcgCode, group: Group) -> tuple[Number, ...]:
     counts = [*sizes[:first], *(np.ceil(size / count) for size, count in pairs)]
     dealt, loads = prod(counts[first:], start=1.0), prod(counts, start=1.0)
     even = (dealt == 1) & (loads <= constants.unrolled_steps)
-    for name in group.loops:
-        if name in plan.tile:
-            even = even & no(plan.tiles_cut(name))
+    cuts = [any_of(plan.tiles_cut(n) for n, _ in t if n in plan.tile) for t, _ in group.box or ()]
+    for cut, count in zip(cuts, counts, strict=True):
+        even = even & (no(cut) | (count == 1))  # of one element a test stands around all loops
     every = all_of(size == count for size, count in pairs)
     most_loads = constants.copy_registers / element_words(group.element_bytes)
     under_way = np.minimum(np.where(every, constants.window, constants.rolled), most_loads)
     few, most = sizes[-1], threads[-1]
     uneven = (np.mod(few, most) > 0) & (few > most) & (most <= card.warp)
-    requests, rolled = rolled_loads(counts, uneven, loads)
+    strides: list[Number] = [*[1.0] * first, *threads[len(threads) - mapped :]]
+    alone = [
+        (np.mod(_MOST_THREADS, own) > 0) & no(cut) for own, cut in zip(strides, cuts, strict=True)
+    ]
+    requests, rolled = rolled_loads(counts, uneven, loads, alone)
     waits = np.where(even, np.ceil(loads / under_way), rolled)
     loads = np.where(even, loads, requests)
     each = np.where(even, constants.copy_instructions, constants.rolled_copy)
@@ -190,23 +202,31 @@ def _copy_loop(of: PpcgCode, group: Group) -> tuple[Number, ...]:
     return loads, each, waits, waves, rows * np.ceil(row_sectors), torn
 
 
-def rolled_loads(counts: Sequence[Number], uneven: Flag, loads: Number) -> tuple[Number, Number]:
+def rolled_loads(
+    counts: Sequence[Number], uneven: Flag, loads: Number, alone: Sequence[Flag]
+) -> tuple[Number, Number]:
     """Return requests of a warp, and how often it waits, in loops that stay loops, outermost first.
 
     The compiler unrolls the innermost of more than one step by four. In front of that it makes the
     steps that are left: it waits for the first alone, then for the others. Where some lanes of a
-    warp have a step less (``uneven``), it runs what is left for either [machine code].
+    warp have a step less (``uneven``), it runs what is left for either. A loop inside another stays
+    as it is, and each load waits ``alone``, where its stride is no power of two and no end cuts it
+    off [machine code].
     """
     outer: Number = 1.0
     inner: Number = 1.0
-    for count in reversed(counts):
+    single: Flag = False
+    for count, own in zip(reversed(counts), reversed(alone), strict=True):
+        single = np.where(inner > 1, single, own)
         outer = np.where(inner > 1, outer * count, 1.0)
         inner = np.where(inner > 1, inner, count)
+    single = single & (outer > 1)
     left, others = np.mod(inner, _COPY_UNROLL), np.mod(inner - 1, _COPY_UNROLL)
     most = np.maximum(left, np.where(uneven, others, 0.0))
     whole = np.floor(inner / _COPY_UNROLL)
     requests = outer * (_COPY_UNROLL * whole + most)
     waits = outer * (whole + np.minimum(2.0, most))
+    requests, waits = (np.where(single, outer * inner, one) for one in (requests, waits))
     return at_least(requests, loads), at_least(waits, np.ceil(loads / _COPY_UNROLL))
 
 

@@ -44,7 +44,9 @@ def add_stages(of: CudaCode) -> None:
         requests = loads * times * on
         piece = np.where(stage.transposed, PIECE_BYTES / width, np.inf)
         lines = np.ceil(card.warp / np.minimum(piece, np.maximum(1.0, columns)))
-        in_vectors = np.where(plan.transposed_in_registers, vector(width), 1.0)
+        in_vectors = np.where(
+            stage.through_registers & plan.transposed_in_registers, vector(width), 1.0
+        )
         of.l1_wavefronts += of.launched_warps * requests * np.maximum(wave, lines / in_vectors)
         of.add_shared(requests, wave)
         of.l2_bytes += fetched
@@ -55,7 +57,7 @@ def add_stages(of: CudaCode) -> None:
         each = np.where(even, code.copy_instructions, code.ragged_instructions)
         sent = (ahead | plan.copies_together) & (not stage.narrow) & even
         each = np.where(sent, code.ahead_instructions, each)
-        each = np.where(plan.transposed_in_registers, each / in_vectors + 1.0, each)
+        each = np.where(in_vectors > 1, each / in_vectors + 1.0, each)
         of.add_instructions(requests / together * each)
         waits = np.ceil(loads / together / np.where(even, code.batch, code.ragged_batch))
         waits = waits + loads * wave * code.line_wait / of.far_cycles
@@ -142,7 +144,7 @@ def _add_stored(of: CudaCode, group: int, copies: Number, wave: Number) -> None:
 
 def _tiles(plan: LaunchPlan) -> Number:
     """Return the tiles of serial loops that a block has, in all parts of the launch."""
-    return sum(prod(plan.steps[name] for name in part.serial) for part in plan.cut.parts)
+    return sum(prod(plan.steps.get(name, 1.0) for name in one.serial) for one in plan.cut.parts)
 
 
 def _filled(plan: LaunchPlan, group: int) -> float:
@@ -224,7 +226,9 @@ def _add_combined(of: CudaCode, own: RegisterTileFacts, cycles: Number, sectors:
     of.add_instructions(points * (1.0 + 4.0 * rounds) + left * of.code.load_instructions * times)
     of.add_global(left * times, cycles, sectors * _ATOMIC_MOVES)
     each = prod((plan.threads[name] * plan.steps[name] for name in own.across), start=1.0)
-    turns = each / 2.0**rounds * SECTOR_BYTES / own.element_bytes * _ATOMIC_TURN_CYCLES
+    results = prod((plan.trips[one] for one in plan.cut.mapped if one not in own.across), start=1.0)
+    beside = min(SECTOR_BYTES / own.element_bytes, results)
+    turns = each / 2.0**rounds * beside * _ATOMIC_TURN_CYCLES
     alone = rounds * of.card.shared_cycles + of.card.atomic_cycles * times
     of.chain_cycles += turns * np.minimum(1.0, of.card.sms / plan.blocks) + alone
     of.edge_cycles += (plan.pipeline_stages > 1) * alone  # nothing is copied or multiplied then

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from itertools import groupby
@@ -41,7 +41,8 @@ from eatss.lower.assumptions import (
     within,
 )
 from eatss.lower.checks import keep_order
-from eatss.lower.class_blocks import ClassBuilder, class_of, run_of
+from eatss.lower.class_blocks import ClassBuilder, Part, class_of
+from eatss.lower.class_products import in_one_launch
 from eatss.lower.index_range import (
     INT_MAX,
     Indices,
@@ -63,6 +64,7 @@ from eatss.lower.kernel.uses import (
     register_words,
     rounded_sums,
 )
+from eatss.lower.kernel.uses import taken_names as taken_names_in
 from eatss.lower.kernel_builder import KernelBuilder
 from eatss.lower.launch_plans import (
     launch_plan_of,
@@ -82,11 +84,13 @@ from eatss.lower.references import BuiltKernel, KernelContext
 from eatss.lower.row_planning import RowPlanner
 from eatss.lower.time_tiles import TiledSteps, chain_of, taken_in_turns, tiled_steps
 from eatss.lower.transform.chain import transformed
-from eatss.lower.transform.point_groups import InterleavedPoints
+from eatss.lower.transform.point_groups import InterleavedPoints, with_blocks_backwards
 from eatss.lower.transform.stream_k import Stream
 from eatss.lower.variants import stream_loop
 from eatss.lower.wavefronts import no_block, pieces_in_tiles, scheduled_in_tiles, tile_launches
+from eatss.plan.class_blocks import ClassProducts
 from eatss.plan.numbers import nowhere
+from eatss.plan.order import backwards
 from eatss.polyhedral.dependences import (
     bounded_work,
     compute_dependences,
@@ -199,6 +203,7 @@ class RegionBuilder:
             self._scheduled, region.facts, recipe.wanted, profile, recipe.options
         )
         self._made, self._first = made, len(made.kernels)
+        self._beside: list[Names] = []
         self._workspaces: list[Temporary] = []
         self._of_streams: list[Assumption] = []
         self._host = Indices(bits)
@@ -221,9 +226,12 @@ class RegionBuilder:
             count, built = self._built(pieces, at, context)
             placed += built
             at += count
+        if not (self._time_tiles or self._loop_blocks):
+            self._to_and_fro(placed, [*context.parameters, *macros])
         # what the source implies of sizes is tested, not believed: callers may pass any
         anything = isl.Set.universe(scop.context.get_space())
-        steps = host_steps([*self._in_tile_launches(placed, context)], anything)
+        kernels = self._with_products(self._in_tile_launches(placed, context), context)
+        steps = host_steps([*kernels], anything)
         for tile in self._time_tiles:
             steps = self._in_tiles(steps, tile, pieces, placed, context)
         launched = steps
@@ -255,6 +263,21 @@ class RegionBuilder:
             body=steps,
         )
 
+    def _to_and_fro(self, placed: Sequence[BuiltKernel], sizes: Sequence[str]) -> None:
+        """Let launches take their blocks from the last one where :func:`backwards` says so."""
+        facts = {one.name: one for own in self._facts for one in own.work.statements}
+        launches = (
+            ([facts[own.name] for own in one.piece.statements if own.name in facts], one.slowest)
+            for one in placed
+        )
+        turned = backwards(launches, self._profile.l2_bytes)
+        turns = {one.kernel.name for one, back in zip(placed, turned, strict=True) if back}
+        note = "blocks begin with the last one: L2 has what the launch before it left there"
+        for at, (noted, code) in enumerate(self._made.kernels[self._first :], self._first):
+            if code.name in turns:
+                code_turned = with_blocks_backwards(code, taken_names_in(code, sizes))
+                self._made.kernels[at] = replace(noted, notes=(*noted.notes, note)), code_turned
+
     @property
     def _name(self) -> str:
         """What the next kernel is called."""
@@ -267,7 +290,7 @@ class RegionBuilder:
         facts = pieces[at].facts_in(self._facts)
         decided = None if facts is None else self._recipe.wanted(facts.name)
         if decided is not None and (block := decided.class_block) is not None:
-            return len(block.kernels), [self._class(pieces, block, context)]
+            return len(block.kernels), self._class(pieces, at, block, context)
         if decided is not None and (rows := decided.row_block) is not None:
             end = at + len(rows.kernels)
             step = their_names(pieces[at].host[-1:])
@@ -407,7 +430,6 @@ class RegionBuilder:
             for noted, code in made.kernels
             if code.name in inside
         }
-        codes = [noted for noted, code in made.kernels if code.name in inside]
         integers = (*context.parameters, *passed)
         kernel = in_one_block(
             steps,
@@ -421,34 +443,63 @@ class RegionBuilder:
         )
         if kernel is None:
             return None
-        of_phases = "; ".join(", ".join(one.statements) for one in codes)
         cells = " × ".join(map(str, block.tiles))
         how = f"blocks run tiles of {cells} values of" if block.tiles else "one block runs"
+        self._note_as_one(
+            kernel, [*phases], (block.threads, 1, 1), f"{how} the loop {loop}, in phases"
+        )
+        return Launch(kernel=kernel.name, grid=(Constant(1),) * 3)
+
+    def _with_products(
+        self, kernels: Iterable[BuiltKernel], context: KernelContext
+    ) -> Iterator[BuiltKernel]:
+        """Yield kernels, products of a class as one where one launch can have their blocks."""
+        group_of = {name: group for group in self._beside for name in group}
+        for group, together in groupby(kernels, lambda one: group_of.get(one.kernel.name)):
+            own, one = list(together), None
+            blocks = [
+                noted.block for noted, code in self._made.kernels if code.name in (group or ())
+            ]
+            if group is not None and len({*blocks}) == 1:
+                integers = (*context.parameters, *own[0].piece.host_names)
+                one = in_one_launch(own, integers, context.macros, context.shared_limit_bytes)
+            if group is None or one is None:
+                yield from own
+                continue
+            self._host.note(*one.grid)
+            self._note_as_one(one.kernel, group, blocks[0], "blocks side by side")
+            yield one
+
+    def _note_as_one(
+        self,
+        kernel: Kernel,
+        names: Sequence[str],
+        block: tuple[int, int, int],
+        how: str,
+    ) -> None:
+        """Note a kernel in the place of those of which it does what they do."""
+        made = self._made
+        codes = [noted for noted, code in made.kernels if code.name in names]
+        of_phases = "; ".join(", ".join(one.statements) for one in codes)
         own = replace(
             codes[0],
             statements=tuple(name for one in codes for name in one.statements),
-            block=(block.threads, 1, 1),
+            block=block,
             shared_bytes=kernel.shared_bytes,
             dynamic_shared=kernel.dynamic_shared,
             registers=min(register_words(kernel), self._most_registers(kernel)),
             arguments=their_names(kernel.arguments),
             tile_sizes=tuple(dict(pair for one in codes for pair in one.tile_sizes).items()),
-            notes=distinct(
-                (
-                    f"{how} the loop {loop}, in phases: {of_phases}",
-                    *(note for one in codes for note in one.notes),
-                )
-            ),
+            notes=distinct((f"{how}: {of_phases}", *(note for one in codes for note in one.notes))),
             reassociates=any(one.reassociates for one in codes),
             inexact_instructions=inexact_instructions(kernel),
             regroups=any(one.regroups for one in codes),
             rounded_sums=rounded_sums(kernel),
             grid_strides=(),
         )
-        names = [code.name for _, code in made.kernels]
-        made.kernels = [one for one in made.kernels if one[1].name not in phases]
-        made.kernels.insert(names.index(next(iter(phases))), (own, kernel))
-        return Launch(kernel=kernel.name, grid=(Constant(1),) * 3)
+        at = next(at for at, (_, code) in enumerate(made.kernels) if code.name in names)
+        made.kernels = [one for one in made.kernels if one[1].name not in names]
+        made.kernels.insert(at, (own, kernel))
 
     def _sizes(
         self,
@@ -535,20 +586,31 @@ class RegionBuilder:
         return placed
 
     def _class(
-        self, pieces: Sequence[Piece], block: ClassBlock, context: KernelContext
-    ) -> BuiltKernel:
-        """Return the kernel of a class of tiles.
+        self, pieces: Sequence[Piece], at: int, block: ClassBlock, context: KernelContext
+    ) -> list[BuiltKernel]:
+        """Return the kernel of a class of tiles, or those of its products, from a piece on.
 
         Raises:
             InputError: ``EATSS-K011``, it is planned and there is none, or no room for it.
         """
         found = class_of(self._scheduled, block, pieces, self._facts)
-        has = self._profile.compute_capability >= CUDA.copies_ahead
-        context = replace(context, copies_ahead=has)
-        built = ClassBuilder(self._name, found, block, context).build()
-        shared = [one.wide for one in run_of(found).parts if one.wide is not None]
-        tiles = tuple((one, int(block.width)) for one in dict.fromkeys(shared))
-        in_order = keep_order(self._scop, built.piece.statements, strict=self._options.strict_fp)
+        if isinstance(found, ClassProducts):
+            own = pieces[at : at + len(block.kernels)]
+            built = [one for piece in own for one in self._piece(piece, context)]
+        else:
+            has = self._profile.compute_capability >= CUDA.copies_ahead
+            context = replace(context, copies_ahead=has)
+            built = [self._class_part(part, block, context) for part in found]
+        count = len(found) if isinstance(found, tuple) else len(block.kernels)
+        if 1 < len(built) == count:  # a piece of several kernels runs them in order
+            self._beside += [their_names(one.kernel for one in built)]
+        return built
+
+    def _class_part(self, part: Part, block: ClassBlock, context: KernelContext) -> BuiltKernel:
+        """Return the kernel of a part of a class, noted."""
+        built = ClassBuilder(self._name, part, block, context).build()
+        tiles = () if part.plan.wide is None else ((part.plan.wide, int(block.width)),)
+        in_order = keep_order(self._scop, part.statements, strict=self._options.strict_fp)
         self._note(built, built.piece, (block.threads, 1, 1), tiles, built.notes, in_order)
         return built
 
@@ -631,6 +693,7 @@ class RegionBuilder:
             stream=None if wished is None else self._stream(unit, wished, kernel),
             paddings=paddings,
             points=tuple(one.point for one in unit.mapping.mapped),
+            row_windows=plan is not None and not nowhere(plan.row_windows),
         )
         if warps is None or computed_by(code, warps.instruction) or code.streamed is not None:
             code = replace(code, resident=resident)
@@ -683,7 +746,7 @@ class RegionBuilder:
             kernel.index.note(reduce(multiplied, buffer.layout.extents))
             self._works_in(buffer, zeroed=zeroed)
         grid = (minimum(steps, streamed.blocks), Constant(1), Constant(1))
-        return replace(kernel, grid=grid, grid_strides=("x",), most_blocks=None)
+        return replace(kernel, grid=grid, grid_strides=("x",), most_blocks=None, slowest=None)
 
     def _works_in(self, buffer: Buffer, *, zeroed: bool) -> None:
         """Note an array through which blocks of a kernel pass what they have."""

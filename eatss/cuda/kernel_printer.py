@@ -331,7 +331,8 @@ class _Printer:
 
     def _reciprocal(self, node: Reciprocal, words: _Words) -> str:
         kind = type_text(node.target.buffer.element_type)
-        return f"{words['target']} = eatss_reciprocal<{kind}>({words['source']}, {node.flag});"
+        texts = ", ".join(filter(None, (words["source"], node.flag)))
+        return f"{words['target']} = eatss_reciprocal<{kind}>({texts});"
 
     def _compute(self, node: Compute, words: _Words) -> str:
         functions = affine_values(node.statement.value)
@@ -341,7 +342,8 @@ class _Printer:
         }
         printer = self._values(node, lambda function: values[id(function)])
         own = {number: self._element(one) for number, one in node.reciprocals}
-        return replace(printer, reciprocals=own).assigned(words["target"])
+        printer = replace(printer, reciprocals=own, inverts=node.inverts)
+        return printer.assigned(words["target"])
 
     def _values(self, node: Compute | Load, affine: Callable[[Any], IntExpr]) -> ValuePrinter:
         return ValuePrinter(

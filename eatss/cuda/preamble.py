@@ -656,9 +656,38 @@ __device__ __forceinline__ Number eatss_quotient(Number x, Number c, Number reci
 }
 """)
 
+_DIVIDED = """\
+
+// x / c, if the flag stays; quotients by the same number share its reciprocal.
+template <typename Number>
+__device__ __forceinline__ Number eatss_divided(Number x, Number c, bool &exact)
+{
+    return eatss_quotient<Number>(x, c, eatss_reciprocal<Number>(c, exact), exact);
+}
+"""
+
+_QUOTIENT_ALONE = """\
+
+// The same without a flag: 0 for what has no reciprocal, and then a division.
+template <typename Number>
+__device__ __forceinline__ Number eatss_reciprocal(Number c)
+{
+    bool exact = true;
+    const Number inverse = eatss_reciprocal<Number>(c, exact);
+    return exact ? inverse : (Number)0;
+}
+template <typename Number>
+__device__ __forceinline__ Number eatss_quotient(Number x, Number c, Number reciprocal)
+{
+    bool exact = true;
+    const Number quotient = eatss_quotient<Number>(x, c, reciprocal, exact);
+    return exact ? quotient : x / c;
+}
+"""
+
 _HALF = r"\beatss_half\b"
 
-_DIVIDES = r"\beatss_reciprocal<"
+_DIVIDES = r"\beatss_(reciprocal|divided)<"
 
 _FOR_CUDA = (
     (_LAUNCH, ()),
@@ -683,6 +712,8 @@ _FOR_BOTH = (
     (_MIN_MAX, (r"\beatss_(min|max)\(",)),
     (_QUOTIENT, (r"\beatss_quotient<",)),
     (_RECIPROCAL, (_DIVIDES,)),
+    (_DIVIDED, (r"\beatss_divided<",)),
+    (_QUOTIENT_ALONE, (_DIVIDES + r"\w+>\([^,]*\);",)),
 )
 
 

@@ -14,6 +14,7 @@ from dataclasses import field
 import islpy as isl
 
 from eatss.base.frozen import fixed, frozen
+from eatss.base.quotients import FORMATS
 from eatss.cuda.text import converted_literal, literal_text, type_text
 from eatss.polyhedral.expression import (
     AffineValue,
@@ -100,6 +101,7 @@ class ValuePrinter:
         flag: what is cleared where a quotient is not what the steps for it give, nothing if those
             by literals are tested each by itself.
         reciprocals: of accesses by number; quotients by these are such steps.
+        inverts: whether all quotients are.
     """
 
     statement: Statement
@@ -109,6 +111,7 @@ class ValuePrinter:
     index_bits: int = 64
     flag: str = ""
     reciprocals: Mapping[int, str] = field(default_factory=dict)
+    inverts: bool = False
     _known: dict[int, tuple[Expression, _Text]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -234,11 +237,14 @@ class ValuePrinter:
         """Return an operation; there is a function for quotients by what has a reciprocal."""
         joined = _joined(node.operator, left, right)
         divisor = node.right.access if isinstance(node.right, Read) else -1
-        inverse = self.reciprocals.get(divisor) if node.operator == "/" else None
-        if inverse is None or joined.type is None or joined.type is not right.type:
+        inverse, kind = self.reciprocals.get(divisor, ""), joined.type
+        if node.operator != "/" or kind is None or kind is not right.type:
             return joined
-        texts = f"{left.text}, {right.text}, {inverse}, {self.flag}"
-        return _Text(f"eatss_quotient<{type_text(joined.type)}>({texts})", _ATOM, joined.type)
+        if not inverse and not (self.inverts and kind.value in FORMATS):
+            return joined
+        texts = ", ".join(filter(None, (left.text, right.text, inverse, self.flag)))
+        name = "quotient" if inverse else "divided"
+        return _Text(f"eatss_{name}<{type_text(kind)}>({texts})", _ATOM, kind)
 
     def _quotient(self, kind: ElementType, left: Expression | _Text, right: Expression) -> _Text:
         """Return a quotient by a literal, for which there is a function."""

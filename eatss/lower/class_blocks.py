@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
-from itertools import accumulate, combinations, groupby, product
+from itertools import combinations, groupby, product
 from math import prod
 from typing import TypeAlias
 
@@ -36,6 +36,7 @@ from eatss.base.quotients import FORMATS
 from eatss.base.targets import CUDA
 from eatss.base.text import counted as amount
 from eatss.lower.arrays import TRUE, affine_text, condition_of, union_of, value_of
+from eatss.lower.class_products import products_of
 from eatss.lower.index_range import Indices
 from eatss.lower.instructions import FROM_LANE
 from eatss.lower.kernel.barriers import arguments_of
@@ -67,7 +68,7 @@ from eatss.lower.kernel.uses import (
     affine_values,
     without_unused,
 )
-from eatss.lower.pieces import NameTable, Piece, in_regions, pieces_of
+from eatss.lower.pieces import Piece, in_regions, own_pieces
 from eatss.lower.promotion import unravelled
 from eatss.lower.references import BuiltKernel, KernelContext
 from eatss.lower.transform.chain import synchronised
@@ -75,6 +76,7 @@ from eatss.plan.class_blocks import (
     COPIED_IN_TURNS,
     ClassPart,
     ClassPhase,
+    ClassProducts,
     ClassRun,
     ClassTile,
     Side,
@@ -166,7 +168,7 @@ def class_of(
     block: ClassBlock,
     pieces: Sequence[Piece],
     facts: Sequence[KernelFacts],
-) -> Class:
+) -> Class | ClassProducts:
     """Return the class of tiles whose kernels a block names.
 
     Raises:
@@ -175,6 +177,9 @@ def class_of(
     for one in classes_of(scheduled, pieces, facts):
         if run_of(one).kernels == block.kernels:
             return one
+    for products in products_of(scheduled, pieces, facts):
+        if products.kernels == block.kernels:
+            return products
     raise input_error(
         "EATSS-K011",
         f"{', '.join(block.kernels)} are no class of tiles of a factorisation",
@@ -442,111 +447,20 @@ def _are_beside(parts: Sequence[Part]) -> bool:
 # -- the kernel --------------------------------------------------------------------------------
 
 
-class ClassBuilder:
-    """Builds the kernel of classes of tiles."""
-
-    def __init__(self, name: str, own: Class, block: ClassBlock, context: KernelContext) -> None:
-        """Note what it is made of."""
-        self._name, self._own, self._block, self._context = name, own, block, context
-        names, self._index = context.names.inner(), Indices(context.index_bits)
-        self._thread = names.fresh("thread")
-        self._parts = tuple(
-            _PartBuilder(one, block, replace(context, names=names), self._thread, self._index)
-            for one in own
-        )
-
-    def build(self) -> BuiltKernel:
-        """Return the kernel, with barriers.
-
-        Raises:
-            InputError: ``EATSS-K011``, a block would need more shared memory than it may have, or
-                its threads are not what points need.
-            InternalError: ``EATSS-K901``, it is not well formed, or threads may meet.
-        """
-        context, block, run = self._context, self._block, run_of(self._own)
-        if block.threads % CUDA.lanes or block.threads < run.lanes(block):
-            raise input_error(
-                "EATSS-K011",
-                f"{block.threads} threads are no whole warps, or fewer than {block.width} points",
-                hint="give class_block a multiple of 32 threads, one a point at least",
-            )
-        first = Let(name=self._thread, value=Name(f"{CUDA.thread}x"), narrow=True)
-        launch = coalesced(reduce(isl.Set.union, (one.launch for one in self._parts)))
-        grids = [one.blocks(launch) for one in self._parts]
-        ends = [Constant(0), *accumulate(grids, total)]
-        body: Nodes = ()
-        for part, begin, end in [*zip(self._parts, ends, ends[1:], strict=False)][::-1]:
-            place = Name(f"{CUDA.block}x")
-            own = tuple(part.body(place if begin == Constant(0) else place - begin))
-            mine = place < end
-            body = (If(conditions=(mine,), body=own, orelse=body),) if body else own
-        nodes = without_unused((first, *body))
-        kernel = Kernel(
-            name=self._name,
-            threads=block.threads,
-            arguments=arguments_of(
-                nodes,
-                (*context.parameters, self._own[0].pieces[0].host_names[0]),
-                (one.buffer for one in context.arrays.values()),
-            ),
-            shared=tuple(buffer for one in self._parts for buffer in one.buffers),
-            static_shared_bytes=context.static_shared_bytes,
-            index_bits=context.index_bits,
-            body=nodes,
-        )
-        kernel = synchronised(kernel, context.macros)
-        if kernel.shared_bytes > context.shared_limit_bytes:
-            raise input_error(
-                "EATSS-K011",
-                f"a class of tiles needs {kernel.shared_bytes} bytes of shared memory, and a block "
-                f"may have {context.shared_limit_bytes}",
-                hint="give class_block a smaller width, or classes a smaller size",
-            )
-        grid = (self._index(ends[-1]), Constant(1), Constant(1))
-        return BuiltKernel(
-            piece=self._piece(),
-            kernel=kernel,
-            grid=grid,
-            tiles=grid,
-            launch=launch,
-            parameter_tiles=tuple((name, run.size) for name in context.scop.parameters),
-            most_blocks=None,
-            notes=tuple(map(self._note, run.parts)),
-            index=self._index,
-        )
-
-    def _note(self, part: ClassPart) -> str:
-        where = "one block"
-        if part.wide is not None:
-            where = f"blocks of {amount(self._block.width, 'point')} of {part.wide}"
-        return f"class of tiles: {part.size} steps in {where}"
-
-    def _piece(self) -> Piece:
-        """Return the pieces as one that is launched for each block of steps."""
-        pieces = [piece for one in self._own for piece in one.pieces]
-        host, placed = pieces[0].host[:_STEP], list[isl.Set]()
-        for one in pieces:
-            (statement,) = one.statements
-            functions = [function_on(loop.member.function, statement.domain) for loop in host]
-            placed.append(bound_domain(one.instances(statement), functions, their_names(host)))
-        statements = tuple(one.statements[0] for one in pieces)
-        return replace(pieces[0], host=host, band=(), statements=statements, placed=tuple(placed))
-
-
 _Pass: TypeAlias = tuple[frozenset[str], Nodes]
 """What gives a value that is passed, or a reciprocal, and the names that it depends on."""
 
 
-class _PartBuilder:
-    """Builds what blocks of a part do. Names are those of the kernel."""
+class ClassBuilder:
+    """Builds the kernel of a part of a class of tiles, in whose blocks no other part is."""
 
-    def __init__(
-        self, own: Part, block: ClassBlock, context: KernelContext, thread: str, index: Indices
-    ) -> None:
-        self._own, self._block, self._context = own, block, context
-        self._thread, self._index, self._ahead = Name(thread), index, list[Node]()
+    def __init__(self, name: str, own: Part, block: ClassBlock, context: KernelContext) -> None:
+        """Note what it is made of."""
+        names = self._names = context.names.inner()
+        self._name, self._own, self._block, self._context = name, own, block, context
+        self._index, self._ahead = Indices(context.index_bits), list[Node]()
+        self._thread = Name(names.fresh("thread"))
         self._launched, self._step = own.pieces[0].host_names
-        names = self._names = context.names
         self._backwards = _runs_backwards(own.statements[0])
         self._host = names.fresh(own.statements[0].loops[0]) if self._backwards else self._launched
         self._lane, self._first, self._turn = map(names.fresh, ("lane", "first", "turn"))
@@ -558,12 +472,12 @@ class _PartBuilder:
             )
             for one, phase in zip(own.statements, own.plan.phases, strict=True)
         )
-        self.buffers = tuple(map(self._buffer, own.plan.tiles))
+        self._buffers = tuple(map(self._buffer, own.plan.tiles))
         self._kept = {
             at: Buffer.of(
                 "register", names.fresh(f"{buffer.name}_r"), buffer.element_type, *tile.kept
             )
-            for at, (tile, buffer) in enumerate(zip(own.plan.tiles, self.buffers, strict=True))
+            for at, (tile, buffer) in enumerate(zip(own.plan.tiles, self._buffers, strict=True))
             if tile.along is not None
         }
 
@@ -577,10 +491,70 @@ class _PartBuilder:
             layout=Extents(extents, padding=padding(tile)),
         )
 
-    @property
-    def launch(self) -> isl.Set:
-        """The launches of blocks of steps that have any."""
-        return self._by_launch(self._values(()))
+    def build(self) -> BuiltKernel:
+        """Return the kernel, with barriers.
+
+        Raises:
+            InputError: ``EATSS-K011``, a block would need more shared memory than it may have, or
+                its threads are not what points need.
+            InternalError: ``EATSS-K901``, it is not well formed, or threads may meet.
+        """
+        context, block, part = self._context, self._block, self._own.plan
+        lanes = CUDA.lanes if part.wide is None else block.width
+        if block.threads % CUDA.lanes or block.threads < lanes:
+            raise input_error(
+                "EATSS-K011",
+                f"{block.threads} threads are no whole warps, or fewer than {block.width} points",
+                hint="give class_block a multiple of 32 threads, one a point at least",
+            )
+        first = Let(name=self._thread.name, value=Name(f"{CUDA.thread}x"), narrow=True)
+        nodes = without_unused((first, *self._body()))
+        kernel = Kernel(
+            name=self._name,
+            threads=block.threads,
+            arguments=arguments_of(
+                nodes,
+                (*context.parameters, self._launched),
+                (one.buffer for one in context.arrays.values()),
+            ),
+            shared=self._buffers,
+            static_shared_bytes=context.static_shared_bytes,
+            index_bits=context.index_bits,
+            body=nodes,
+        )
+        kernel = synchronised(kernel, context.macros)
+        if kernel.shared_bytes > context.shared_limit_bytes:
+            raise input_error(
+                "EATSS-K011",
+                f"a class of tiles needs {kernel.shared_bytes} bytes of shared memory, and a block "
+                f"may have {context.shared_limit_bytes}",
+                hint="give class_block a smaller width, or classes a smaller size",
+            )
+        grid = (self._blocks(), Constant(1), Constant(1))
+        where = "one block"
+        if part.wide is not None:
+            where = f"blocks of {amount(block.width, 'point')} of {part.wide}"
+        return BuiltKernel(
+            piece=self._piece(),
+            kernel=kernel,
+            grid=grid,
+            tiles=grid,
+            launch=self._by_launch(self._values(())),
+            parameter_tiles=tuple((name, part.size) for name in context.scop.parameters),
+            most_blocks=None,
+            notes=(f"class of tiles: {part.size} steps in {where}",),
+            index=self._index,
+        )
+
+    def _piece(self) -> Piece:
+        """Return the pieces as one that is launched for each block of steps."""
+        first, *_ = self._own.pieces
+        host, placed = first.host[:_STEP], list[isl.Set]()
+        for one, statement in zip(self._own.pieces, self._own.statements, strict=True):
+            functions = [function_on(loop.member.function, statement.domain) for loop in host]
+            placed.append(bound_domain(one.instances(statement), functions, their_names(host)))
+        statements = self._own.statements
+        return replace(first, host=host, band=(), statements=statements, placed=tuple(placed))
 
     def _by_launch(self, points: isl.Set) -> isl.Set:
         """Return points by the number of the launch, which is less the later steps are run."""
@@ -590,26 +564,23 @@ class _PartBuilder:
         same = parameters_set(points.get_ctx(), names, f"{self._launched} = -{self._host}")
         return coalesced(without_parameters(points.intersect(same), [self._host]))
 
-    def blocks(self, launch: isl.Set) -> IntExpr:
+    def _blocks(self) -> IntExpr:
         """Return how many blocks share the longest of the loops that they do."""
-        own = self.launch
-        count: IntExpr = Constant(1)
-        if self._own.plan.wide is not None:
-            points = self._by_launch(self._values((self._point,)))
-            reached = renamed_parameter(points, self._point, self._first)
-            last = parameter_bound(reached, self._first, upper=True).coalesce()
-            width = int(self._block.width)
-            count = self._index(value_of(last, own) + width) // width
-        tests = self._tests(own, launch)
-        return Apply(Operator.SELECT, (*tests, count, Constant(0))) if tests else count
+        if self._own.plan.wide is None:
+            return Constant(1)
+        points = self._by_launch(self._values((self._point,)))
+        reached = renamed_parameter(points, self._point, self._first)
+        last = parameter_bound(reached, self._first, upper=True).coalesce()
+        width, launch = int(self._block.width), self._by_launch(self._values(()))
+        return self._index((value_of(last, launch) + width) // width)
 
-    def body(self, block: IntExpr) -> Iterator[Node]:
-        """Yield what a block does, by its number."""
+    def _body(self) -> Iterator[Node]:
+        """Yield what a block does."""
         width, thread, launch = int(self._block.width), self._thread, self._values(())
         if self._backwards:
             yield Let(name=self._host, value=-1 * Name(self._launched))
         if self._own.plan.wide is not None:
-            yield Let(name=self._first, value=block * width)
+            yield Let(name=self._first, value=Name(f"{CUDA.block}x") * width)
         yield from self._copies(load=True)
         declared = tuple(Declare(buffer=one) for one in self._kept.values())
         loaded, stored = (
@@ -645,7 +616,7 @@ class _PartBuilder:
             extents = [int(one) for one in sizes(tile.extents, self._block.width)]
             places = unravelled(Name(number), extents)
             there = tuple(map(total, self._begins(at), places))
-            inside, outside = self.buffers[at].at(*places), array.element(there)
+            inside, outside = self._buffers[at].at(*places), array.element(there)
             within = [
                 self._index(place) < self._index(extent)
                 for place, extent in zip(there, array.shape, strict=True)
@@ -680,7 +651,7 @@ class _PartBuilder:
         counters = [names.fresh("place") for _ in kept.layout.extents]
         *others, turn = map(Name, counters)
         where = Name(self._lane) + CUDA.lanes * turn
-        own = self.buffers[at].at(*others[: tile.along], where, *others[tile.along :])
+        own = self._buffers[at].at(*others[: tile.along], where, *others[tile.along :])
         ends = kept.at(*others, turn), own
         target, source = ends if load else ends[::-1]
         tests = [where < tile.places] if tile.places % CUDA.lanes else []
@@ -931,7 +902,7 @@ class _PartBuilder:
         pairs = zip((affine_text(one, env) for one in functions), self._begins(at), strict=True)
         places = [as_sum(function - first) for function, first in pairs]
         if along is None:
-            return self.buffers[at].at(*places), Constant(0)
+            return self._buffers[at].at(*places), Constant(0)
         where = places.pop(along)
         return self._kept[at].at(*places, Name(self._turn)), where
 
@@ -962,7 +933,7 @@ def _all(conditions: Sequence[IntExpr]) -> IntExpr:
 
 def class_runs_for(
     program: AnalysedProgram, code: Callable[[], Sequence[ScheduledScop]] | None = None
-) -> tuple[ClassRun, ...]:
+) -> tuple[ClassRun | ClassProducts, ...]:
     """Return the classes of tiles of a program that may be one launch a block of steps.
 
     ``code`` gives the schedules of the regions that code is made from.
@@ -970,9 +941,9 @@ def class_runs_for(
     if not any(region.scop.class_size for region in program.scops):
         return ()
 
-    def runs(scheduled: ScheduledScop, region: AnalysedScop) -> Iterable[ClassRun]:
-        scop = scheduled.scop
-        pieces = pieces_of(scheduled, NameTable((scop.function, *scop.parameters)))
-        return map(run_of, classes_of(scheduled, pieces, region.facts))
+    def runs(scheduled: ScheduledScop, region: AnalysedScop) -> Iterable[ClassRun | ClassProducts]:
+        pieces = own_pieces(scheduled)[0]
+        yield from map(run_of, classes_of(scheduled, pieces, region.facts))
+        yield from products_of(scheduled, pieces, region.facts)
 
     return in_regions(program, runs, code)

@@ -214,6 +214,12 @@ def left_out(plan: LaunchPlan, kernel: Kernel) -> Iterator[str]:
         yield f"{planned:.0f} bytes of shared memory are planned, of at most {most}, it has {made}"
         if planned > most:
             return
+    windows = any(
+        one.target.buffer.of_phases and one.source.buffer.space == "register"
+        for one in every_of(kernel.body, Copy)
+    )
+    if windows != bool(_one(plan.row_windows)):
+        yield f"steps along rows are{' not' if windows else ''} to be in registers"
     yield from _computed_otherwise(plan, kernel)
     if not kernel.regroups and any(map(_leaves_factors, plan.computes)):
         yield "factors that a sum shares are not multiplied at its end"
@@ -262,6 +268,7 @@ def _copied_otherwise(plan: LaunchPlan, kernel: Kernel) -> Iterator[str]:
     lines = any(
         one.source.buffer.space == "register" and one.target.buffer.space == "shared"
         for one in copies
+        if not one.target.buffer.of_phases
     )
     through_registers = _one(plan.transposed_in_registers) or _one(plan.register_staged_words)
     if plan.cut.sum_loop is None and lines != bool(through_registers):  # else parts of sums are

@@ -21,6 +21,7 @@ from dataclasses import replace
 from functools import partial, reduce
 from itertools import groupby
 from math import prod
+from typing import Any
 
 import islpy as isl
 
@@ -34,19 +35,23 @@ from eatss.lower.kernel.nodes import (
     AllFinite,
     Barrier,
     Buffer,
+    Compute,
     Fixup,
     For,
     If,
     Intrinsic,
     Kernel,
     Let,
+    Load,
     LookBack,
     NextTile,
     Node,
     Nodes,
+    Reciprocal,
     Scope,
 )
 from eatss.lower.kernel.uses import (
+    NAMED,
     every,
     grid_strides,
     mapped,
@@ -56,7 +61,7 @@ from eatss.lower.kernel.uses import (
     with_expressions,
     without_unused,
 )
-from eatss.lower.pieces import NameTable, Piece, in_regions, pieces_of
+from eatss.lower.pieces import NameTable, Piece, in_regions, own_pieces
 from eatss.lower.transform.chain import synchronised
 from eatss.lower.wavefronts import wavefront_functions
 from eatss.plan.loop_blocks import LoopRun, side_by_side
@@ -112,7 +117,7 @@ def loop_runs_for(
 
 def _loop_runs(scheduled: ScheduledScop, region: AnalysedScop) -> Iterator[LoopRun]:
     known = {one.statements: one.name for one in region.facts}
-    for loop, group in groupby(pieces_of(scheduled, NameTable()), _outermost):
+    for loop, group in groupby(own_pieces(scheduled)[0], _outermost):
         pieces = list(group)
         kernels = [known.get(one.kernel.statements) for one in pieces]
         if loop is None or None in kernels:
@@ -126,7 +131,7 @@ def _loop_runs(scheduled: ScheduledScop, region: AnalysedScop) -> Iterator[LoopR
 def _in_wavefronts(run: LoopRun, piece: Piece, numeric: ScheduledScop) -> LoopRun:
     """Return a loop with what tiles of its wavefronts are cut along at the sizes of the source."""
     names = their_names(piece.statements)
-    pieces = pieces_of(numeric, NameTable())
+    pieces = own_pieces(numeric)[0]
     own = next((one for one in pieces if their_names(one.statements) == names), None)
     functions = None if own is None else wavefront_functions(own, numeric)
     if own is None or functions is None:
@@ -179,38 +184,92 @@ def in_one_block(
     Raises:
         InternalError: ``EATSS-K901``, what comes of it is not well formed.
     """
-    first, *_ = phases.values()
     kernels = [one.kernel for one in phases.values()]
     if any(one.warps or one.overlaid or one.streamed is not None for one in kernels):
         return None
-    names = NameTable({name for one in kernels for name in taken_names(one, (*macros, *integers))})
-    builder = _Builder(phases, block.threads, names)
+    bodies = Bodies(kernels, (*macros, *integers))
+    builder = _Builder(phases, block.threads, bodies)
     body = builder.body(front, tests, steps)
     if not builder.fits:
         return None
+    own = {"threads": block.threads, "resident": 1}
+    return joined(kernels, body, bodies.shared, integers, macros, most_bytes, **own)
+
+
+def joined(
+    kernels: Sequence[Kernel],
+    body: Nodes,
+    shared: Sequence[Buffer],
+    integers: Sequence[str],
+    macros: Sequence[str],
+    most_bytes: int,
+    **own: Any,
+) -> Kernel | None:
+    """Return kernels as one with a body, which is called as the first of them.
+
+    ``None`` where a block needs more ``shared`` memory than it may have.
+
+    Raises:
+        InternalError: ``EATSS-K901``, what comes of it is not well formed.
+    """
     kernel = replace(
-        first.kernel,
-        threads=block.threads,
+        kernels[0],
         arguments=arguments_of(body, integers, passed_to(kernels)),
-        shared=tuple(builder.shared),
+        shared=tuple(shared),
         body=body,
-        resident=1,
         regroups=any(one.regroups for one in kernels),
         continued=tuple(pair for one in kernels for pair in one.continued),
+        **own,
     )
-    if kernel.shared_bytes > most_bytes:
-        return None
-    return synchronised(kernel, macros)
+    return synchronised(kernel, macros) if kernel.shared_bytes <= most_bytes else None
+
+
+class Bodies:
+    """Bodies of kernels in one: names and ``shared`` memory of each are its own."""
+
+    def __init__(self, kernels: Sequence[Kernel], known: Sequence[str]) -> None:
+        """Begin with none; ``known`` are names that kernels know without being passed them."""
+        self.names = NameTable({name for one in kernels for name in taken_names(one, known)})
+        self.shared = list[Buffer]()
+        self._members, self._given = NameTable(), set[str]()
+
+    def of(self, kernel: Kernel, values: Environment) -> Nodes:
+        """Return what a block of a kernel does, some names standing for other values."""
+        tiles = {one: replace(one, name=self._members.fresh(one.name)) for one in kernel.shared}
+        self.shared += tiles.values()
+        body = with_buffers(kernel.body, tiles)
+        own = {name for node in every(body) for name in own_names(node)}
+        other = {name: self.names.fresh(name) for name in sorted(own & self._given)}
+        self._given |= own | {*other.values()}
+
+        def renamed(node: Node) -> Nodes:
+            if isinstance(node, NAMED) and node.name in other:
+                node = replace(node, name=other[node.name])
+            if isinstance(node, For):
+                cycle = node.cycle
+                if cycle is not None:
+                    cycle = replace(cycle, name=other.get(cycle.name, cycle.name))
+                counter = other.get(node.counter, node.counter)
+                node = replace(node, counter=counter, cycle=cycle)
+            if isinstance(node, Compute | Load | Reciprocal | Agreed):
+                node = replace(node, flag=other.get(node.flag, node.flag))
+            return (node,)
+
+        known = {**values, **{name: Name(one) for name, one in other.items()}}
+
+        def told(expression: IntExpr) -> IntExpr:
+            found = substitute(expression, known)
+            return as_sum(found) if values.keys() & {*names_in(expression)} else found
+
+        return with_expressions(mapped(body, renamed), told)
 
 
 class _Builder:
     """Makes the body; ``fits`` says whether all launches can be phases."""
 
-    def __init__(self, phases: Mapping[str, PhaseKernel], threads: int, names: NameTable) -> None:
-        self._phases, self._threads, self._names = phases, threads, names
-        self._thread = Name(names.fresh("thread"))
-        self._members, self._given = NameTable(), set[str]()
-        self.shared: list[Buffer] = []
+    def __init__(self, phases: Mapping[str, PhaseKernel], threads: int, bodies: Bodies) -> None:
+        self._phases, self._threads, self._bodies = phases, threads, bodies
+        self._thread = Name(bodies.names.fresh("thread"))
         self.fits = True
 
     def body(self, front: Sequence[Let], tests: IntExprs, steps: Sequence[HostStep]) -> Nodes:
@@ -268,7 +327,7 @@ class _Builder:
         assert isinstance(step, Launch)
         values = (CUDA.thread, CUDA.block)
         first: Environment = {of + axis: Constant(0) for of in values for axis in AXES}
-        return Scope(body=self._block(step, first))
+        return Scope(body=self._bodies.of(self._phases[step.kernel].kernel, first))
 
     def _step(self, step: HostStep) -> Node:
         match step:
@@ -304,41 +363,16 @@ class _Builder:
             values[CUDA.thread + axis] = place if threads > 1 else Constant(0)
             values[CUDA.block + axis], values[CUDA.blocks + axis] = first, Constant(by)
             if axis in several and axis not in grid_strides(phase.kernel):
-                counter = self._names.fresh(f"block_{axis}")
+                counter = self._bodies.names.fresh(f"block_{axis}")
                 values[CUDA.block + axis] = Name(counter)
                 loops.append((counter, first, count, by))
-        body = self._block(step, values)
+        body = self._bodies.of(phase.kernel, values)
         for counter, first, count, by in loops:
             goes_on, stride = Name(counter) < count, Constant(by)
             loop = For(counter=counter, lower=first, condition=goes_on, step=stride, body=body)
             body = (loop,)
         idle = together * own < self._threads
         return (If(conditions=(thread < together * own,), body=body),) if idle else body
-
-    def _block(self, step: Launch, values: Environment) -> Nodes:
-        """Return what a block of a launch does, in names and shared memory of its own."""
-        kernel = self._phases[step.kernel].kernel
-        tiles = {one: replace(one, name=self._members.fresh(one.name)) for one in kernel.shared}
-        self.shared += tiles.values()
-        body = with_buffers(kernel.body, tiles)
-        own = {name for node in every(body) for name in own_names(node)}
-        other = {name: self._names.fresh(name) for name in sorted(own & self._given)}
-        self._given |= own | {*other.values()}
-
-        def renamed(node: Node) -> Nodes:
-            if isinstance(node, Let) and node.name in other:
-                node = replace(node, name=other[node.name])
-            if isinstance(node, For) and node.counter in other:
-                node = replace(node, counter=other[node.counter])
-            return (node,)
-
-        known = {**values, **{name: Name(one) for name, one in other.items()}}
-
-        def told(expression: IntExpr) -> IntExpr:
-            found = substitute(expression, known)
-            return as_sum(found) if values.keys() & {*names_in(expression)} else found
-
-        return with_expressions(mapped(body, renamed), told)
 
 
 def _name_of(step: HostStep) -> str:

@@ -28,7 +28,7 @@ from eatss.polyhedral.isl_names import (
     without_parameters,
 )
 from eatss.polyhedral.kernel import Dependences, Kernel, ScheduledScop
-from eatss.polyhedral.kernels import build_kernels
+from eatss.polyhedral.schedule import launching_all
 from eatss.polyhedral.scop import Access, Place, Statement
 from eatss.polyhedral.tree import KernelTree, Member, alone, cut_tree
 from eatss.program.tokens import RESERVED_FORM, is_reserved
@@ -238,7 +238,7 @@ def pieces_of(scheduled: ScheduledScop, names: NameTable) -> tuple[Piece, ...]:
     """
     scop = scheduled.scop
     trees = cut_tree(scheduled.schedule).pieces
-    kernels = build_kernels(scop, scheduled.dependences, trees)
+    kernels = launching_all(scheduled).kernels
     host_names: dict[tuple[int, int], str] = {}
     pieces = []
     for tree, kernel in zip(trees, kernels, strict=True):
@@ -272,6 +272,16 @@ def pieces_of(scheduled: ScheduledScop, names: NameTable) -> tuple[Piece, ...]:
             )
         )
     return tuple(pieces)
+
+
+def own_pieces(scheduled: ScheduledScop) -> tuple[tuple[Piece, ...], NameTable]:
+    """Return the pieces of a region that nothing else is made with, and the names taken there."""
+
+    def made() -> tuple[tuple[Piece, ...], NameTable]:
+        names = NameTable((scheduled.scop.function, *scheduled.scop.parameters))
+        return pieces_of(scheduled, names), names
+
+    return scheduled.once(made, "pieces")
 
 
 def _placed(statement: Statement, loops: Sequence[LoopMember], assumes: isl.Set | None) -> isl.Set:

@@ -27,8 +27,8 @@ from eatss.lower.storage import (
     Candidate,
     NeedsOneThreadError,
     StoragePlan,
-    StoragePlans,
     scan_storage,
+    storage_of,
     within_registers,
 )
 from eatss.lower.thread_ast import subtree_of
@@ -83,10 +83,8 @@ class UnitPlanner:
         sizes: Callable[[str], Layout],
         profile: GpuProfile,
         options: CodegenOptions,
-        plans: StoragePlans | None = None,
     ) -> None:
-        """Note what is decided; ``plans`` are those of storage that others have made."""
-        self._plans = plans or StoragePlans(scheduled.scop, scheduled.dependences)
+        """Note what is decided."""
         self._scheduled = scheduled
         self._scop = scheduled.scop
         self._facts = facts
@@ -156,7 +154,7 @@ class UnitPlanner:
         for name in (*self._options.instructions, *selected):
             if not (mapping.warps or piece.combines):
                 mapping = in_warps(mapping, described(of_warps(name)), own)
-        rows = self._plans.of(piece, mapping.mapped).rows
+        rows = storage_of(self._scheduled, piece, mapping.mapped).rows
         parts = rows_together(piece, self._parts(piece, mapping), rows)
         return self._unit(piece, mapping, parts, facts.name, own)
 
@@ -167,11 +165,18 @@ class UnitPlanner:
             NeedsOneThreadError: they cannot; the text says why.
         """
         dependences = self._scheduled.dependences
-        self._plans.of(piece, mapping.mapped)
-        if crosses_threads(self._scop, piece, mapping, dependences):
+        storage_of(self._scheduled, piece, mapping.mapped)
+        mapped, serial = their_names(mapping.mapped), their_names(mapping.serial)
+
+        def parts() -> tuple[Part, ...]:
+            if crosses_threads(self._scop, piece, mapping, dependences):
+                return ()
+            return parts_of(piece, mapped, serial, dependences)
+
+        found = self._scheduled.once(parts, "parts", mapped, serial, of=piece)
+        if not found:
             raise NeedsOneThreadError("iterations of parallel loops need one another's memory")
-        mapped = their_names(mapping.mapped)
-        return parts_of(piece, mapped, their_names(mapping.serial), dependences)
+        return found
 
     def _unit(
         self,
@@ -187,7 +192,7 @@ class UnitPlanner:
         Raises:
             NeedsOneThreadError: threads cannot share the work; the text says why.
         """
-        storage = self._plans.of(piece, mapping.mapped).with_rows(parts)
+        storage = storage_of(self._scheduled, piece, mapping.mapped).with_rows(parts)
         continued = dict[str, str]()
         if not self._options.strict_fp:
             continued = reused_accumulators(self._scop, piece, mapping, storage, parts)
@@ -297,7 +302,7 @@ class UnitPlanner:
         if not only_updates(piece, self._scheduled.dependences):
             return None
         try:
-            storage = self._plans.of(piece, mapping.mapped, sums=True)
+            storage = storage_of(self._scheduled, piece, mapping.mapped, sums=True)
         except NeedsOneThreadError:
             return None
         storage, dropped = within_registers(storage, mapping, self._scop, self._profile)

@@ -29,7 +29,7 @@ from eatss.lower.kernel.nodes import counted as in_turns
 from eatss.lower.kernel.uses import substituted, with_buffers, without_unused
 from eatss.lower.kernel_builder import KernelBuilder, products_of_sizes
 from eatss.lower.mapping import Mapping
-from eatss.lower.pieces import NameTable, Part, Piece, in_regions, pieces_of
+from eatss.lower.pieces import NameTable, Part, Piece, in_regions, own_pieces
 from eatss.lower.planning import Unit, UnitPlanner, share_scalars
 from eatss.lower.recipe import CodegenOptions
 from eatss.lower.references import BuiltKernel, KernelContext
@@ -42,7 +42,7 @@ from eatss.lower.row_storage import (
     with_row_values,
     with_rows_kept,
 )
-from eatss.lower.storage import NeedsOneThreadError
+from eatss.lower.storage import NeedsOneThreadError, storage_of
 from eatss.lower.units import (
     have_same_rows,
     lanes_mapping,
@@ -57,6 +57,7 @@ from eatss.lower.variants import launch_of
 from eatss.plan.contract import registers_of_a_thread
 from eatss.plan.phases import KeptRow, RowPhase, RowRun, RowStorage, kept_rows
 from eatss.polyhedral.dependences import tried
+from eatss.polyhedral.expression import divisors
 from eatss.polyhedral.isl_names import (
     coalesced,
     parameter_between,
@@ -148,7 +149,8 @@ class RowPlanner(UnitPlanner):
             if unit is None:
                 return None
             units.append(unit)
-        return None if share_scalars(units, self._plans.of(piece, mapping.mapped)) else units
+        storage = storage_of(self._scheduled, piece, mapping.mapped)
+        return None if share_scalars(units, storage) else units
 
     def _row_sum(
         self,
@@ -429,8 +431,7 @@ def row_runs(
     options: CodegenOptions,
 ) -> Iterator[RowRun]:
     """Yield the runs of kernels of a region that share rows, and in which a row has a sum."""
-    names = NameTable((scheduled.scop.function, *scheduled.scop.parameters))
-    pieces = pieces_of(scheduled, names)
+    pieces, names = own_pieces(scheduled)
     planner = RowPlanner(scheduled, facts, profile, options)
     known = {one.statements: one for one in facts}
     piece_of = {one.kernel.statements: one for one in pieces}
@@ -479,6 +480,7 @@ def row_runs(
                     rows=tuple(loop.source_name for loop in unit.mapping.mapped[:depth]),
                     lane_loop=None if loop is None else loop.source_name,
                     length=None if span is None or span[0] < 0 else span[1] + 1,
+                    divisors=sum(len(divisors(one.value)) for one in unit.piece.statements),
                 )
             )
         parts = [named[start:end] for end in range(len(named) + 1) for start in range(end)]

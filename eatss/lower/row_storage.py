@@ -24,6 +24,7 @@ import islpy as isl
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import FusedRows
 from eatss.base.frozen import Names, Numbers, fixed, frozen
+from eatss.base.quotients import FORMATS
 from eatss.base.targets import CUDA, Axis
 from eatss.lower.arrays import union_of
 from eatss.lower.instructions import FROM_LANE
@@ -39,16 +40,30 @@ from eatss.lower.kernel.nodes import (
     Let,
     Node,
     Nodes,
+    Reciprocal,
     Scope,
     over_places,
 )
-from eatss.lower.kernel.uses import accesses, inside, mapped, with_elements
+from eatss.lower.kernel.uses import (
+    accesses,
+    every,
+    every_of,
+    inside,
+    mapped,
+    mapped_of,
+    own_names,
+    trips_from_zero,
+    with_bodies,
+    with_elements,
+    written,
+)
 from eatss.lower.mapping import MappedLoop
 from eatss.lower.pieces import LoopMember, NameTable, Piece
 from eatss.lower.planning import Unit
 from eatss.lower.products import references_at
 from eatss.lower.units import numbered_rows
-from eatss.plan.phases import KeptRow, PassedRow, RowStorage, RowValue, slots_of
+from eatss.plan.phases import SEVERAL, KeptRow, PassedRow, RowStorage, RowValue, slots_of
+from eatss.polyhedral.expression import divisors
 from eatss.polyhedral.isl_names import (
     coalesced,
     constant_value,
@@ -60,7 +75,7 @@ from eatss.polyhedral.isl_names import (
     without_parameters,
 )
 from eatss.polyhedral.scop import Place, Scop
-from eatss.program import Constant, IntExpr, Name, equals
+from eatss.program import Constant, IntExpr, Name, equals, names_in
 from eatss.program.linear import Coefficients, as_sum
 
 
@@ -223,6 +238,8 @@ def with_rows_kept(
             stores = mapped(phases[at].nodes, rows[at].stored)
             behind.append(Scope(body=stores, phase=f"store {array.name}"))
         nodes = [mapped(own, one.changed) for own, one in zip(nodes, rows, strict=True)]
+    if block.steps:
+        nodes = [_with_reciprocals(own, names) for own in nodes]
     notes = (
         f"{array.name}: {several} of a row in registers of a thread, for all phases"
         for _, array in kept
@@ -235,6 +252,37 @@ def with_rows_kept(
         behind=tuple(behind),
         notes=tuple(notes),
     )
+
+
+def _with_reciprocals(nodes: Nodes, names: NameTable) -> Nodes:
+    """Return nodes in which quotients of several points by one register have its reciprocal.
+
+    Those that are not exact so are divisions.
+    """
+
+    def changed(node: Node) -> Nodes:
+        computes = [*every_of((node,), Compute)]
+        if not isinstance(node, For) or len(computes) > 1 or (trips_from_zero(node) or 0) < SEVERAL:
+            return (with_bodies(node, partial(_with_reciprocals, names=names)),)
+        own, made = {name for one in every((node,)) for name in own_names(one)}, written((node,))
+        front, inverses = list[Node](), list[tuple[int, Element]]()
+        for number, source in (
+            (number, one.reads[number])
+            for one in computes
+            for number in divisors(one.statement.value)
+        ):
+            kind, moves = source.buffer.element_type, own & {*names_in(*source.subscripts)}
+            known = source.buffer.space == "register" and source.buffer not in made
+            if moves or not known or kind.value not in FORMATS:
+                continue
+            inverse = Buffer.of("register", names.fresh("inverse"), kind).at()
+            inverses.append((number, inverse))
+            front.append(Declare(buffer=inverse.buffer))
+            front.append(Reciprocal(target=inverse, source=source, flag=""))
+        told = partial(replace, reciprocals=tuple(inverses))
+        return (*front, *mapped_of((node,), Compute, told)) if front else (node,)
+
+    return tuple(new for node in nodes for new in changed(node))
 
 
 @frozen

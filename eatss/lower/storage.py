@@ -27,7 +27,7 @@ from eatss.polyhedral.isl_names import (
     parameters_as_inputs,
     without_parameters,
 )
-from eatss.polyhedral.kernel import Dependences, Reference
+from eatss.polyhedral.kernel import Dependences, Reference, ScheduledScop
 from eatss.polyhedral.scop import Place, Scop
 
 
@@ -124,29 +124,27 @@ class NeedsOneThreadError(Exception):
     """Threads cannot share the work of a kernel; the text says why."""
 
 
-class StoragePlans:
-    """Plans of storage of one region, each made once: cuts that are tried share them."""
+def storage_of(
+    scheduled: ScheduledScop, piece: Piece, mapped: Sequence[MappedLoop], *, sums: bool = False
+) -> StoragePlan:
+    """Return where the references of a piece live.
 
-    def __init__(self, scop: Scop, dependences: Dependences) -> None:
-        self._scop, self._dependences = scop, dependences
-        self._known: dict[tuple[int, Names, bool], tuple[Piece, StoragePlan]] = {}
+    Args:
+        scheduled: its region.
+        piece: the piece.
+        mapped: its loops that go to threads.
+        sums: whether the piece adds up in registers even where no loop is mapped.
 
-    def of(self, piece: Piece, mapped: Sequence[MappedLoop], *, sums: bool = False) -> StoragePlan:
-        """Return where the references of a piece live.
+    Raises:
+        NeedsOneThreadError: threads cannot share a scalar the way the piece uses it.
+    """
+    names = their_names(mapped)
 
-        Args:
-            piece: the piece.
-            mapped: its loops that go to threads.
-            sums: whether the piece adds up in registers even where no loop is mapped.
+    def plan() -> StoragePlan:
+        planner = _Planner(scheduled.scop, piece, names, scheduled.dependences)
+        return planner.plan(sums=sums)
 
-        Raises:
-            NeedsOneThreadError: threads cannot share a scalar the way the piece uses it.
-        """
-        key = (id(piece), their_names(mapped), sums)
-        if key not in self._known:
-            planner = _Planner(self._scop, piece, key[1], self._dependences)
-            self._known[key] = piece, planner.plan(sums=sums)
-        return self._known[key][1]
+    return scheduled.once(plan, "storage", names, sums, of=piece)
 
 
 def scan_storage(

@@ -21,7 +21,7 @@ from eatss.lower.kernel.nodes import (
     Buffer,
     Kernel,
 )
-from eatss.lower.pieces import NameTable, Piece, in_regions, pieces_of
+from eatss.lower.pieces import Piece, in_regions, own_pieces
 from eatss.lower.references import KernelContext
 from eatss.lower.time_tile_builder import TileBuilder
 from eatss.lower.time_tile_checks import tile_faults
@@ -223,8 +223,7 @@ def time_runs_for(
 
 def _time_runs(scheduled: ScheduledScop, region: AnalysedScop) -> Iterator[TimeRun]:
     """Yield the loops over time of a region of which several steps may be one launch."""
-    scop, facts = scheduled.scop, region.facts
-    pieces = pieces_of(scheduled, NameTable((scop.function, *scop.parameters)))
+    pieces, facts = own_pieces(scheduled)[0], region.facts
     for chain in chains_of(scheduled, pieces):
         inside = _facts_inside(chain, pieces, facts)
         known = [one for one in inside if one is not None]
@@ -252,7 +251,7 @@ def _time_runs(scheduled: ScheduledScop, region: AnalysedScop) -> Iterator[TimeR
                 sum(
                     1
                     for read, access in zip(one.reads, one.statement.reads, strict=True)
-                    if read is None and scop.array(access.array).n_dims >= chain.dims
+                    if read is None and scheduled.scop.array(access.array).n_dims >= chain.dims
                 )
                 for one in chain.updates
             ),

@@ -60,7 +60,7 @@ Sums: TypeAlias = dict[str, frozenset[str]]
 def within_launch(piece: Piece, dependences: Dependences) -> isl.UnionMap:
     """Return every dependence between instances of one launch, the host loops as parameters."""
     here = instances(piece)
-    return among(every_dependence(dependences), here)
+    return among(dependences.needed, here)
 
 
 def instances(piece: Piece) -> isl.UnionSet:
@@ -148,11 +148,6 @@ def tied_between(relation: isl.UnionMap, tied: isl.UnionSet) -> isl.UnionMap:
     if relation.is_empty():
         return relation
     return among(relation, tied.preimage_union_pw_multi_aff(tagger_of(relation)))
-
-
-def every_dependence(dependences: Dependences) -> isl.UnionMap:
-    """Return every dependence between instances of a region."""
-    return dependences.memory_based.union(dependences.forced)
 
 
 LEAST_TRIPS = 64
@@ -392,7 +387,7 @@ def stay_in_rows(pieces: Sequence[Piece], depth: int, dependences: Dependences) 
         _row_of(piece, one, depth).to_union_map() for piece in pieces for one in piece.statements
     ]
     row = isl.MultiUnionPwAff.from_union_map(union_of(rows))
-    needed = among(every_dependence(dependences), here)
+    needed = among(dependences.needed, here)
     return bool(
         needed.lex_lt_at_multi_union_pw_aff(row).is_empty()
         and needed.lex_gt_at_multi_union_pw_aff(row).is_empty()

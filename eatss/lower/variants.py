@@ -28,12 +28,12 @@ from eatss.choose.cuda import in_warps, kernel_variant_of
 from eatss.choose.selection import KernelSelection, Selection
 from eatss.lower.instructions import of_warps
 from eatss.lower.mapping import sizes_of
-from eatss.lower.pieces import NameTable, Piece, in_regions, pieces_of
+from eatss.lower.pieces import NameTable, Piece, in_regions, own_pieces
 from eatss.lower.planning import Unit, UnitPlanner
 from eatss.lower.products import WarpProducts, product_loops, references_at, warp_instructions
 from eatss.lower.recipe import CodegenOptions
 from eatss.lower.scans import looks_back
-from eatss.lower.storage import Registers, StoragePlans
+from eatss.lower.storage import Registers
 from eatss.lower.units import LEAST_TRIPS, adds_only, combiner_in, sums_of, trips
 from eatss.lower.whole_tiles import runs_whole_if_finite
 from eatss.polyhedral.expression import SUMS, ElementType
@@ -145,9 +145,8 @@ def kernel_variants_for(
     def found(
         scheduled: ScheduledScop, region: AnalysedScop
     ) -> Iterator[tuple[str, tuple[KernelVariant, ...]]]:
-        scop = scheduled.scop
-        names = NameTable((scop.function, *scop.parameters))
-        for piece in pieces_of(scheduled, names):
+        pieces, names = own_pieces(scheduled)
+        for piece in pieces:
             kernel = piece.facts_in(region.facts)
             if kernel is None:
                 continue
@@ -160,7 +159,6 @@ def kernel_variants_for(
                 piece=piece,
                 kernel=kernel,
                 names=piece.inner_names(names),
-                plans=StoragePlans(scop, scheduled.dependences),
             )
             yield kernel.name, tuple(described.variants())
 
@@ -179,7 +177,6 @@ class Describing:
     piece: Piece
     kernel: KernelFacts
     names: NameTable
-    plans: StoragePlans
 
     def variants(self) -> Iterator[KernelVariant]:
         """Yield the cuts, the one without spread sums first."""
@@ -214,7 +211,7 @@ class Describing:
         )
 
         planner = UnitPlanner(
-            self.scheduled, self.facts, lambda _: sizes, self.profile, self.options, self.plans
+            self.scheduled, self.facts, lambda _: sizes, self.profile, self.options
         )
         return planner.units(self.piece, self.names.inner())
 

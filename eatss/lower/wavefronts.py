@@ -21,7 +21,7 @@ from eatss.base.targets import AXES, CUDA, Axis
 from eatss.lower.arrays import TRUE, condition_of, union_of, value_of
 from eatss.lower.assumptions import within
 from eatss.lower.kernel.nodes import Let
-from eatss.lower.pieces import LoopMember, NameTable, Piece, pieces_of
+from eatss.lower.pieces import LoopMember, Piece, own_pieces
 from eatss.lower.references import BuiltKernel
 from eatss.polyhedral.isl_names import (
     coalesced,
@@ -66,7 +66,7 @@ def scheduled_in_tiles(
         InputError: ``EATSS-K011``, they are no wavefronts, or have other loops.
         InternalError: ``EATSS-P901``, the order is not one of the dependences.
     """
-    piece = _of(pieces_of(scheduled, NameTable()), statements)
+    piece = _of(own_pieces(scheduled)[0], statements)
     functions = wavefront_functions(piece, scheduled)
     if functions is None or len(functions) != len(block.tiles):
         cells = " × ".join(map(str, block.tiles))
@@ -83,7 +83,7 @@ def pieces_in_tiles(
 
     Their loops have the names that they had before: sizes are selected by those.
     """
-    old = pieces_of(before, NameTable())
+    old = own_pieces(before)[0]
     found = []
     for piece in pieces:
         statements = their_names(piece.statements)

@@ -15,10 +15,11 @@ from __future__ import annotations
 
 from math import ceil, prod
 
+from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import ClassBlock
 from eatss.base.frozen import Names, Numbers, frozen
 from eatss.base.targets import CUDA
-from eatss.plan.numbers import Number
+from eatss.plan.numbers import Number, largest
 from eatss.plan.stage import in_shared
 
 Extents = tuple[int | None, ...]
@@ -184,9 +185,29 @@ class ClassRun:
         """Whether blocks share a loop."""
         return any(one.wide is not None for one in self.parts)
 
-    def lanes(self, block: ClassBlock) -> Number:
-        """Return the threads that have points."""
-        return block.width if self.is_wide else CUDA.lanes
+
+@frozen
+class ClassProducts:
+    """Kernels of a class of products that may be one launch: each has blocks of its own."""
+
+    kernels: Names
+
+
+def are_alike(one: KernelFacts, other: KernelFacts) -> bool:
+    """Tell whether kernels differ in their arrays and ranges alone: sizes of one do for both."""
+
+    def form(facts: KernelFacts) -> object:
+        loops = [(loop.name, loop.parallel) for loop in facts.loops]
+        return loops, [
+            (
+                statement.operations,
+                statement.loops,
+                [(use.reference, use.terms, use.reads, use.writes) for use in statement.accesses],
+            )
+            for statement in facts.work.statements
+        ]
+
+    return (one.element_bytes, form(one)) == (other.element_bytes, form(other))
 
 
 def sizes(extents: Extents, width: Number) -> tuple[Number, ...]:
@@ -200,12 +221,13 @@ def padding(tile: ClassTile) -> int:
 
 
 def shared_bytes(run: ClassRun, block: ClassBlock) -> Number:
-    """Return the bytes of shared memory of a block."""
-    each: list[Number] = []
-    for tile in (tile for part in run.parts for tile in part.tiles):
+    """Return the bytes of shared memory of a block: what parts have lies where others' does."""
+
+    def taken(tile: ClassTile) -> Number:
         *rows, row = sizes(tile.extents, block.width)
-        each.append(in_shared(prod(rows) * (row + padding(tile)) * tile.element_bytes))
-    return sum(each)
+        return in_shared(prod(rows) * (row + padding(tile)) * tile.element_bytes)
+
+    return largest(sum(map(taken, part.tiles)) for part in run.parts)
 
 
 COPIED_IN_TURNS = 16

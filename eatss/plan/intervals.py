@@ -487,7 +487,7 @@ _RULES: Mapping[Any, Rule] = {
     np.not_equal: _not_equal,
     np.invert: lambda side, one: np.logical_not(_end(one, 1 - side)),
     np.negative: lambda side, one: -_end(one, 1 - side),
-    np.power: lambda side, one, power: _end(one, side) ** power,
+    np.power: _rising(np.power),  # of numbers above 1, or to a power above 0
     np.where: _where,
     mixed: _mixture,
     within: lambda side, one, other: (

@@ -70,6 +70,7 @@ from eatss.plan.stage import (
     Stage,
     StagedReads,
     Tiling,
+    are_many_transposed,
     buffers,
     copied_together,
     element_words,
@@ -82,11 +83,14 @@ from eatss.plan.stage import (
     row_dimensions,
     step_vector,
     vector,
+    window_steps,
     with_neighbours,
 )
 
 _MOST_TILE = 2.0**20
 _ROUNDED = 1e-9
+_MOST_WITH_WINDOWS = 256
+"""Threads of a block that may have all registers that one may have."""
 
 
 class Limits(RegisterFile, Protocol):
@@ -266,7 +270,7 @@ class LaunchPlan(Tiled):
     columns: bool = False
     filled: Numbers = ()
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, ...]:
         """The shape that columns of layouts have together: of a product that of all of it."""
         return np.broadcast_shapes(
@@ -700,6 +704,17 @@ class LaunchPlan(Tiled):
         filled = any_of(one.on & one.filled for one in self._copies if one.private)
         return (self.layout.pipeline_stages > 1) & filled
 
+    @cached_property
+    def row_windows(self) -> Flag:
+        """Where threads have steps along rows that they write in registers."""
+        parts = [(one.on, self.cut.parts[at]) for one in self._copies for at in one.stored_in]
+        some = any_of(on & (self.window(part.serial) > 1) for on, part in parts)
+        return some & (self.all_points == 1) & (self.block_threads <= _MOST_WITH_WINDOWS)
+
+    def window(self, serial: Sequence[str]) -> Number:
+        """Return the steps of the innermost of some loops that a window has."""
+        return window_steps(self.tile.get(serial[-1], 1.0)) if serial else 1.0
+
     def _stage(self, group: int, part: int | None = None) -> Stage:
         """Return the copy of a group, or what one part of the launch needs of it."""
         reads, members = self.staging[group], self.readers(group, part)
@@ -833,20 +848,28 @@ class LaunchPlan(Tiled):
 
     @cached_property
     def transposed_in_registers(self) -> Flag:
-        """Where tiles are transposed on their way through registers, a vector at a time.
+        """Where tiles that are transposed are on their way through registers, a vector at a time.
 
-        All of them are, operands are loaded ahead, and registers have room for the vectors, too.
+        Others are copied in vectors, if there are any; operands are loaded ahead, and registers
+        have room for the vectors, too.
         """
         stages = [one for one in self.stages if not nowhere(one.on)]
-        found = all_of(
-            [self.pipeline_stages > 1, *(no(s.on) | s.through_registers for s in stages)]
-        )
         serial = [one for one in self.computes if one.serial]
+        passing = [1.0 * (one.on & one.through_registers) for one in stages]
+        shares = [prod(one.extents) / self.block_threads for one in stages]
+        elements = sum(on * share for on, share in zip(passing, shares, strict=True))
+        beside = are_many_transposed(elements)
+        found = all_of(
+            [
+                (self.pipeline_stages > 1) & (elements > 0),
+                *(no(s.on) | s.through_registers | (beside & (s.width > 1)) for s in stages),
+            ]
+        )
         if nowhere(found) or not serial:
             return False
         words = sum(
-            one.on * (prod(one.extents) / self.block_threads) * element_words(one.element_bytes)
-            for one in stages
+            on * share * element_words(one.element_bytes)
+            for one, on, share in zip(stages, passing, shares, strict=True)
         )
         return found & all_of(one.register_prefetch_on(words) for one in serial)
 

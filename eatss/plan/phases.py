@@ -13,21 +13,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from eatss.analysis.facts import AccessFacts, KernelFacts
 from eatss.analysis.layout import Candidates, FusedRows, SplitK
 from eatss.analysis.variant import KernelVariant, LaunchFacts
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, Numbers, frozen
+from eatss.base.memo import Memo
 from eatss.base.targets import CUDA
 from eatss.plan.contract import are_held, held_words
 from eatss.plan.launch import LaunchPlan, Limits, launch_plan, trips_of
-from eatss.plan.numbers import Flag, Number
+from eatss.plan.numbers import Flag, Number, largest
 from eatss.plan.stage import element_words
 from eatss.program.expression import IntExpr
 
 _SERIAL_TILE = 32.0
+
+SEVERAL = 4
+"""Points of a thread from which on their quotients by one value in steps have its reciprocal."""
 
 
 @frozen
@@ -36,7 +41,7 @@ class RowPhase:
 
     ``kernel`` is the one that it is of. ``rows`` are the loops over rows, ``lane_loop`` is the one
     whose iterations the lanes of a row share, if there is one. ``length`` is how many elements of a
-    row that is, where code knows it.
+    row that is, where code knows it. It divides by so many ``divisors``, elements as they are.
     """
 
     kernel: str
@@ -44,6 +49,7 @@ class RowPhase:
     rows: Names
     lane_loop: str | None
     length: int | None
+    divisors: int = 0
 
 
 @frozen
@@ -153,18 +159,23 @@ def kept_rows(storage: RowStorage, block: FusedRows, registers: Number) -> list[
         block: the threads of rows, and what they take at a time.
         registers: that a thread may have.
     """
-    left, slots = held_words(registers), slots_of(block.tile, block.lanes)
+    room, slots = held_words(registers), slots_of(block.tile, block.lanes)
+    taken: list[Number] = [0.0] * max((own.last for own in storage.kept), default=0)
     found = []
     for own in storage.kept:
         words = slots * element_words(own.element_bytes)
         whole: Flag = block.whole > 0
         if own.begin is not None and own.end is not None:
             whole = own.begin // block.tile == own.end // block.tile
+        # the last phase has it element by element
+        phases = range(len(taken)) if own.lasting else range(own.first, own.last)
+        left = room - largest(taken[phase] for phase in phases)
         on = whole & (block.lanes > 1) & are_held(slots, words, left)
         if own.passed is not None:
             on = on & (block.columns > 0) & (CUDA.lanes % block.rows == 0)
             on = on & (own.passed.rows <= block.rows)
-        left = left - words * on
+        for phase in phases:
+            taken[phase] = taken[phase] + words * on
         found.append(on)
     return found
 
@@ -177,6 +188,7 @@ def phase_plans(
     card: Limits,
     *,
     in_order: bool,
+    once: Memo,
 ) -> list[LaunchPlan]:
     """Return what each phase of a run does, as a launch of its own whose blocks have the same rows.
 
@@ -187,6 +199,7 @@ def phase_plans(
         block: its rows and threads.
         card: what bounds them.
         in_order: whether sums keep their order.
+        once: the plans of phases of other runs.
     """
     values = run.registers.values
     added = {own.array for own in values if own.transfers}
@@ -195,14 +208,28 @@ def phase_plans(
         held = tuple(
             replace(own, loads=own.loads and own.array not in added) for own in phase.launch.held
         )
-        cut = replace(phase.launch, held=held)
+        cut = replace(phase, launch=replace(phase.launch, held=held))
         own = _without_kept(facts[phase.kernel], number, kept, values)
-        variant = KernelVariant(launches=(cut,), in_order=in_order)
-        layout = _phase_layouts(own, phase, block, variant)
-        plan = launch_plan(own, cut, layout, card)
         filled = tuple(at for one in kept for at in one.references[number])
-        plans.append(replace(plan, columns=bool(block.columns), filled=filled))
+        plan = partial(_phase_plan, own, cut, filled, block, card, in_order=in_order)
+        sizes = (np.asarray(one).tobytes() for one in (block.rows, block.lanes, block.tile))
+        plans.append(once(plan, own, cut, filled, block.columns, in_order, *sizes))
     return plans
+
+
+def _phase_plan(
+    facts: KernelFacts,
+    phase: RowPhase,
+    filled: Numbers,
+    block: FusedRows,
+    card: Limits,
+    *,
+    in_order: bool,
+) -> LaunchPlan:
+    variant = KernelVariant(launches=(phase.launch,), in_order=in_order)
+    layout = _phase_layouts(facts, phase, block, variant)
+    plan = launch_plan(facts, phase.launch, layout, card)
+    return replace(plan, columns=bool(block.columns), filled=filled)
 
 
 def _phase_layouts(

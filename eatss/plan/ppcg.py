@@ -40,6 +40,9 @@ MAX_THREAD_LOOPS = 3
 _MOST_KEPT = 64
 """Steps of a loop whose loads a thread keeps for all its points, at most; 50 are seen, 80 not."""
 
+_FEW_STEPS = 8
+"""Steps of a loop that is unrolled around a division, at most: 192 registers with 8, 128 with 4."""
+
 _MOST_SPREAD = 16
 """Constants of references that one box holds differ by less."""
 
@@ -502,19 +505,29 @@ class PpcgPlan(Tiled):
     def box(self, group: Group) -> list[Number]:
         """Return the extents of the box that a group is copied as, outermost first.
 
-        Loops that its statements tie together go as far as the shortest of them.
+        Loops that its statements tie together go as far as the shortest of them. A box begins at
+        one place for all its references: of a loop that some of them do not move along all fits.
         """
         assert group.box is not None
         statements, sizes = [self.kernel.statements[use.statement] for use in group.uses], []
         tied = statements[0].coupled if all(one.tied for one in statements) else ()
-        if (group.box, tied) in self._boxes:
-            return self._boxes[group.box, tied]
-        least = reduce(np.minimum, map(self.extent, tied), np.inf)
-        for terms, spread in group.box:
-            extents = {loop: self.extent(loop) for loop, _ in terms}
+        pairs = [*zip(group.uses, statements, strict=True)]
+        still = frozenset(
+            (at, name)
+            for at, (terms, _) in enumerate(group.box)
+            for name, _ in terms
+            if not any(one.coupled for one in statements)
+            and any(name in {*one.loops} - {*dict(u.access.terms[at])} for u, one in pairs)
+        )
+        key = group.box, tied, still
+        if key in self._boxes:
+            return self._boxes[key]
+        least, trips = reduce(np.minimum, map(self.extent, tied), np.inf), self.kernel.trips
+        for at, (terms, spread) in enumerate(group.box):
+            extents = {n: 1.0 * trips[n] if (at, n) in still else self.extent(n) for n, _ in terms}
             extents |= {n: np.minimum(own, least) for n, own in extents.items() if n in tied}
             sizes.append(spanned(terms, extents, spread))
-        self._boxes[group.box, tied] = sizes
+        self._boxes[key] = sizes
         return sizes
 
     @cached_property
@@ -591,9 +604,12 @@ class PpcgPlan(Tiled):
         }
 
     def known(self, statement: StatementFacts, loop: str) -> Flag:
-        """Where the compiler knows how often a loop of a statement runs, and nothing branches."""
-        free = loop not in statement.coupled and not has_branches(statement)
-        return no(self.cut.get(loop, False)) & free
+        """Where the compiler knows how often a loop of a statement runs, and would unroll it.
+
+        Around a branch it does for a few steps only [machine code].
+        """
+        few = (self.extent(loop) <= _FEW_STEPS) | (not has_branches(statement, {loop}))
+        return no(self.cut.get(loop, False)) & (loop not in statement.coupled) & few
 
     def kept(self, use: Use) -> Number:
         """Return the steps of a serial loop whose loads a thread makes once for its points.

@@ -37,6 +37,11 @@ def region_for_any_size(symbolic: Scop, numeric: ScheduledScop) -> SymbolicRegio
     """
     if symbolic is numeric.scop:
         return SymbolicRegion(scheduled=numeric, generic=True)
+    general = numeric.general
+    if general is not None and general.scop is symbolic:
+        general = general if numeric.host_statements else launching_all(general)
+        if same_kernels(general, numeric):
+            return SymbolicRegion(scheduled=general, generic=True)
     found = _carried_over(symbolic, numeric) or _scheduled_alike(symbolic, numeric)
     return SymbolicRegion(scheduled=found or numeric, generic=found is not None)
 

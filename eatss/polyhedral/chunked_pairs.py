@@ -74,7 +74,7 @@ from eatss.polyhedral.isl_names import (
 )
 from eatss.polyhedral.kernels import update_of
 from eatss.polyhedral.recomputed_producers import flow_to_reads
-from eatss.polyhedral.scop import Access, AccessKind, Scop, Statement
+from eatss.polyhedral.scop import Access, Scop, Statement
 
 _GREATEST = {ElementType.FLOAT: "3.402823466e38f", ElementType.DOUBLE: "1.7976931348623157e308"}
 """The greatest number of a type."""
@@ -121,7 +121,7 @@ class Pair:
 
 def pairs(scop: Scop) -> Iterator[Pair]:
     """Yield the sums of a region that another pass over the same terms stands before."""
-    terms = [one for one in (_reduced(scop, own) for own in scop.statements) if one]
+    terms = [one for one in (reduced(scop, own) for own in scop.statements) if one]
     for at, (statement, operator, added) in enumerate(terms):
         if operator == "+":
             found = _pair(scop, statement, added, terms[:at])
@@ -129,7 +129,7 @@ def pairs(scop: Scop) -> Iterator[Pair]:
                 yield found
 
 
-def _reduced(scop: Scop, statement: Statement) -> tuple[Statement, str, Expression] | None:
+def reduced(scop: Scop, statement: Statement) -> tuple[Statement, str, Expression] | None:
     """Return a statement that reduces floating-point numbers, how, and what."""
     kind = scop.array(statement.write.array).element_type
     operator = update_of(statement, kind) if kind in FLOATING else None
@@ -227,7 +227,7 @@ class _Reads:
 
     def is_shared(self, node: Expression) -> bool:
         """Tell whether a value is the same for a whole row."""
-        return self._moved_by(node).isdisjoint(self.still)
+        return moved_by(self.statement, node).isdisjoint(self.still)
 
     def distances(self, added: Expression) -> tuple[list[_Distance], Expression]:
         """Return the distances that a term is a product of, or one and the exponential of it."""
@@ -275,16 +275,16 @@ class _Reads:
             found.add(near[0] if len(near) == 1 else None)
         return found.pop() if len(found) == 1 else None
 
-    def _moved_by(self, node: Expression) -> frozenset[str]:
-        """Return the loops that move a value."""
-        moves = set[str]()
-        for one in preorder(node):
-            if isinstance(one, AffineValue):
-                moves |= {*involved_dims(one.value)}
-            elif isinstance(one, Read):
-                for function in output_affs(self.statement.accesses[one.access].relation):
-                    moves |= {*involved_dims(function)}
-        return frozenset(moves)
+
+def moved_by(statement: Statement, node: Expression) -> frozenset[str]:
+    """Return the loops that move a value of a statement."""
+    functions = list[isl.PwAff]()
+    for one in preorder(node):
+        if isinstance(one, AffineValue):
+            functions.append(one.value)
+        elif isinstance(one, Read):
+            functions += output_affs(statement.accesses[one.access].relation)
+    return frozenset(name for one in functions for name in involved_dims(one))
 
 
 def _alike(one: Statement, value: Expression, other: Statement, its: Expression) -> bool:
@@ -464,7 +464,7 @@ class Parts:
         own, name = self.owns[at], self.names[at][every]
         maps = self.steps(own, name) if every else self.begins(own, name)
         new = _New(self, own, maps)
-        target = replace(new.of_part(self.arrays[at]), kind=AccessKind.WRITE)
+        target = new.of_part(self.arrays[at])
         if every:
             before = new.read(new.of_part(self.arrays[at]))
             swaps: dict[int, Expression] = {
@@ -491,12 +491,12 @@ class Parts:
         part: Expression = new.read(new.of_part(self.arrays[self.owns.index(own)]))
         added, how = self.found.added, "+"
         if own is self.old:
-            wide = _kind(added, self.scop, own)
+            wide = kind_of(added, self.scop, own)
             part, kind = self._scaled(new, _as(wide, part, kind), wide), wide
         else:
             added, how = next((term, how) for one, how, term in self.found.firsts if one is own)
         if how == "+":
-            part = _as(_kind(added, self.scop, own), part, kind)
+            part = _as(kind_of(added, self.scop, own), part, kind)
             value = new.copied(own.value, {id(added): part})
         else:
             before = next(one for one in preorder(own.value) if _is_own(one, own))
@@ -509,7 +509,7 @@ class Parts:
         found = self.found
         from_own = new.copied(found.scaled, new.distances(shared=False))
         if found.exponential:
-            by = _as(wide, from_own, _kind(found.scaled, self.scop, new.own))
+            by = _as(wide, from_own, kind_of(found.scaled, self.scop, new.own))
             return Binary(operator="*", left=part, right=by)
         count = self.count(new.own, new.maps.domain(), wide)
         apart = Binary(operator="*", left=count, right=from_own)
@@ -568,7 +568,7 @@ class _New(New):
 
     def _own_value(self, node: Binary, first: Statement, how: str) -> Expression:
         """Return the mean or the extreme of a part, to take the place of a side of a distance."""
-        scop, wide = self.parts.scop, _kind(node, self.parts.scop, self.own)
+        scop, wide = self.parts.scop, kind_of(node, self.parts.scop, self.own)
         kind = scop.types[first.write.array]
         array = self.parts.arrays[self.parts.owns.index(first)]
         value = _as(wide, self.read(self.of_part(array)), kind)
@@ -600,7 +600,7 @@ def _is_own(node: Expression, statement: Statement) -> bool:
     return isinstance(node, Read) and node.access in _own_reads(statement)
 
 
-def _kind(node: Expression, scop: Scop, statement: Statement) -> ElementType:
+def kind_of(node: Expression, scop: Scop, statement: Statement) -> ElementType:
     """Return the type of a value."""
     match node:
         case Read(access=access):
@@ -610,7 +610,7 @@ def _kind(node: Expression, scop: Scop, statement: Statement) -> ElementType:
         case Call(function=function):
             return math_type(function)
         case Select(if_true=operand) | Unary(operand=operand) | Binary(left=operand):
-            return _kind(operand, scop, statement)
+            return kind_of(operand, scop, statement)
 
 
 def _text(form: AffineForm, own: Statement, other: Statement) -> str:

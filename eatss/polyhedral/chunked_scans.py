@@ -497,7 +497,7 @@ class _Chunks:
 
     def _made(self, new: New, place: int, target: Access, value: Expression) -> Statement:
         """Return a statement that writes a target, at a place among those of the recurrence."""
-        made = new.statement(replace(target, kind=AccessKind.WRITE), value)
+        made = new.statement(target, value)
         return replace(
             made,
             schedule=self._time(new.loops, place, made.domain),
@@ -525,16 +525,17 @@ class _Chunks:
         return relation.intersect_domain(domain)
 
 
-def later(statement: Statement, at: int, more: int) -> Statement:
+def later(statement: Statement, at: int, more: int, place: int = PLACES - 1) -> Statement:
     """Return another statement of a region, behind what is new at its place, with a longer time.
 
     Args:
         statement: as it is.
         at: where in its time new statements have places of their own.
         more: how much longer it is.
+        place: its own there.
     """
     times = [f"t{k}" for k in range(statement.schedule.dim(OUT))]
-    places = [f"{PLACES} * {t} + {PLACES - 1}" if k == at else t for k, t in enumerate(times)]
+    places = [f"{PLACES} * {t} + {place}" if k == at else t for k, t in enumerate(times)]
     then = ", ".join([*places, *(["0"] * more)])
     longer = map_of(statement, f"[{', '.join(times)}] -> [{then}]")
     return replace(statement, schedule=statement.schedule.apply_range(longer))
@@ -577,7 +578,6 @@ class New:
     ) -> Expression:
         """Return a value in the counters of the new statement, nodes swapped by their identity."""
         maps = self.maps
-        function = isl.PwMultiAff.from_map(maps).gist(maps.domain()).as_multi_aff()
 
         def part(node: Expression) -> Expression:
             if swaps and id(node) in swaps:
@@ -585,7 +585,8 @@ class New:
             if isinstance(node, Read):
                 return self.read(self.moved(self.own.accesses[node.access]))
             if isinstance(node, AffineValue):
-                return replace(node, value=node.value.pullback_multi_aff(function))
+                (own,) = output_affs(maps.apply_range(isl.Map.from_pw_aff(node.value)))
+                return replace(node, value=own.gist(maps.domain()))
             return rebuilt(node, part)
 
         return part(value)
@@ -598,7 +599,7 @@ class New:
             name=domain.get_tuple_name(),
             loops=self.loops,
             domain=with_names(domain, SET, self.loops),
-            accesses=(target, *self._reads),
+            accesses=(replace(target, kind=AccessKind.WRITE), *self._reads),
             value=value,
             ppcg_name="",
             recomputed=(),

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from itertools import permutations, product
 from typing import TypeAlias
 
@@ -30,10 +30,18 @@ import islpy as isl
 
 from eatss.base.diagnostics import internal_error
 from eatss.base.frozen import Names, fixed, their_names
+from eatss.base.memo import Memo
 from eatss.base.trees import free_name
-from eatss.polyhedral.dependences import memory_dependences
+from eatss.polyhedral.dependences import (
+    dependent_accesses,
+    first_equal,
+    memory_dependences,
+    tagged_memory_dependences,
+    tagging,
+)
 from eatss.polyhedral.isl_names import (
     IN,
+    OUT,
     SET,
     among,
     coalesced,
@@ -58,37 +66,42 @@ _MOST_PIECES = 24
 """Pieces of all statements."""
 
 
-def with_class_tiles(scop: Scop, size: int) -> Scop:
+def with_class_tiles(scop: Scop, size: int, once: Memo | None = None) -> Scop:
     """Return a region whose loops are in blocks of so many steps, cut into classes of tiles.
 
     Its statements stand in an order that is to be kept. Scalars may get elements of their own for
-    it. The region itself where it has no such order.
+    it. The region itself where it has no such order. ``once`` has what holds for all sizes.
 
     Raises:
         InternalError: ``EATSS-P901``, pieces are not what they are cut from, or run too early.
     """
-    for own in (scop, *with_private_scalars(scop)):
-        cut = _in_classes(own, size)
+    once = once or Memo()
+
+    def ways() -> Iterator[Scop]:
+        yield scop
+        yield from once(partial(with_private_scalars, scop), "private", of=scop)
+
+    for own in ways():
+        tiling = once(partial(_tiling, own), "tiling", of=own)
+        cut = None if tiling is None else _in_classes(own, replace(tiling, size=size))
         if cut is not None:
             return replace(cut, written=scop.written or scop)
-    versions = with_versions(scop)
-    cut = None if versions is None else _with_versions(versions, size)
+    versions = once(partial(with_versions, scop), "versions", of=scop)
+    cut = None if versions is None else _with_versions(versions, size, once)
     return scop if cut is None else replace(cut, written=scop.written or scop)
 
 
-def _in_classes(scop: Scop, size: int) -> Scop | None:
-    tiling = _tiling(scop, size)
-    if tiling is None:
-        return None
+def _in_classes(scop: Scop, tiling: _Tiling) -> Scop | None:
+    tiling = replace(tiling, taken=scop.names)
     pieces = [one for statement in scop.statements for one in tiling.pieces(statement)]
     if not any(one.cut for one in pieces) or len(pieces) > _MOST_PIECES:
         return None
     cut = cuts_of(pieces)
     needed = tiling.needed.apply_domain(cut).apply_range(cut)
-    return _ordered(scop, pieces, needed, size)
+    return _ordered(scop, pieces, needed, tiling.size)
 
 
-def _with_versions(versions: Versions, size: int) -> Scop | None:
+def _with_versions(versions: Versions, size: int, once: Memo) -> Scop | None:
     """Return a region with copies in classes: a block of steps has elements of them anew."""
     scop = versions.scop
     steps = dict.fromkeys(their_names(scop.statements), (_UP, 0))
@@ -100,14 +113,46 @@ def _with_versions(versions: Versions, size: int) -> Scop | None:
                 _of_block(access, own, size) if access.array in versions.arrays else access
                 for access in own.accesses
             )
-            pieces.append(replace(piece, statement=replace(own, accesses=tuple(accesses))))
+            statement = replace(own, accesses=tuple(accesses))
+            whole = piece.whole.set_tuple_name(IN, own.name).intersect_domain(own.domain)
+            pieces.append(replace(piece, statement=statement, whole=whole))
     arrays = tuple(
         replace(one, extent=_first_block(one.extent, size)) if one.name in versions.arrays else one
         for one in scop.arrays
     )
     statements = tuple(one.statement for one in pieces)
     scop = replace(scop, arrays=arrays, statements=statements)
-    return _ordered(scop, pieces, memory_dependences(scop), size, around=True)
+    return _ordered(scop, pieces, _needed_of(versions, pieces, once), size, around=True)
+
+
+def _needed_of(versions: Versions, pieces: Sequence[_Piece], once: Memo) -> isl.UnionMap:
+    """Return what pieces need of each other, by what the statements need that they are cut from.
+
+    Each block has elements of copies anew: what writes one is behind all that blocks before do.
+    """
+    whole, copies = versions.with_all_reads, versions.arrays
+    tag_of = {one.place: one.tag for one in dependent_accesses(whole)}
+    firsts = {one.name: first_equal(one.accesses) for one in whole.statements}
+    cut = used = written = whole.no_relation
+    for piece in pieces:
+        own, name = piece.statement, piece.whole.get_tuple_name(OUT)
+        for at, access in enumerate(own.accesses):
+            place = at
+            if access.array in copies:
+                relation = access.relation.intersect_domain(own.domain)
+                used = used.union(relation)
+                written = written.union(relation) if access.is_write else written
+                if name == versions.source.name:
+                    place = len(versions.source.accesses) + copies.index(access.array)
+            tag = tag_of.get((name, firsts[name][place]))
+            if tag is not None:
+                cut = cut.union(piece.whole.range_product(tagging(own, f"__ref{tag}")).reverse())
+    needed = once(partial(tagged_memory_dependences, whole), "needed", of=versions)
+    needed = needed.apply_domain(cut).apply_range(cut)
+    blocks = (isl.UnionPwAff.from_pw_aff(counter(one.statement, 0)) for one in pieces)
+    block = alone(reduce(isl.UnionPwAff.union_add, blocks))
+    later = used.apply_range(written.reverse()).lex_lt_at_multi_union_pw_aff(block)
+    return coalesced(needed.union(later))
 
 
 def _first_block(extent: isl.Set, size: int) -> isl.Set:
@@ -255,8 +300,8 @@ class _Tiling:
         return whole, domain.remove_redundancies().coalesce()
 
 
-def _tiling(scop: Scop, size: int) -> _Tiling | None:
-    """Return the loops of a region that are its steps, if there are such."""
+def _tiling(scop: Scop) -> _Tiling | None:
+    """Return the loops of a region that are its steps, if there are such, in blocks of one."""
     deepest = max((len(one.loops) for one in scop.statements), default=0)
     sums = {one.name: _summed(one, scop) for one in scop.statements}
     order = sorted(scop.statements, key=lambda one: not sums[one.name])  # they decide
@@ -267,21 +312,23 @@ def _tiling(scop: Scop, size: int) -> _Tiling | None:
 
     def chosen(steps: dict[str, _Step]) -> dict[str, _Step] | None:
         if len(steps) == len(order):  # some sum in the most loops has its own
-            own = (at in sums[one.name] for one in deep for at in [steps[one.name][1]])
-            return steps if any(own) else None
+            sums_up = (at in sums[one.name] for one in deep for at in [steps[one.name][1]])
+            return steps if any(sums_up) else None
         statement, some = order[len(steps)], order[: len(steps) + 1]
+        own = statement.domain.to_union_set().universe()
+        mine = needed.intersect_domain(own).union(needed.intersect_range(own))
         ways = [(stage, loop) for stage in (_UP, _DOWN) for loop in sums[statement.name]]
         up, down = ([(one, at) for at in range(len(statement.loops))] for one in (_UP, _DOWN))
         ways += up if statement in deep else [*up, (_BEFORE, 0), (_BEHIND, 0), *down]
         for step in ways:
             more = {**steps, statement.name: step}
-            found = chosen(more) if _run_forward(some, needed, more) else None
+            found = chosen(more) if _run_forward(some, mine, more) else None
             if found is not None:
                 return found
         return None
 
     steps = chosen({})
-    return None if steps is None else _Tiling(size, steps, needed, scop.names)
+    return None if steps is None else _Tiling(1, steps, needed, set())
 
 
 def _summed(statement: Statement, scop: Scop) -> list[int]:

@@ -400,6 +400,10 @@ _STEP = 300_000
 """isl operations for one of the relations, at first exactly; fdtd-apml needs 220 000."""
 
 
+_MOST_PIECES = 8
+"""Pieces of a statement of which isl finds the next write of elements in that time."""
+
+
 @frozen
 class TaggedAccesses:
     """All accesses of a scop with the reference they come from.
@@ -536,10 +540,14 @@ def memory_dependences(scop: Scop) -> isl.UnionMap:
 
     Whatever becomes of values.
     """
+    return coalesced(tagged_memory_dependences(scop).factor_domain())
+
+
+def tagged_memory_dependences(scop: Scop) -> isl.UnionMap:
+    """Return :func:`memory_dependences` between tagged instances: by accesses."""
     accesses = tag_accesses(scop)
     flow = flow_of(accesses.reads, accesses.schedule, must=accesses.writes).get_may_dependence()
-    false = _false(scop, accesses).subtract_domain(accesses.updates)
-    return coalesced(flow.union(false).factor_domain())
+    return flow.union(_false(scop, accesses).subtract_domain(accesses.updates))
 
 
 def _false(scop: Scop, accesses: TaggedAccesses) -> isl.UnionMap:
@@ -552,6 +560,9 @@ def _false(scop: Scop, accesses: TaggedAccesses) -> isl.UnionMap:
         )
         return next_write.get_may_dependence()
 
+    pieces = Counter(one.piece_of for one in scop.statements if one.piece_of)
+    if max(pieces.values(), default=0) > _MOST_PIECES:
+        return _before(accesses, accesses.writes, may)
     return _exact_or(scop, to_next, lambda: _before(accesses, accesses.writes, may))
 
 

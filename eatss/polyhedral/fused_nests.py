@@ -15,7 +15,9 @@ A reduction of what a nest makes may share the loops of its terms, the last stat
     for (i) for (j) best[i] = fmin(best[i], d[i][j]);
 
 Points then have parts of it, which code combines (:attr:`Statement.combined`), and ``d`` stays in
-registers. What begins the reduction is moved in front of both.
+registers. What begins the reduction is moved in front of both, what uses it behind them. A sum of
+all there is may have such parts alone, where lanes along no loop find neighbours in all that is
+read: ``t += A[i][j] * B[j][i]``.
 
 isl may also lay one loop of a band behind another one, by ``N + j``. Such loops are parted, so that
 they are phases of the same rows.
@@ -27,29 +29,34 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cmp_to_key, partial, reduce
-from itertools import combinations, pairwise, permutations, product
+from itertools import combinations, compress, pairwise, permutations, product
+from operator import not_
 
 import islpy as isl
 
 from eatss.base.diagnostics import IllegalScheduleError
 from eatss.base.frozen import fixed
 from eatss.base.targets import Fusion
+from eatss.polyhedral.chunked_scans import still_loops
 from eatss.polyhedral.dependences import tried
 from eatss.polyhedral.expression import combiner_of
 from eatss.polyhedral.isl_names import (
     AffineForm,
     affine_form,
+    involved_dims,
     linear_function,
     maps_of,
     node_kind,
     output_affs,
     set_names,
+    sets_of,
 )
 from eatss.polyhedral.kernel import ScheduledScop
-from eatss.polyhedral.look_ahead import look_ahead
+from eatss.polyhedral.kernels import update_of
 from eatss.polyhedral.schedule import copied_to, cut_again
 from eatss.polyhedral.scheduling import local_dependences
 from eatss.polyhedral.scop import Scop
+from eatss.polyhedral.source_order import in_source_order
 from eatss.polyhedral.tree import (
     PARTED,
     alone,
@@ -79,8 +86,8 @@ def with_fused_nests(scheduled: ScheduledScop, fusion: Fusion) -> ScheduledScop:
 
 
 def _changed(scheduled: ScheduledScop, fusion: Fusion) -> ScheduledScop:
-    if fusion == "ahead":
-        for schedule in look_ahead(scheduled):
+    if fusion == "source":
+        for schedule in in_source_order(scheduled):
             with suppress(IllegalScheduleError):
                 return cut_again(scheduled, schedule)
         return scheduled
@@ -88,8 +95,45 @@ def _changed(scheduled: ScheduledScop, fusion: Fusion) -> ScheduledScop:
     nests = (_Nest.of(one) for one in bands(root) if fusion == "rows")
     if any(nest is not None and len(nest.parts()) > 1 for nest in nests):
         scheduled = cut_again(scheduled, _parted(root).get_schedule())
-    found = _with_fused_nests(scheduled, "users" if fusion == "sums" else fusion)
+    scheduled = _with_rows_first(scheduled) if fusion == "rows" else scheduled
+    own = "users" if fusion == "sums" else fusion
+    found = scheduled.once(lambda: _with_fused_nests(scheduled, own), "fused", own)
     return _with_reductions(found) if fusion == "sums" else found
+
+
+def _with_rows_first(scheduled: ScheduledScop) -> ScheduledScop:
+    """Return a region whose nests begin with the parallel loops that others have alone."""
+    root = scheduled.schedule.get_root().get_child(0)
+    parts = list(_parts(root))
+    nests = [_Nest.of(one) for one in parts]
+    turned = [one and _rows_first(scheduled, root, one, nests) for one in nests]
+    if not any(turned):
+        return scheduled
+    tree = _in_order(root, [own or part for own, part in zip(turned, parts, strict=True)])
+    with suppress(IllegalScheduleError):
+        return cut_again(scheduled, tree.get_schedule())
+    return scheduled
+
+
+def _rows_first(
+    scheduled: ScheduledScop, node: isl.ScheduleNode, nest: _Nest, others: Sequence[_Nest | None]
+) -> _Nest | None:
+    """Return a nest whose first loops are those of a nest with fewer, ``None`` if it begins so.
+
+    What one needs of the other is at the same point of these.
+    """
+    for other in others:
+        if other is None or not 0 < len(other.parallel) < len(nest.parallel) <= _MOST_LOOPS:
+            continue
+        between = _between(scheduled, node, nest, other)
+        if between.is_empty():
+            continue
+        for number, order in enumerate(permutations(nest.parallel)):
+            pairs = zip(order, other.parallel, strict=False)
+            rows = _together([loop.union_add(row) for loop, row in pairs])
+            if between.is_subset(between.eq_at_multi_union_pw_aff(rows)):
+                return replace(nest, parallel=order) if number else None
+    return None
 
 
 def _with_reductions(scheduled: ScheduledScop) -> ScheduledScop:
@@ -99,23 +143,71 @@ def _with_reductions(scheduled: ScheduledScop) -> ScheduledScop:
     nests = [_Nest.of(one) for one in parts]
     for at, place in combinations(range(len(parts)), 2):
         first, then = nests[at], nests[place]
-        for reduced, front in () if first is None or then is None else _summed(scheduled, then):
-            if first is None or len(first.parallel) != len(reduced.parallel):
-                continue
+        if first is None or then is None:
+            continue
+        for reduced, front, behind in _summed(scheduled, then):
             both = _as_one(scheduled, root, first, reduced, "users")
             if both is None:
                 continue
-            (name,) = set_names(reduced.domain)
-            statements = tuple(
-                replace(one, combined=one.combined or one.name == name)
-                for one in scheduled.scop.statements
-            )
-            marked = replace(scheduled, scop=replace(scheduled.scop, statements=statements))
             between = parts[at + 1 : place]  # comes in front
-            tree = _in_order(root, [*parts[:at], *between, *front, both, *parts[place + 1 :]])
+            tree = _in_order(
+                root, [*parts[:at], *between, *front, both, *behind, *parts[place + 1 :]]
+            )
             with suppress(IllegalScheduleError):
-                return _with_reductions(cut_again(marked, tree.get_schedule(), both.assumes))
+                return _with_reductions(_combined(scheduled, reduced, tree, both.assumes))
+    for at, part in enumerate(parts):
+        crossed = _crossed(scheduled, part)
+        if crossed is not None:
+            tree = _in_order(root, [*parts[:at], crossed, *parts[at + 1 :]])
+            with suppress(IllegalScheduleError):
+                return _with_reductions(_combined(scheduled, crossed, tree))
     return scheduled
+
+
+def _combined(
+    scheduled: ScheduledScop,
+    reduced: _Nest,
+    tree: isl.ScheduleNode,
+    assumes: isl.Set | None = None,
+) -> ScheduledScop:
+    """Return a region with another tree, in which points have parts of a reduction."""
+    (name,) = set_names(reduced.domain)
+    statements = tuple(
+        replace(one, combined=one.combined or one.name == name) for one in scheduled.scop.statements
+    )
+    marked = replace(scheduled, scop=replace(scheduled.scop, statements=statements))
+    return cut_again(marked, tree.get_schedule(), assumes)
+
+
+def _crossed(scheduled: ScheduledScop, part: isl.ScheduleNode) -> _Nest | None:
+    """Return the nest of a reduction of all to one element, alone, of which points have parts.
+
+    ``None`` for others, and where lanes along one loop serve all that is read.
+    """
+    scop, names = scheduled.scop, set_names(part.get_domain())
+    own = scop.statement(names[0])
+    kind = scop.types[own.write.array]
+    operator = update_of(own, kind)
+    if len(names) > 1 or own.combined or operator is None or still_loops(own) != own.loops:
+        return None
+    reads = [output_affs(one.relation) for one in own.reads if scop.array(one.array).n_dims > 1]
+    moved = [[{*involved_dims(one)} for one in read] for read in reads]
+    apart = any(
+        set().union(*one) == set().union(*other)
+        and one[-1]
+        and other[-1]
+        and one[-1].isdisjoint(other[-1])
+        for one, other in combinations(moved, 2)
+    )
+    once = [one.array for one in own.accesses].count(own.write.array) == 2
+    if not apart or not once or combiner_of(operator, kind) is None:
+        return None
+    return _Nest(
+        domain=own.domain.to_union_set(),
+        parallel=tuple(map(isl.UnionPwAff.from_pw_aff, output_affs(own.domain.identity()))),
+        serial=(),
+        leaves=(own.domain.to_union_set().universe(),),
+    )
 
 
 def _parts(node: isl.ScheduleNode) -> Iterator[isl.ScheduleNode]:
@@ -127,40 +219,45 @@ def _parts(node: isl.ScheduleNode) -> Iterator[isl.ScheduleNode]:
         yield from _parts(one)
 
 
-def _summed(scheduled: ScheduledScop, nest: _Nest) -> Iterator[tuple[_Nest, list[_Nest]]]:
-    """Yield a reduction of a nest, its loops shared by points, and what else the nest does first.
+def _summed(
+    scheduled: ScheduledScop, nest: _Nest
+) -> Iterator[tuple[_Nest, list[_Nest], list[_Nest]]]:
+    """Yield a reduction of a nest, its loops shared by points, between what else the nest does.
 
-    That is what runs once in its serial loops, as what begins the reduction.
+    That runs once in its serial loops, as what begins the reduction, or uses what it comes to.
     """
     names = set_names(nest.domain)
     kernel = scheduled.kernel_of.get(names[0]) if nest.serial else None
     if kernel is None or kernel.inner_loops or {*kernel.statements} != {*names}:
         return
     serial = {loop.name for loop in kernel.loops if not loop.parallel}
+    parts = [
+        replace(
+            nest,
+            domain=nest.domain.intersect(own),
+            parallel=tuple(loop.intersect_domain(own) for loop in nest.parallel),
+            serial=tuple(loop.intersect_domain(own) for loop in nest.serial),
+            leaves=(own,),
+        )
+        for leaf in nest.leaves
+        for own in map(isl.UnionSet.from_set, sets_of(leaf))
+    ]
     for one in kernel.reductions:
         kind = scheduled.scop.array(one.array).element_type
         if not serial <= {*one.loops} or combiner_of(one.operator, kind) is None:
             continue
         kept, others = (
-            [own for own in nest.leaves if (one.statement in set_names(own)) == summed]
+            [own for own in parts if (set_names(own.domain) == (one.statement,)) == summed]
             for summed in (True, False)
         )
-        if len(kept) != 1 or len(set_names(kept[0])) > 1:
+        values = (found for own in others for loop in own.serial for found in own.values(loop))
+        if len(kept) != 1 or not all(isl.Map.from_range(own).is_single_valued() for own in values):
             continue
-        reduced, *front = (
-            replace(
-                nest,
-                domain=nest.domain.intersect(own),
-                parallel=tuple(loop.intersect_domain(own) for loop in nest.parallel),
-                serial=tuple(loop.intersect_domain(own) for loop in nest.serial),
-                leaves=(own,),
-            )
-            for own in (*kept, *others)
-        )
-        values = (one for own in front for loop in own.serial for one in own.values(loop))
-        if all(isl.Map.from_range(own).is_single_valued() for own in values):
-            shared = replace(reduced, parallel=(*reduced.parallel, *reduced.serial), serial=())
-            yield shared, [replace(own, serial=()) for own in front]
+        (own,), once = kept, [replace(other, serial=()) for other in others]
+        after = scheduled.dependences.memory_based.intersect_domain(own.domain)
+        is_after = [not after.intersect_range(other.domain).is_empty() for other in once]
+        shared = replace(own, parallel=(*own.parallel, *own.serial), serial=())
+        yield shared, [*compress(once, map(not_, is_after))], [*compress(once, is_after)]
 
 
 def _in_order(
@@ -347,25 +444,33 @@ def _fused(
     ordered = node_kind(node) == "sequence"
     for at, other in pairwise(places) if ordered else combinations(places, 2):
         first, then = nests[at], nests[other]
-        if first is None or then is None or len(first.parallel) != len(then.parallel):
+        if first is None or then is None:
             continue
         both = _as_one(scheduled, node, first, then, fusion)
         if both is not None:
             yield _replaced(node, (at, other), both), both.assumes
 
 
+def _between(
+    scheduled: ScheduledScop, node: isl.ScheduleNode, first: _Nest, then: _Nest
+) -> isl.UnionMap:
+    """Return what two nests below a node need of each other, either way."""
+    local = local_dependences(scheduled.dependences.needed, node)
+    forward = local.intersect_domain(first.domain).intersect_range(then.domain)
+    backward = local.intersect_domain(then.domain).intersect_range(first.domain)
+    return forward.union(backward)
+
+
 def _as_one(
     scheduled: ScheduledScop, node: isl.ScheduleNode, first: _Nest, then: _Nest, fusion: Fusion
 ) -> _Nest | None:
     """Return two nests as one, ``None`` where they cannot be."""
-    dependences = scheduled.dependences
-    local = local_dependences(dependences.memory_based.union(dependences.forced), node)
-    forward = local.intersect_domain(first.domain).intersect_range(then.domain)
-    backward = local.intersect_domain(then.domain).intersect_range(first.domain)
-    between = forward.union(backward)
+    if not len(first.parallel) == len(then.parallel) <= _MOST_LOOPS:
+        return None
+    between = _between(scheduled, node, first, then)
     if between.is_empty() and (fusion != "all" or not (first.serial and then.serial)):
         return None
-    for order in permutations(then.parallel) if len(then.parallel) <= _MOST_LOOPS else ():
+    for order in permutations(then.parallel):
         pairs = list(zip(first.parallel, order, strict=True))
         parallel = [one.union_add(other) for one, other in pairs]
         here = between.eq_at_multi_union_pw_aff(_together(parallel))

@@ -26,7 +26,7 @@ _ANY: TypeAlias = Any
 
 _Shaped = TypeVar("_Shaped")
 _Piece = TypeVar("_Piece", isl.Set, isl.Map)
-_Fixable = TypeVar("_Fixable", isl.Set, isl.UnionMap)
+_Fixable = TypeVar("_Fixable", isl.Set, isl.Map, isl.UnionMap)
 _Coalescable = TypeVar("_Coalescable", isl.Set, isl.Map, isl.UnionMap, isl.PwAff)
 
 # -- what is said ------------------------------------------------------------------------------

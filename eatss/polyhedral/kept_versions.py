@@ -83,6 +83,18 @@ class Versions:
         """The arrays of copies, whose first dimension is the step."""
         return tuple(copy.write.array for one in self.kept for copy, _ in one.copies)
 
+    @property
+    def with_all_reads(self) -> Scop:
+        """The region, reading what it reads and all copies of it."""
+        reads = tuple(
+            spelled(self.source.accesses[one.number], onto.apply_range(copy.write.relation))
+            for one in self.kept
+            for copy, onto in one.copies
+        )
+        source = replace(self.source, accesses=self.source.accesses + reads)
+        statements = (source if one is self.source else one for one in self.scop.statements)
+        return replace(self.scop, statements=tuple(statements))
+
     def parts(self, piece: Statement, runs: isl.Map, taken: set[str]) -> list[Statement]:
         """Return a piece in parts whose reads are of copies, of all reads but one at least.
 

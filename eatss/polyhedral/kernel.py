@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import field, fields, replace
+from functools import cached_property
 from typing import Any
 
 import islpy as isl
 
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, frozen, frozen_part
+from eatss.base.memo import Memo
 from eatss.polyhedral.scop import Place, Scop
 from eatss.program.linear import Coefficients
 
@@ -146,7 +148,7 @@ class Kernel:
 # A scop after scheduling.
 
 
-@frozen
+@frozen_part
 class Dependences:
     """Memory-based and value-based dependences between statement instances.
 
@@ -167,12 +169,12 @@ class Dependences:
     order: isl.UnionMap
     sizes: isl.Set | None = None
 
-    @property
+    @cached_property
     def memory_based(self) -> isl.UnionMap:
         """All between instances that use one element, whatever becomes of values."""
         return self.flow.union(self.anti).union(self.output)
 
-    @property
+    @cached_property
     def needed(self) -> isl.UnionMap:
         """What any order has to respect that keeps live ranges as they are."""
         return self.memory_based.union(self.forced)
@@ -203,7 +205,9 @@ class ScheduledScop:
     before the first kernel, after the last, or stand beside the kernels, so they run on the host,
     as in PPCG. ``assumes`` are the sizes that the schedule is right for, where it is not for all
     that run anything; ``dependences`` are those for them. ``source_order`` says that no other
-    order was found in the time there is, so ``schedule`` is that of the source.
+    order was found in the time there is, so ``schedule`` is that of the source. ``general`` is the
+    region for any size that it is one of, where it was scheduled as that. ``once`` has what later
+    passes found.
     """
 
     scop: Scop
@@ -213,6 +217,8 @@ class ScheduledScop:
     host_statements: Names = ()
     assumes: isl.Set | None = None
     source_order: bool = False
+    general: ScheduledScop | None = None
+    once: Memo = field(default_factory=Memo, init=False, compare=False, repr=False)
 
     @property
     def kernel_of(self) -> dict[str, Kernel]:

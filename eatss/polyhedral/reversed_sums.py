@@ -92,4 +92,4 @@ def _backwards(statement: Statement) -> Statement:
     time = isl.MultiAff.identity_on_domain_space(statement.schedule.range().get_space())
     at = 2 * len(statement.loops) - 1
     turned = isl.Map.from_multi_aff(time.set_at(at, time.get_at(at).neg()))
-    return replace(statement, schedule=statement.schedule.apply_range(turned), in_reverse=True)
+    return replace(statement, schedule=statement.schedule.apply_range(turned), reordered=True)

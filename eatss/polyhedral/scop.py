@@ -98,8 +98,9 @@ class Statement:
     ``piece_of`` is the statement of the source that it runs some instances of. ``chunk`` is how
     many steps of a recurrence are a chunk of it (0: it is of none). ``one_pass`` are
     arrays whose sums are added up by parts in one pass, and one of which it writes, or a part of.
-    ``in_reverse`` says that it adds up a sum from its end. One that is ``combined`` is an update of
-    which points of parallel loops each have a part; these become one in any order.
+    ``reordered`` says that it adds up a sum from its end, or with factors taken out. One that is
+    ``combined`` is an update of which points of parallel loops each have a part; these become one
+    in any order.
     """
 
     name: str
@@ -116,7 +117,7 @@ class Statement:
     piece_of: str = ""
     chunk: int = 0
     one_pass: Names = ()
-    in_reverse: bool = False
+    reordered: bool = False
     combined: bool = False
 
     @property
@@ -132,7 +133,7 @@ class Statement:
     @property
     def reorders(self) -> bool:
         """Whether it adds up in another order than the source."""
-        return bool(self.chunk or self.one_pass or self.in_reverse or self.combined)
+        return bool(self.chunk or self.one_pass or self.reordered or self.combined)
 
     def uses(self, array: str) -> bool:
         """Tell whether the statement reads or writes elements of an array."""

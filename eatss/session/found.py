@@ -199,6 +199,7 @@ def find_program(
             own = session.before_classes(selection)
             checks: tuple[tuple[Sequence[object], Callable[[], Sequence[object]]], ...] = (
                 (selection.recomputed, lambda: session.recomputable),
+                (selection.factored, lambda: session.factorable),
                 (selection.reverse, lambda: session.reversible),
                 (selection.private, lambda: session.privatisable),
                 (selection.split, lambda: session.splittable),

@@ -11,7 +11,7 @@ from eatss.analysis.analyse import AnalysedProgram, AnalysedScop, SlowLoop
 from eatss.analysis.work import instances_of
 from eatss.base.diagnostics import Diagnostic, Severity, SourceSpan
 from eatss.base.frozen import Names, their_names
-from eatss.lower.pieces import NameTable, Piece, pieces_of
+from eatss.lower.pieces import Piece, own_pieces
 from eatss.lower.scans import scan_of
 from eatss.lower.units import serial_runs, sums_of
 from eatss.polyhedral.isl_names import equal_leading_dims
@@ -53,7 +53,7 @@ def _of_region(region: AnalysedScop, everything: int) -> Iterator[SlowLoop]:
 
     @cache
     def piece_of(statements: Names) -> Piece:
-        pieces = pieces_of(region.scheduled, NameTable())
+        pieces = own_pieces(region.scheduled)[0]
         return next(one for one in pieces if one.kernel.statements == statements)
 
     for fact in region.facts:

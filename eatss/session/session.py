@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from eatss.analysis.analyse import AnalysedProgram, AnalysedScop, SlowLoop
@@ -26,7 +27,8 @@ from eatss.base.diagnostics import (
 )
 from eatss.base.files import StrPath, folder_named
 from eatss.base.forked import anew
-from eatss.base.frozen import Names, Numbers, distinct
+from eatss.base.frozen import Names, Numbers, distinct, their_names
+from eatss.base.memo import Memo
 from eatss.base.shown import time_text
 from eatss.base.targets import FUSIONS, TARGETS, Cut, Fusion
 from eatss.cards import GpuProfile, load_profile
@@ -52,13 +54,13 @@ from eatss.frontend.options import FrontendOptions, FrontendResult, Reading
 from eatss.frontend.parse import parse_file, parse_source
 from eatss.frontend.python import SourceLike
 from eatss.frontend.symbolic import SymbolicResult, parse_symbolic, type_macros
-from eatss.polyhedral.class_tiles import with_class_tiles
 from eatss.polyhedral.copied_operands import frees_loops
 from eatss.polyhedral.dependences import REFUSALS, with_source_line
 from eatss.polyhedral.fused_nests import with_fused_nests
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.recomputed_producers import keeps_loops
 from eatss.polyhedral.reversed_sums import with_reversed_sums
+from eatss.polyhedral.schedule import schedule_as
 from eatss.polyhedral.scop import Scop
 from eatss.polyhedral.split_sets import frees_parts
 from eatss.program import Interface, Program
@@ -89,6 +91,7 @@ from eatss.session.steps import (
     expect_code,
     expect_ppcg,
     generate_for,
+    in_classes,
     is_far_from_roofline,
     pairable,
     privatisable,
@@ -98,6 +101,7 @@ from eatss.session.steps import (
     run_time_s,
     select_for,
     with_few_pieces,
+    with_few_sums,
 )
 
 if TYPE_CHECKING:
@@ -130,6 +134,9 @@ _ANNOTATE_TYPE = "types are those of the annotations: write eatss.f16, eatss.f32
 _DEFAULT = Reading()
 _SELECTION = SelectOptions()
 
+
+_TURNED_MARGIN = 1.1
+"""How many times cheaper nests with their loops in another order have to be expected."""
 
 _LEAST_SAVED = 0.01
 """Of the time of a run, what other kernels have to promise at most to be looked at."""
@@ -182,7 +189,7 @@ class Session:
         self._like = like
         self._others: dict[Rewrites, Session] = {}
         self._known: Known = {} if like is None else like._known
-        self._fused: dict[Fusion, dict[int, tuple[ScheduledScop, ScheduledScop]]] = {}
+        self._once: Memo = Memo() if like is None else like._once
 
     @property
     def file(self) -> str:
@@ -211,7 +218,9 @@ class Session:
         """
         if self._apart is not self:
             return self._apart.parsed
-        return replace(self._written, scops=regions_with(self._written.scops, self.rewrites))
+        return replace(
+            self._written, scops=regions_with(self._written.scops, self.rewrites, self._once)
+        )
 
     @cached_property
     def parsed_symbolic(self) -> SymbolicResult:
@@ -221,7 +230,7 @@ class Session:
         written = self._written_symbolic
         numeric = self._written.scops
         same = dict(zip(map(id, numeric), self.parsed.scops, strict=True))
-        scops = regions_with(written.scops, self.rewrites)
+        scops = regions_with(written.scops, self.rewrites, self._once)
         scops = tuple(
             same.get(id(before), after) for before, after in zip(written.scops, scops, strict=True)
         )
@@ -244,7 +253,7 @@ class Session:
         """The arrays that code of eatss may compute anew where they are read."""
         if self.cut != "eatss":
             return ()
-        return recomputable(self._written.scops, lambda: self._written_symbolic.scops)
+        return recomputable(self._written.scops, lambda: self._written_symbolic.scops, self._once)
 
     @cached_property
     def privatisable(self) -> Private:
@@ -256,7 +265,12 @@ class Session:
     @cached_property
     def splittable(self) -> Numbers:
         """The regions whose statements code of eatss may cut where they meet what they read."""
-        return self._changed_by(with_few_pieces)[:_MOST_SPLIT]
+        return self._changed_by(lambda scop: with_few_pieces(scop, self._once))[:_MOST_SPLIT]
+
+    @cached_property
+    def factorable(self) -> Numbers:
+        """The regions of which code of eatss may take factors out of sums."""
+        return self._changed_by(with_few_sums)
 
     @cached_property
     def reversible(self) -> Numbers:
@@ -266,11 +280,11 @@ class Session:
     @cached_property
     def in_classes(self) -> Numbers:
         """The regions whose loops code of eatss may have in blocks of steps."""
-        return self._changed_by(lambda scop: with_class_tiles(scop, CLASS_SIZES[0]))
+        return self._changed_by(lambda scop: in_classes(scop, CLASS_SIZES[0], self._once))
 
     def before_classes(self, decided: Selection) -> Session:
         """Return the session of the regions, changed as decided, whose loops may be in blocks."""
-        names = ("recomputed", "reverse", "private")
+        names = ("recomputed", "factored", "reverse", "private")
         return self._with(Rewrites(**{one: decided.rewriting()[one] for one in names}))
 
     def _changed_by(self, change: Callable[[Scop], Scop]) -> Numbers:
@@ -393,14 +407,7 @@ class Session:
 
     def fuse(self, fusion: Fusion) -> Callable[[ScheduledScop], ScheduledScop]:
         """Return what makes nests of a region of this session share bands, once for each."""
-        known = self._fused.setdefault(fusion, {})
-
-        def fused(one: ScheduledScop) -> ScheduledScop:
-            if id(one) not in known:
-                known[id(one)] = one, with_fused_nests(one, fusion)
-            return known[id(one)][1]
-
-        return fused
+        return lambda one: self._once(lambda: with_fused_nests(one, fusion), fusion, of=one)
 
     @cached_property
     def warnings(self) -> Diagnostics:
@@ -487,6 +494,12 @@ class Session:
             for kernel in region.scheduled.kernels
         )
         cuts: tuple[tuple[str, dict[str, Any], float, Frees], ...] = (
+            (
+                "factors taken out of sums",
+                {"factored": () if strict_fp else self.factorable},
+                0.0,
+                lambda *_: True,
+            ),
             (
                 "sums from what is computed first",
                 {"reverse": self.reversible if held and not strict_fp else ()},
@@ -613,21 +626,24 @@ class Session:
         first, cuts = best, [_kernels(plain)]
         told = len(plain) == 1  # statements of several regions have the same names
         for fusion in fusions:
-            steps = fusion == "ahead"  # as many kernels, which then share rows
-            if steps and not is_far_from_roofline(best):
+            if fusion == "source" and not is_far_from_roofline(best):
                 continue
             if not has_room():
                 break
             with suppress(*REFUSALS):
-                cut = _kernels(map(whole.fuse(fusion), plain))
-                if cut in cuts:
+                regions = [*map(whole.fuse(fusion), plain)]
+                cut, turned = _kernels(regions), any(map(_turned, plain, regions))
+                if cut in cuts and not turned:
                     continue
+                steps = fusion == "source" or turned  # as many kernels, which then share rows
                 cuts.append(cut)
                 least_s = _LEAST_SAVED * sum(map(_cost_s, best.kernels))
                 if not steps and _most_saved(best, cut) < least_s:
                     continue
                 progress("with nests as one that use what others make")
                 found = select(self._with(Rewrites(**best.rewriting() | {"fused": fusion})))
+                if turned and _TURNED_MARGIN * run_cost(found) > run_cost(best):
+                    continue
                 best = cheaper(best, found)
                 if best is first and told:
                     first = best = _noted(best, found)
@@ -916,8 +932,21 @@ class Session:
         """The kernels for the sizes of the source."""
         options = self._options
         if self.without_values is self or options.ppcg_schedule is not None:
-            return analyse_regions(self.file, self.parsed, options, {})
+            return analyse_regions(self.file, self.parsed, options, self._classes)
         return analyse_at_values(self.parsed, options, self.without_values.analysed)
+
+    @property
+    def _classes(self) -> dict[int, ScheduledScop]:
+        """The regions in classes, each scheduled as for any size, by number."""
+        found = dict[int, ScheduledScop]()
+        if not self.rewrites.classes:
+            return found
+        for scop, general in zip(self.parsed.scops, self.parsed_symbolic.scops, strict=True):
+            if scop.class_size and scop is not general:
+                with suppress(*REFUSALS):
+                    one = schedule_as(general, scop, self.parsed_symbolic.values)
+                    found |= {} if one is None else {scop.index: one}
+        return found
 
     def _with_cuts(self, selection: Selection, profile: GpuProfile) -> Selection:
         """Return sizes of a published model with what it has no variables for, as predicted.
@@ -1002,6 +1031,17 @@ def _with_further_notes(selection: Selection, notes: Mapping[str, str]) -> Selec
 def _kernels(regions: Iterable[ScheduledScop]) -> list[list[Names]]:
     """Return the statements of each kernel, region by region."""
     return [[one.statements for one in region.kernels] for region in regions]
+
+
+def _turned(before: ScheduledScop, after: ScheduledScop) -> bool:
+    """Tell whether a statement has its loops in another order."""
+    pairs = [
+        [{name: their_names(one.loops) for name in one.statements} for one in region.kernels]
+        for region in (before, after)
+    ]
+    known, own = (dict(chain(*(one.items() for one in kernels))) for kernels in pairs)
+    both = ((own.get(name, loops), loops) for name, loops in known.items())
+    return any(one != other and {*one} == {*other} for one, other in both)
 
 
 def _with_notes(program: Program, selection: Selection) -> Program:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import islpy as isl
@@ -22,7 +23,8 @@ from eatss.base.diagnostics import (
     no_progress,
 )
 from eatss.base.forked import allow_more
-from eatss.base.frozen import Numbers
+from eatss.base.frozen import Names, Numbers
+from eatss.base.memo import Memo
 from eatss.base.shown import sizes_text
 from eatss.base.targets import TARGETS, TargetName
 from eatss.base.text import bytes_text
@@ -49,6 +51,7 @@ from eatss.polyhedral.chunked_scans import (
 )
 from eatss.polyhedral.class_tiles import with_class_tiles
 from eatss.polyhedral.dependences import at_most, source_lines, with_source_line
+from eatss.polyhedral.factored_sums import with_factored_sums
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.private_arrays import with_private_arrays
 from eatss.polyhedral.recomputed_producers import recomputable_arrays, with_recomputed_producers
@@ -62,7 +65,7 @@ from eatss.session.analysis import SymbolicProgram
 if TYPE_CHECKING:
     from eatss.choose.expectation import KernelExpectation, ProgramExpectation
     from eatss.lower.recipe import CodeRequest
-    from eatss.plan.class_blocks import ClassRun
+    from eatss.plan.class_blocks import ClassProducts, ClassRun
     from eatss.plan.loop_blocks import LoopRun
     from eatss.plan.phases import RowRun
     from eatss.plan.time_tiles import TimeRun
@@ -75,17 +78,25 @@ Frees: TypeAlias = Callable[[ScheduledScop, ScheduledScop], bool]
 """Tells whether a region has more parallel loops than another one."""
 
 
-def recomputable(numeric: Sequence[Scop], symbolic: Callable[[], Sequence[Scop]]) -> Arrays:
+def with_anew(scop: Scop, arrays: Names, once: Memo) -> Scop | None:
+    """Return a region whose readers compute elements of arrays anew, ``None`` where they cannot."""
+    return once(lambda: with_recomputed_producers(scop, arrays), "anew", arrays, of=scop)
+
+
+def recomputable(
+    numeric: Sequence[Scop], symbolic: Callable[[], Sequence[Scop]], once: Memo
+) -> Arrays:
     """Return the arrays that readers may compute anew, at the sizes of the source and at any.
 
     Args:
         numeric: the regions for the sizes of the source.
         symbolic: the same for any size.
+        once: what is made of regions.
     """
     found = []
     for at, region in enumerate(numeric):
         names = recomputable_arrays(region)
-        if names and with_recomputed_producers(symbolic()[at], names) is not None:
+        if names and with_anew(symbolic()[at], names, once) is not None:
             found += [RecomputedArray(region=region.index, array=name) for name in names]
     return tuple(found)
 
@@ -117,14 +128,14 @@ def _bytes(scop: Scop, sizes: Sizes) -> int:
     return sum(bytes_of_arrays(scop, sizes).values())
 
 
-def with_few_pieces(scop: Scop) -> Scop:
+def with_few_pieces(scop: Scop, once: Memo) -> Scop:
     """Return a region whose statements are cut, itself where that makes many pieces.
 
     Or where there are many loops: isl has no time for more.
     """
     if max((len(one.loops) for one in scop.statements), default=0) > _MOST_LOOPS:
         return scop
-    cut = with_split_sets(scop)
+    cut = once(lambda: with_split_sets(scop), "split", of=scop)
     return scop if len(cut.statements) > _MOST_PIECES else cut
 
 
@@ -133,6 +144,12 @@ _MOST_LOOPS = 4
 
 _MOST_PIECES = 12
 """Statements of a region that is cut."""
+
+
+def with_few_sums(scop: Scop) -> Scop:
+    """Return a region whose sums have factors taken out, itself where sums take too many bytes."""
+    changed, sizes = with_factored_sums(scop), parameter_values(scop)
+    return scop if _bytes(changed, sizes) - _bytes(scop, sizes) > _MOST_BYTES else changed
 
 
 def _outline(scop: Scop) -> list[tuple[str, int]]:
@@ -213,7 +230,12 @@ _PAIRS = 5_000_000
 """isl operations to find sums of one pass."""
 
 
-def regions_with(scops: Sequence[Scop], rewrites: Rewrites) -> tuple[Scop, ...]:
+def in_classes(scop: Scop, size: int, once: Memo) -> Scop:
+    """Return a region in blocks of so many steps, itself where it cannot be."""
+    return once(lambda: with_class_tiles(scop, size, once), "classes", size, of=scop)
+
+
+def regions_with(scops: Sequence[Scop], rewrites: Rewrites, once: Memo) -> tuple[Scop, ...]:
     """Return regions changed as they are to be; which nests are fused is of their schedules.
 
     Raises:
@@ -221,21 +243,24 @@ def regions_with(scops: Sequence[Scop], rewrites: Rewrites) -> tuple[Scop, ...]:
     """
     found = []
     for scop in scops:
-        names = [one.array for one in rewrites.recomputed if one.region == scop.index]
-        changed = with_recomputed_producers(scop, names) if names else scop
+        names = tuple(one.array for one in rewrites.recomputed if one.region == scop.index)
+        changed = with_anew(scop, names, once) if names else scop
         if changed is None or not {*names} <= {array.name for array in scop.arrays}:
             raise input_error(
                 "EATSS-P026",
                 f"region {scop.index} cannot compute {', '.join(names)} anew where it is read",
                 hint="select again: the source is another one",
             )
-        if scop.index in rewrites.reverse:
-            changed = with_reversed_sums(changed)
+        for regions, change in (
+            (rewrites.factored, with_factored_sums),
+            (rewrites.reverse, with_reversed_sums),
+        ):
+            changed = change(changed) if scop.index in regions else changed
         for private in rewrites.private:
             if private.region == scop.index:
                 changed = with_private_arrays(changed, private.outer)
         if scop.index in rewrites.split:
-            changed = with_split_sets(changed)
+            changed = once(partial(with_split_sets, changed), "split", of=changed)
         chunks = rewrites.chunks
         lengths = {one.statement: one.length for one in chunks if one.region == scop.index}
         summed = {one.statement.name for one in pairs(changed)} if lengths else ()
@@ -257,7 +282,7 @@ def regions_with(scops: Sequence[Scop], rewrites: Rewrites) -> tuple[Scop, ...]:
                 f"region {scop.index} cannot run in blocks of {size} steps",
                 hint=f"give classes a size from 1 to {max(CLASS_SIZES)}",
             )
-        found.append(cut if size is None else with_class_tiles(cut, size))
+        found.append(cut if size is None else in_classes(cut, size, once))
     return tuple(found)
 
 
@@ -362,7 +387,7 @@ def select_for(
     variants = None
     row_runs: tuple[RowRun, ...] = ()
     time_runs: tuple[TimeRun, ...] = ()
-    class_runs: tuple[ClassRun, ...] = ()
+    class_runs: tuple[ClassRun | ClassProducts, ...] = ()
     loop_runs: tuple[LoopRun, ...] = ()
     if TARGETS[options.target].own and options.model == "prediction":
         from eatss.lower.variants import kernel_variants_for  # noqa: PLC0415 - PPCG needs none

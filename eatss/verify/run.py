@@ -39,9 +39,9 @@ from eatss.verify.result import (
     must_be_bit_equal,
 )
 from eatss.verify.sizes import (
+    QUOTIENTS_OF_TILES,
     TESTS_QUOTIENTS,
     TESTS_VALUES,
-    VOTES_ON_QUOTIENTS,
     Probe,
     boundary_sizes,
     choose_sizes,
@@ -263,7 +263,7 @@ def _further(program: Program) -> tuple[Run, ...]:
     if TESTS_VALUES in program.text:  # what runs where some value is infinite
         found += runs(near, replace(_LIMITED, infinite=True))
     if TESTS_QUOTIENTS in program.text:  # what runs where a quotient is subnormal or no number
-        again = wanted if VOTES_ON_QUOTIENTS in program.text else at_conditions
+        again = wanted if QUOTIENTS_OF_TILES.search(program.text) else at_conditions
         whole = (*near, *(one for one in again if one in aimed))
         found += runs(whole, replace(_LIMITED, extreme=True))
     empty = [one for one in choose_sizes(program) if [*one.values()].count(0) == 1]

@@ -61,8 +61,8 @@ TESTS_QUOTIENTS = "eatss_quotient<"
 ASKS_QUOTIENTS = re.compile(r"\bexact\w* == 0")
 """A condition that asks what that has found."""
 
-VOTES_ON_QUOTIENTS = "__syncthreads_and(exact"
-"""What a block does that computes a whole tile again for one of them."""
+QUOTIENTS_OF_TILES = re.compile(r"__syncthreads_and\(exact|\beatss_divided<")
+"""What code does that computes steps of whole tiles again for one of them."""
 
 _ASKS_START = re.compile(r"\beatss_is_aligned\((\w+)\)")
 _BYTES_PER_ELEMENT = 80

@@ -122,6 +122,19 @@ def test_no_layout_of_a_box_costs_less_than_its_bound(name: str, dtype: str, gpu
     assert sum(keeps_bounds(space, dice, _FEW) for space in every) > 0  # by their ends alone
 
 
+def test_no_box_of_parts_that_become_one_costs_less_than_its_bound() -> None:
+    dice, source = np.random.default_rng(7), data_directory("kernels") / "gemver.c"
+    fused = Session(source, rewrites=Rewrites(fused="sums"), code=True).symbolic.program
+    every = spaces(fused, load_profile("h200"), "energy")
+    assert any(
+        own.across
+        for one in every
+        for launch in one.offered.variant.launches
+        for own in launch.held
+    )
+    assert sum(keeps_bounds(space, dice) for space in every) > 0
+
+
 def small_program(dice: np.random.Generator, folder: Path) -> AnalysedProgram:
     source = folder / "small.c"
     body = BODIES[int(dice.integers(len(BODIES)))]

@@ -79,7 +79,7 @@ def test_what_runs_in_one_thread_has_a_prediction_and_counts() -> None:
 def test_a_default_of_ppcg_that_does_not_launch_says_why() -> None:
     (kernel,) = eatss.select(KERNELS / "conv-2d.c", gpu="h200").kernels
     assert kernel.default is None
-    assert "a block of it needs 92160 registers, and there are 65536" in (kernel.note or "")
+    assert "a block of it needs 84992 registers, and there are 65536" in (kernel.note or "")
 
 
 FADING = """

@@ -24,7 +24,7 @@ from eatss.lower.kernel.barriers import barrier_faults, barriers_in, without_bar
 from eatss.lower.kernel.nodes import Kernel
 from eatss.lower.recipe import CodegenOptions, CodeRequest, recipe_of
 from eatss.lower.references import BuiltKernel
-from eatss.plan.class_blocks import ClassRun, shared_bytes
+from eatss.plan.class_blocks import ClassProducts, ClassRun, shared_bytes
 from eatss.program import Program
 from eatss.report.selection import selection_table
 from eatss.session.session import Session
@@ -45,8 +45,16 @@ def session(
     return Session(source, reading, code=True, rewrites=Rewrites(classes=classes))
 
 
-def runs(of: Session) -> tuple[ClassRun, ...]:
+def every(of: Session) -> tuple[ClassRun | ClassProducts, ...]:
     return class_runs_for(of.analysed, lambda: [one.scheduled for one in of.symbolic.regions])
+
+
+def runs(of: Session) -> tuple[ClassRun, ...]:
+    return tuple(one for one in every(of) if isinstance(one, ClassRun))
+
+
+def products(of: Session) -> list[tuple[str, ...]]:
+    return [one.kernels for one in every(of) if isinstance(one, ClassProducts)]
 
 
 @cache
@@ -55,17 +63,28 @@ def apart(of: Session) -> Selection:
 
 
 def program(of: Session, threads: int = 64, width: int = 8, **how: Any) -> Program:
-    """Return a program all of whose classes are one launch."""
+    """Return a program all of whose classes are one launch, products in small tiles."""
     blocks = {
         one.kernels[0]: ClassBlock(kernels=one.kernels, threads=threads, width=width)
-        for one in runs(of)
+        for one in every(of)
     }
-    found = apart(of)
-    kernels = tuple(replace(one, class_block=blocks.get(one.name)) for one in found.kernels)
+    found, small = apart(of), [name for names in products(of) for name in names]
+    own: dict[str, Any] = {
+        "tile_sizes": (("i", 4), ("j", 8), ("k", 4)),
+        "block": (("i", 4), ("j", 8)),
+        "stages": 1,
+        "resident": 1,
+        "warps": None,
+    }
+    kernels = tuple(
+        replace(one, class_block=blocks.get(one.name), **own if one.name in small else {})
+        for one in found.kernels
+    )
     options = CodegenOptions(**how)
     recipe = recipe_of(replace(found, kernels=kernels), options)
     made = of.generate(recipe, load_profile("h200"))
-    assert sum("class of tiles" in str(one.notes) for one in made.kernels) == len(blocks)
+    notes = [str(one.notes) for one in made.kernels]
+    assert sum("class of tiles" in one or "side by side" in one for one in notes) == len(blocks)
     return made
 
 
@@ -77,7 +96,7 @@ def program(of: Session, threads: int = 64, width: int = 8, **how: Any) -> Progr
         ("trisolv", "double", {}),
         ("trsm", "half", {}),
         ("ul", "double", {"index_bits": 64}),
-        ("floyd-warshall", "double", {}),
+        ("floyd-warshall", "double", {"strict_fp": True, "index_bits": 64}),
         ("in_place", "float", {"index_bits": 64, "strict_fp": True}),
     ],
 )
@@ -244,7 +263,7 @@ def test_what_blocks_have_in_shared_memory() -> None:
     assert [one.passed for one in diagonal.phases] == [(2,), (2,)]  # A[k][k] and A[i][k]
     assert [one.passed for one in (*row.phases, *column.phases)] == [(), (), ()]
     block = ClassBlock(kernels=panels.kernels, threads=64, width=16)
-    assert shared_bytes(panels, block) == (4 * 17 + 4 * 5 + 16 * 5 + 4 * 5) * 8
+    assert shared_bytes(panels, block) == max(4 * 17 + 4 * 5, 16 * 5 + 4 * 5) * 8
 
 
 def test_panels_of_floyd_warshall_are_apart_and_their_copies_stored_at_once() -> None:
@@ -260,6 +279,25 @@ def test_panels_of_floyd_warshall_are_apart_and_their_copies_stored_at_once() ->
     limits = [{side.limit for side in part.tiles[0].sides} for part in panels.parts]
     assert limits == [{0}, {0, 4}, {0}, {0, 4}]  # those in front of the block end there
     assert panels.parts[0].phases[1].instances == 4 * 4
+
+
+def test_products_of_floyd_warshall_are_one_launch_where_that_costs_less() -> None:
+    of = session("floyd-warshall", 16)
+    ((first, *others),) = products(of)
+    found = {one.name: one for one in apart(of).kernels}
+    assert found[first].joined == (first, *others)
+    assert {found[one].tile_sizes for one in others} == {found[first].tile_sizes}
+    assert {getattr(found[one].predicted, "time_s", None) for one in others} == {0.0}
+    assert products(session("lu", 16)) == []  # one product a step
+
+
+def test_a_changed_text_of_products_is_found(tmp_path: Path) -> None:
+    of = session("floyd-warshall")
+    made = program(of)
+    old, new = "(int)blockIdx.y < end_1", "(int)blockIdx.y <= end_1"  # a row of the next one
+    assert old in made.text
+    of.write(replace(made, text=made.text.replace(old, new)), tmp_path)
+    assert verify(tmp_path, device="cpu", sizes=[{"N": 21}]).status != "ok"
 
 
 def test_a_product_of_one_k_tile_fills_none_ahead() -> None:
@@ -339,7 +377,7 @@ def test_blocks_of_no_steps_are_refused(size: int) -> None:
     [
         ("for (int k = 0;", "for (int k = 1;"),  # a step is lost
         ("e < 16", "e < 15"),  # an element of a tile is not there
-        ("(int)blockIdx.x < (N", "(int)blockIdx.x < 1 + (N"),  # a block of columns has rows
+        ("(int)blockIdx.y < end", "(int)blockIdx.y <= end"),  # a block of columns has rows
     ],
 )
 def test_a_changed_text_is_found(old: str, new: str, tmp_path: Path) -> None:

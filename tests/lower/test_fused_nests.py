@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import eatss
+from eatss.base.frozen import their_names
 from eatss.cards import load_profile
 from eatss.choose.options import SelectOptions
 from eatss.lower.recipe import CodeRequest, recipe_from_dict
@@ -125,22 +126,40 @@ MINIMUM = NEAREST.replace("BEGIN", "1e30f").replace("UPDATE", "fminf(best[i], d)
 POINTS = [{"N": 130, "M": 300, "K": 33}, {"N": 1, "M": 1, "K": 1}, {"N": 3, "M": 0, "K": 2}]
 
 
+LOCAL = MINIMUM.replace("best[i]", "least").replace("least = 1", "TYPE least = 1")
+USED = LOCAL.replace("    }\n#pragma", "        best[i] = sqrtf(least);\n    }\n#pragma")
+SUM = NEAREST.replace("BEGIN", "0").replace("UPDATE", "best[i] + d")
+
+
 @pytest.mark.parametrize(
-    "text",
+    ("text", "launches"),
     [
-        MINIMUM.replace("TYPE", "float"),
-        NEAREST.replace("TYPE", "double").replace("BEGIN", "0").replace("UPDATE", "best[i] + d"),
-        NEAREST.replace("TYPE", "int")
-        .replace("BEGIN", "0")
-        .replace("UPDATE", "d > best[i] ? d : best[i]"),
+        (MINIMUM.replace("TYPE", "float"), 2),
+        (USED.replace("TYPE", "float"), 3),  # what it comes to is used behind it
+        (SUM.replace("TYPE", "double"), 2),
+        (
+            NEAREST.replace("TYPE", "int")
+            .replace("BEGIN", "0")
+            .replace("UPDATE", "d > best[i] ? d : best[i]"),
+            2,
+        ),
     ],
 )
-def test_what_reduces_distances_does_so_where_they_are_made(text: str, tmp_path: Path) -> None:
+def test_what_reduces_distances_does_so_where_they_are_made(
+    text: str, launches: int, tmp_path: Path
+) -> None:
     made = eatss.codegen(text, gpu="h200", output=tmp_path)
     (entry,) = made.entries
-    assert not entry.temporaries
-    assert len(made.kernels) == 2
+    assert "d" not in their_names(entry.temporaries)
+    assert len(made.kernels) == launches
     right(verify(tmp_path, device="cpu", sizes=POINTS))
+
+
+def test_vectors_follow_each_other_where_a_triangle_of_distances_is_stored(tmp_path: Path) -> None:
+    text = SUM.replace("TYPE", "double").replace("j < M", "j < M - 2 * i")
+    made = eatss.codegen(text, gpu="h200", output=tmp_path)
+    assert "eatss_load_wide" in made.text
+    assert verify(tmp_path, device="cpu", sizes=POINTS[:1]).ok
 
 
 def test_the_order_of_a_minimum_is_kept_where_that_is_asked() -> None:
@@ -164,3 +183,30 @@ def test_a_part_of_a_minimum_that_is_lost_is_found(text: str, broken: str, tmp_p
     assert text in made.text
     (tmp_path / made.file).write_text(made.text.replace(text, broken), encoding="utf-8")
     assert not verify(tmp_path, device="cpu", sizes=POINTS[:1]).ok
+
+
+TRACE = """
+#ifndef N
+#define N 4096
+#endif
+void trace(float t[1], float A[N][N], float B[N][N])
+{
+#pragma scop
+    t[0] = 0;
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < N; j++)
+            t[0] += A[i][j] * B[j][i];
+#pragma endscop
+}
+"""
+
+
+@pytest.mark.parametrize("lost", ["", "eatss_shuffle_down(t_r, 16, 32)", "sh.B[j - j0][i - i0]"])
+def test_a_trace_of_a_product_reads_columns_from_shared_memory(lost: str, tmp_path: Path) -> None:
+    made = eatss.codegen(TRACE, gpu="h200", output=tmp_path)
+    assert "sh.B[j - j0][i - i0]" in made.text
+    assert lost in made.text
+    text = made.text.replace(lost, "0.5f") if lost else made.text
+    (tmp_path / made.file).write_text(text, encoding="utf-8")
+    sizes = [{"N": size} for size in (0, 1, 67)]
+    assert (verify(tmp_path, device="cpu", sizes=sizes).status == "ok") == (not lost)

@@ -75,6 +75,35 @@ BEFORE = ROWS % (
 COLUMNS = re.sub(r"(in|out)\[i\]\[(\w+)\]", r"\1[\2][i]", SOFTMAX).replace(
     "in[NI][NJ], double out[NI][NJ]", "in[NJ][NI], double out[NJ][NI]"
 )
+BY_ROWS = """
+#ifndef NI
+#define NI 8192
+#endif
+#ifndef NJ
+#define NJ 1500
+#endif
+float expf(float), fmaxf(float, float);
+void columns(float in[NJ][NI], float out[NJ][NI], float most[NI], float sum[NI])
+{
+#pragma scop
+    for (int i = 0; i < NI; i++)
+        most[i] = in[0][i];
+    for (int j = 1; j < NJ; j++)
+        for (int i = 0; i < NI; i++)
+            most[i] = fmaxf(most[i], in[j][i]);
+    for (int i = 0; i < NI; i++)
+        sum[i] = 0;
+    for (int j = 0; j < NJ; j++)
+        for (int i = 0; i < NI; i++) {
+            out[j][i] = expf(in[j][i] - most[i]);
+            sum[i] += out[j][i];
+        }
+    for (int j = 0; j < NJ; j++)
+        for (int i = 0; i < NI; i++)
+            out[j][i] /= sum[i];
+#pragma endscop
+}
+"""
 STEPS = """
 #ifndef M
 #define M 700
@@ -272,21 +301,12 @@ def test_columns_lie_beside_each_other_in_a_warp(tmp_path: Path) -> None:
         assert not checked(folder, {"NI": 6, "NJ": 131}).ok
 
 
-def test_a_step_whose_begin_needs_a_row_of_the_step_before_is_one_launch(tmp_path: Path) -> None:
-    folder = tmp_path / "made"
-    program = eatss.codegen(STEPS, gpu="h200", output=folder, tile_time=False)
+def test_columns_that_nests_go_through_row_by_row_stay_in_registers(tmp_path: Path) -> None:
+    program = eatss.codegen(BY_ROWS, gpu=H200, output=tmp_path)
     (kernel,) = program.kernels
-    assert "for (int k = -1; k < N - 1; ++k)" in program.text
-    assert kernel.block[:2] == (4, 128)  # gramschmidt: 5.9 ms on an H200, with 4 x 256 6.8
-    sizes = [{"M": m, "N": n} for m, n in ((0, 3), (1, 1), (70, 9), (129, 5), (1100, 6))]
-    right(checked(folder, *sizes))
-    for one, other in (
-        ("if (k_1 == k + 1)", "if (k_1 == k + 2)"),
-        ("for (int k = -1;", "for (int k = 0;"),
-    ):
-        assert one in program.text
-        (folder / program.file).write_text(program.text.replace(one, other), encoding="utf-8")
-        assert not checked(folder, {"M": 70, "N": 9}).ok
+    assert kernel.block[0] == 8
+    assert sum("elements of a row in registers" in note for note in kernel.notes) == 2
+    right(checked(tmp_path, {"NI": 37, "NJ": 131}, {"NI": 8, "NJ": 1500}, {"NI": 1, "NJ": 1}))
 
 
 def in_steps(text: str, size: int, lanes: int, tile: int, folder: Path, **how: Any) -> Program:
@@ -332,6 +352,19 @@ def test_blocks_of_rows_go_through_steps(
 
 
 OF_STEPS = [(0, 3), (1, 1), (9, 0), (70, 9), (64, 17), (33, 8)]
+
+
+def test_quotients_of_several_points_in_steps_have_one_reciprocal(tmp_path: Path) -> None:
+    program = in_steps(STEPS, 4, 8, 64, tmp_path)
+    sizes = {"M": 60, "N": 11}
+    right(checked(tmp_path, sizes))
+    for one, other, fine in (
+        ("bool exact = true", "bool exact = false", True),  # all are divisions
+        ("eatss_quotient<double>(A_k[ri], R_v,", "eatss_quotient<double>(A_k[ri], 2 * R_v,", False),
+    ):
+        assert one in program.text
+        (tmp_path / program.file).write_text(program.text.replace(one, other), encoding="utf-8")
+        assert checked(tmp_path, sizes).ok == fine
 
 
 def test_what_lasts_is_loaded_and_stored_once_a_block_of_steps(tmp_path: Path) -> None:

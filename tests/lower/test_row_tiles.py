@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import eatss
+from eatss.base.diagnostics import InternalError
 from eatss.base.frozen import Names
-from eatss.lower.kernel.nodes import Nodes, Scope
+from eatss.lower.kernel.nodes import If, Kernel, Nodes, Scope
+from eatss.lower.kernel.uses import mapped_of
 from eatss.lower.promotion import SharedTile
 from eatss.lower.promotion_builder import PromotionBuilder
-from eatss.program import Program
+from eatss.lower.transform import chain
+from eatss.lower.transform.row_windows import with_row_windows
+from eatss.program import Program, names_in, save_program
 from eatss.verify.run import verify
 
 SIZES = (
-    {"M": 0, "N": 5}, {"M": 1, "N": 1}, {"M": 33, "N": 2}, {"M": 40, "N": 37}, {"M": 64, "N": 100}
+    {"M": 0, "N": 5}, {"M": 1, "N": 1}, {"M": 33, "N": 2}, {"M": 40, "N": 37}, {"M": 70, "N": 200}
 )  # fmt: skip
 
 
@@ -36,6 +41,8 @@ BODIES = {
     "forward": ROWS + FORWARD + "X[i][j] = 0.5 * X[i][j - 1] + A[i][j];",
     "backward": ROWS + BACKWARD + "X[i][j] = (X[i][j] - 0.5 * X[i][j + 1]) / (2 + A[i][j + 1]);",
     "columns": ROWS + FORWARD + "X[j][i] = 0.5 * X[j - 1][i] + A[j][i] * X[j][i];",
+    "second order": ROWS
+    + "for (int j = 2; j < N; j++) X[i][j] = 0.5 * X[i][j - 1] - 0.25 * X[i][j - 2] + A[i][j];",
     "both sides": ROWS + FORWARD + "X[i][j] = 0.25 * (X[i][j - 1] + X[i][j] + X[i][j + 1]);",
     "two arrays": ROWS + FORWARD + "{ X[i][j] -= X[i][j - 1] * A[i][j] / (2 + B[i][j - 1]); "
     "B[i][j] -= A[i][j] * A[i][j] / (2 + B[i][j - 1]); }",
@@ -89,10 +96,64 @@ def test_rows_are_chosen_by_price() -> None:
     assert any("X[i][j]: shared memory, 32 x 33 elements" in note for note in first.notes)
     there_and_back = 2 * found.text.count("__global__ void __launch_bounds__")
     assert found.text.count("eatss_wait_for_copies<0>();") == there_and_back
+    assert found.text.count("if (exact") == there_and_back
     assert "double *X, const double *__restrict__ A, double *B" in found.text
 
 
+@pytest.mark.parametrize(
+    ("what", "window"), [("two arrays", 17), ("backward", 17), ("second order", 18)]
+)
+def test_steps_along_rows_are_in_registers(what: str, window: int, tmp_path: Path) -> None:
+    text = made(BODIES[what], tmp_path).text
+    assert f"double X_w[{window}];" in text
+    assert (
+        ("eatss_divided<double>(" in text) == ("if (exact == 0)" in text) == ("/" in BODIES[what])
+    )
+
+
 # -- what is wrong is found ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("if (exact == 0)", "if (false)"),
+        ("exact &= fabs(quotient) >= least || (x == 0 && c > 0);", ""),
+    ],
+)
+def test_steps_whose_quotients_are_not_exact_are_done_again(
+    change: tuple[str, str], tmp_path: Path
+) -> None:
+    found = made(BODIES["backward"], tmp_path)
+    assert change[0] in found.text
+    save_program(replace(found, text=found.text.replace(*change)), tmp_path)
+    assert verify(tmp_path, device="cpu", first_failure=True).status == "wrong result"
+
+
+def stored_anyway(one: If) -> Nodes:
+    return (replace(one, orelse=()), *one.orelse)
+
+
+def done_in_part(one: If) -> Nodes:
+    return (replace(one, body=one.orelse[:1]),)
+
+
+@pytest.mark.parametrize("broken", [stored_anyway, done_in_part])
+def test_steps_that_are_not_done_again_are_a_fault_of_ours(
+    broken: Callable[[If], Nodes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def changed(kernel: Kernel, taken: set[str]) -> Kernel:
+        found = with_row_windows(kernel, taken)
+        return replace(
+            found, body=mapped_of(found.body, If, lambda o: broken(o) if asked(o) else o)
+        )
+
+    def asked(one: If) -> bool:
+        return "exact" in names_in(*one.conditions)
+
+    monkeypatch.setattr(chain, "with_row_windows", changed)
+    with pytest.raises(InternalError, match="is not computed again"):
+        made(BODIES["two arrays"], tmp_path)
 
 
 def without(what: str) -> Callable[[PromotionBuilder, Nodes, str], Scope]:

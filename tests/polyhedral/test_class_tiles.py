@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import islpy as isl
+import networkx as nx  # type: ignore[import-untyped]
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -17,6 +18,8 @@ from eatss.frontend.options import FrontendOptions
 from eatss.frontend.parse import parse_file, parse_source
 from eatss.polyhedral import class_tiles, kept_versions
 from eatss.polyhedral.class_tiles import check_time, with_class_tiles
+from eatss.polyhedral.dependences import memory_dependences
+from eatss.polyhedral.isl_names import maps_of
 from eatss.polyhedral.schedule import schedule_scop
 from eatss.polyhedral.scop import Access, Scop, Statement
 from eatss.polyhedral.split_sets import check_partition
@@ -210,9 +213,10 @@ def test_other_regions_stay_as_they_are(loops: str) -> None:
 
 def pieces_of(scop: Scop, source: str, size: int) -> list[isl.Set]:
     """Return what the pieces of a statement run of it."""
-    tiling = class_tiles._tiling(scop, size)
+    tiling = class_tiles._tiling(scop)
     assert tiling is not None
-    return [one.whole.range() for one in tiling.pieces(scop.statement(source))]
+    cut = replace(tiling, size=size).pieces(scop.statement(source))
+    return [one.whole.range() for one in cut]
 
 
 @pytest.mark.parametrize("lost", range(4))
@@ -244,6 +248,40 @@ def test_classes_in_another_order_are_found(monkeypatch: pytest.MonkeyPatch) -> 
     for scop in (*(kernel(name, 20) for name in names), region(BACKWARD)):
         with pytest.raises(InternalError, match="EATSS-P901"):
             with_class_tiles(scop, 4)
+
+
+def test_pieces_need_what_the_statements_they_are_cut_from_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ordered, seen = class_tiles._ordered, list[tuple[Scop, isl.UnionMap]]()
+
+    def watched(scop: Scop, pieces: Any, needed: isl.UnionMap, *rest: Any, **more: Any) -> Any:
+        seen.append((scop, needed))
+        return ordered(scop, pieces, needed, *rest, **more)
+
+    monkeypatch.setattr(class_tiles, "_ordered", watched)
+    with_class_tiles(kernel("floyd-warshall", 5), 2)
+    ((scop, needed),) = seen
+    expected, found = pairs_of(memory_dependences(scop)), pairs_of(needed)
+    assert expected <= closed(found)
+    assert found <= closed(expected)
+
+
+def pairs_of(relation: isl.UnionMap) -> set[tuple[str, str]]:
+    """Return the instances that need each other."""
+    found = set[tuple[str, str]]()
+    relation.wrap().foreach_point(lambda point: found.add(ends_of_point(point)))
+    return found
+
+
+def ends_of_point(point: isl.Point) -> tuple[str, str]:
+    (both,) = maps_of(isl.UnionSet.from_point(point).unwrap())
+    return str(both.domain()), str(both.range())
+
+
+def closed(pairs: set[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Return which instances are behind which, if each is behind what it needs."""
+    return {*nx.transitive_closure(nx.DiGraph(pairs), reflexive=None).edges}
 
 
 def test_a_read_of_the_other_copy_leaves_other_values(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -286,8 +324,9 @@ def test_copies_of_other_values_are_found(place: int, monkeypatch: pytest.Monkey
 def test_a_class_at_another_place_is_found(early: int) -> None:
     scop = kernel("lu", 20)
     tiled = with_class_tiles(scop, 4)
-    tiling = class_tiles._tiling(scop, 4)
+    tiling = class_tiles._tiling(scop)
     assert tiling is not None
+    tiling = replace(tiling, size=4)
     pieces = [one for s in scop.statements for one in tiling.pieces(s)]
     cut = class_tiles.cuts_of(pieces)
     needed = tiling.needed.apply_domain(cut).apply_range(cut)

@@ -201,3 +201,30 @@ def test_a_reduction_of_what_a_nest_makes_shares_its_points(use: str) -> None:
 def test_what_needs_the_order_of_a_reduction_keeps_nests_apart(use: str) -> None:
     scheduled = fused(PRODUCT % SUM + USE % use, "sums")
     assert not any(one.combined for one in scheduled.scop.statements)
+
+
+@pytest.mark.parametrize(
+    ("term", "is_shared"),
+    [
+        ("A[i][j] * B[j][i]", True),
+        ("A[i][j] * B[i][j] * b[i]", False),  # lanes along j find neighbours
+        ("A[i][0] * B[0][i]", False),
+        ("A[i][j] * B[j][i] * c[0]", False),
+    ],
+)
+def test_lanes_lie_along_both_loops_where_neighbours_do(term: str, *, is_shared: bool) -> None:
+    loops = "c[0] = 0;" + USE % f"c[0] += {term};"
+    scheduled = fused(loops, "sums")
+    assert [one.combined for one in scheduled.scop.statements] == [False, is_shared]
+    assert executed(as_scheduled(scheduled)) == executed(region(loops))
+
+
+def test_nests_begin_with_the_loops_that_others_have_alone() -> None:
+    add = USE % "b[j] += A[i][j];"
+    loops = f"for (int j = 0; j < 6; j++) b[j] = 0; {add} {USE % 'C[i][j] = A[i][j] * b[j];'}"
+    plain, scheduled = schedule_scop(region(loops)), fused(loops, "rows")
+    assert [kernel.loops[0].name for kernel in plain.kernels] == ["j", "i"]
+    assert [kernel.loops[0].name for kernel in scheduled.kernels] == ["j", "j"]
+    assert executed(as_scheduled(scheduled)) == executed(region(loops))
+    others = fused(loops.replace("A[i][j] * b[j]", "A[i][j] * b[5 - j]"), "rows")
+    assert [kernel.loops[0].name for kernel in others.kernels] == ["j", "i"]

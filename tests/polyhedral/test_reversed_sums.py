@@ -47,7 +47,7 @@ def region(loops: str) -> Scop:
 
 
 def in_reverse(scop: Scop) -> list[str]:
-    return [one.name for one in scop.statements if one.in_reverse]
+    return [one.name for one in scop.statements if one.reordered]
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,12 @@ def _untested(nodes: Sequence[Node]) -> Iterator[str]:
                 ),
                 at,
             )
+            choice = nodes[end]
             first, again = nodes[at + 1 : end], [*every_of(nodes[end : end + 1], Compute)]
+            if isinstance(choice, If) and choice.orelse:
+                if not _is_done_again(first, choice, nodes[end + 1 :]):
+                    yield f"what {node.name} tells of is not computed again"
+                continue
             told = {one.target for one in every_of(nodes, Compute) if one.flag == node.name}
             kept = {one.target for one in every_of(first, Compute) if one.flag == node.name}
             good = {one.target for one in again if not one.flag}
@@ -131,6 +136,20 @@ def _untested(nodes: Sequence[Node]) -> Iterator[str]:
                 yield f"what {node.name} tells of is not computed again"
             if own & read(first):
                 yield f"what {node.name} tells of is used before it is known"
+
+
+def _is_done_again(first: Sequence[Node], choice: If, behind: Sequence[Node]) -> bool:
+    """Tell whether what a flag tells of is stored where it is exact, and done otherwise if not.
+
+    In front of the choice registers alone are written, and only the stores read them behind it.
+    """
+    again, kept = choice.body, written(first)
+    return (
+        all(one.space == "register" for one in kept)
+        and kept.isdisjoint(read((*again, *behind)) | written(again))
+        and written(choice.orelse) <= written(again)
+        and not any(one.flag for one in every_of(again, Compute))
+    )
 
 
 def _not_done_again(nodes: Sequence[Node], vote: int, flag: str) -> Iterator[str]:

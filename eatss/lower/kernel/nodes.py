@@ -468,7 +468,8 @@ class Compute:
     ``integers`` are the values of the affine functions in the statement's value, in the order of
     :func:`eatss.lower.kernel.uses.affine_values`. ``types`` are element types of arrays by name.
     A ``flag``, if it has one, is cleared where a quotient is not exact that is fused steps: by a
-    literal, or by an access, by number, of which there is a reciprocal.
+    literal, or by an access, by number, of which there is a reciprocal; where it ``inverts``, by
+    anything.
     """
 
     statement: Statement
@@ -478,6 +479,7 @@ class Compute:
     types: Mapping[str, ElementType]
     flag: str = ""
     reciprocals: tuple[tuple[int, Element], ...] = ()
+    inverts: bool = False
 
 
 @frozen

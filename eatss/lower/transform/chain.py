@@ -50,6 +50,7 @@ from eatss.lower.transform.point_groups import (
     with_interleaved_vectors,
     with_threadblock_swizzle,
 )
+from eatss.lower.transform.row_windows import with_row_windows
 from eatss.lower.transform.rows_one_by_one import with_rows_one_by_one
 from eatss.lower.transform.stores_last import with_stores_last
 from eatss.lower.transform.stream_k import Stream, with_steps_streamed
@@ -71,6 +72,7 @@ def transformed(
     stream: Stream | None = None,
     paddings: Sizes | None = None,
     points: Collection[str] = (),
+    row_windows: bool = False,
 ) -> Kernel:
     """Return a kernel with what a recipe names done to it, and barriers put.
 
@@ -87,6 +89,7 @@ def transformed(
         stream: how blocks are to take steps of all tiles, if they are.
         paddings: of shared-memory tiles that lanes load fragments from, by their names.
         points: counters of the points that a thread has of parallel loops.
+        row_windows: whether threads have steps along rows that they write in registers.
 
     Raises:
         InputError: ``EATSS-X005``, there is no such instruction; ``EATSS-K019``, one rounds
@@ -125,6 +128,8 @@ def transformed(
     kernel = with_vectorised_stores(plain, taken(plain), rows)
     kernel = _checked(kernel, sizes, "after rows in vectors: ")
     kernel = with_stores_last(kernel, points, taken(kernel))
+    if row_windows:
+        kernel = with_row_windows(kernel, taken(kernel))
     kernel = with_registers_defined(kernel, taken(kernel))
     kernel = with_common_subexpressions(kernel, taken(kernel))
     # tests of where rows begin may need sizes that nothing else does

@@ -62,7 +62,7 @@ from eatss.lower.transform.register_prefetch import (
     interleaved_copies,
     words_of,
 )
-from eatss.plan.stage import FEWEST_AHEAD, buffers
+from eatss.plan.stage import FEWEST_AHEAD, are_many_transposed, buffers
 from eatss.program import (
     Apply,
     Constant,
@@ -272,10 +272,11 @@ class _Ahead:
         return all_of((self._is_turn(place), *tests)), (*sent(copies), *end)
 
     def _through_lines(self, steps: PrefetchedSteps, copying: Copying) -> Copying:
-        """Return how copies without tests are made: through lines, if all are, and have room."""
-        ways = [way for stage in self.stages for way in copying.ways(stage)]
+        """Return how copies without tests are made: through lines, if there is room."""
+        ways = [way for stage in self.stages for way in copying.ways(stage) if way.vectors]
         lines = [way.line for way in ways if way.line is not None]
-        boxes = {box for way in ways if way.line is not None for box in written(way.vectors)}
+        beside = are_many_transposed(sum(one.layout.elements or 0 for one in lines))
+        boxes = {box for one in ways if one.line or beside for box in written(one.vectors)}
         room = steps.fits(self.around.registers - words_of(lines))
         return replace(copying, lines=room and self.staged.keys() <= boxes)
 

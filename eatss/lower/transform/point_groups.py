@@ -23,6 +23,8 @@ Blocks that run at the same time are near each other in both directions.
 Blocks start in the order of their numbers, ``x`` first. With rows of tiles that are long, those
 that run at a time are a few whole rows: they read little of one operand and all of the other. In
 groups of rows, column by column, they read less of both from memory.
+
+Blocks of a launch may begin with the last one, where L2 has what the launch before touched last.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from dataclasses import replace
 
 from eatss.analysis.variant import SWIZZLED_ROWS
 from eatss.base.frozen import Names, frozen
-from eatss.base.targets import CUDA
+from eatss.base.targets import AXES, CUDA
 from eatss.base.trees import free_name
 from eatss.lower.kernel.checks import fault_in
 from eatss.lower.kernel.instruction import Instruction
@@ -66,7 +68,7 @@ from eatss.program import (
     minimum,
     names_in,
 )
-from eatss.program.expression import IntExprs, Sizes
+from eatss.program.expression import IntExpr, IntExprs, Sizes
 from eatss.program.linear import linear
 
 
@@ -75,7 +77,7 @@ class InterleavedPoints:
     """A ``loop`` of which each thread of a block has points that follow each other.
 
     It loads ``vector`` of them at a time, of which its points are a multiple. Of arrays in
-    ``loads`` it does so from global memory, and its vectors may follow each other if not ``always``
+    ``loads`` it does so from global memory. Its vectors may follow each other if not ``always``
     apart.
     """
 
@@ -88,9 +90,11 @@ class InterleavedPoints:
 def with_interleaved_vectors(kernel: Kernel, of: InterleavedPoints) -> Kernel:
     """Return a kernel whose threads have vectors of points that lie apart, if they have several.
 
+    Each thread's own follow each other where something besides the value of the loop depends on
+    which points it has, as tests of what of a triangle is stored may.
+
     Raises:
-        InternalError: ``EATSS-K901``, loops over points do not run as often as planned, or
-            something besides the value of the loop depends on which points a thread has.
+        InternalError: ``EATSS-K901``, that is so of vectors that are ``always`` apart.
     """
     loop = of.loop
 
@@ -105,11 +109,9 @@ def with_interleaved_vectors(kernel: Kernel, of: InterleavedPoints) -> Kernel:
     found = None
     if counted:
         found = _in_groups(kernel, loop.thread, loop.point, threads, of.vector, tuple(lanes))
-    if found is None and of.loads and not of.always:  # each thread's own vectors follow each other
-        return kernel
-    if found is None:
+    if found is None and of.always:
         raise fault_in(kernel, f"{loop.points} points of {loop.thread} do not lie in vectors")
-    return found
+    return found or kernel
 
 
 def with_fragments_interleaved(kernel: Kernel, instruction: Instruction) -> Kernel:
@@ -281,3 +283,19 @@ def with_threadblock_swizzle(kernel: Kernel, taken: set[str]) -> Kernel:
     }
     body = substituted(kernel.body, change)
     return replace(kernel, body=(*order, *body))
+
+
+def with_blocks_backwards(kernel: Kernel, taken: set[str]) -> Kernel:
+    """Return a kernel whose blocks do what those of the opposite numbers did.
+
+    Names that are ``taken`` stay what they are.
+    """
+    used = names_of(kernel.body)
+    front, change = list[Node](), dict[str, IntExpr]()
+    for axis in AXES:
+        number, count = CUDA.block + axis, CUDA.blocks + axis
+        if number in used:
+            name = free_name(f"back_{axis}", taken)
+            front.append(Let(name=name, value=Name(count) - 1 - Name(number)))
+            change[number] = Name(name)
+    return replace(kernel, body=(*front, *substituted(kernel.body, change)))

@@ -256,6 +256,8 @@ class eatss_calls {
 
 // An element of shared memory; on a CPU it remembers who wrote it.
 #define EATSS_TRACKED(type) type
+// The same, where boxes of others lie, too; on a CPU it remembers whose it is.
+#define EATSS_OVERLAID(type, number) type
 #define EATSS_SHARED(type, name) __shared__ __align__(16) type name
 #define EATSS_DYNAMIC_SHARED(type, name) \
     extern __shared__ __align__(16) unsigned char eatss_shared_bytes[]; \
@@ -499,32 +501,40 @@ kernel_lu_k0(int kb, double *__restrict__ A)
 
 // S0_1, S1_1, S1_2: 128 x 1 x 1 threads a block
 // tiles: j = 32, i = 32
+// blocks side by side: S0_1, S1_1; S1_2
 // class of tiles: 32 steps in blocks of 32 points of j
 // class of tiles: 32 steps in blocks of 32 points of i
 struct kernel_lu_k1_shared {
-    EATSS_TRACKED(double) A_1[32][33];
-    EATSS_TRACKED(double) A_2[32][33];
-    EATSS_TRACKED(double) A_3[32][33];
-    EATSS_TRACKED(double) A_4[32][33];
+    union {
+        struct {
+            EATSS_OVERLAID(double, 1) A_1[32][33];
+            EATSS_OVERLAID(double, 1) A_2[32][33];
+        };
+        struct {
+            EATSS_OVERLAID(double, 2) A_1_1[32][33];
+            EATSS_OVERLAID(double, 2) A_2_1[32][33];
+        };
+    };
 };
 
 extern "C" __global__ void __launch_bounds__(128)
 kernel_lu_k1(int kb, double *__restrict__ A)
 {
     EATSS_SHARED(kernel_lu_k1_shared, sh);
-    const int thread = threadIdx.x;
-    if ((int)blockIdx.x < (N - 32 * kb - 1) / 32) {
+    const int end = 1;
+    if ((int)blockIdx.y < end) {
+        const int thread = threadIdx.x;
         const int first = (int)blockIdx.x * 32;
         {
             #pragma unroll 8
-            for (int e_3 = thread; e_3 < 1024; e_3 += 128) {
-                eatss_copy_ahead(&sh.A_1[e_3 / 32][e_3 % 32], &A[(32 * kb + e_3 / 32) * N + (32 * kb + 32 + first + e_3 % 32)], 32 * kb + e_3 / 32 < N && 32 * kb + 32 + first + e_3 % 32 < N);
+            for (int e = thread; e < 1024; e += 128) {
+                eatss_copy_ahead(&sh.A_1[e / 32][e % 32], &A[(32 * kb + e / 32) * N + (32 * kb + 32 + first + e % 32)], 32 * kb + e / 32 < N && 32 * kb + 32 + first + e % 32 < N);
             }
         }
         {
             #pragma unroll 8
-            for (int e_4 = thread; e_4 < 1024; e_4 += 128) {
-                eatss_copy_ahead(&sh.A_2[e_4 / 32][e_4 % 32], &A[(32 * kb + e_4 / 32) * N + (32 * kb + e_4 % 32)], 32 * kb + e_4 / 32 < N && 32 * kb + e_4 % 32 < N);
+            for (int e_1 = thread; e_1 < 1024; e_1 += 128) {
+                eatss_copy_ahead(&sh.A_2[e_1 / 32][e_1 % 32], &A[(32 * kb + e_1 / 32) * N + (32 * kb + e_1 % 32)], 32 * kb + e_1 / 32 < N && 32 * kb + e_1 % 32 < N);
             }
         }
         eatss_commit_copies();
@@ -576,37 +586,38 @@ kernel_lu_k1(int kb, double *__restrict__ A)
         __syncthreads();
         {
             #pragma unroll 8
-            for (int e_5 = thread; e_5 < 1024; e_5 += 128) {
-                if (32 * kb + e_5 / 32 < N && 32 * kb + 32 + first + e_5 % 32 < N) A[(32 * kb + e_5 / 32) * N + (32 * kb + 32 + first + e_5 % 32)] = sh.A_1[e_5 / 32][e_5 % 32];
+            for (int e_2 = thread; e_2 < 1024; e_2 += 128) {
+                if (32 * kb + e_2 / 32 < N && 32 * kb + 32 + first + e_2 % 32 < N) A[(32 * kb + e_2 / 32) * N + (32 * kb + 32 + first + e_2 % 32)] = sh.A_1[e_2 / 32][e_2 % 32];
             }
         }
     } else {
-        const int first_1 = ((int)blockIdx.x - (N - 32 * kb - 1) / 32) * 32;
+        const int thread_1 = threadIdx.x;
+        const int first_1 = (int)blockIdx.x * 32;
         {
             #pragma unroll 8
-            for (int e = thread; e < 1024; e += 128) {
-                eatss_copy_ahead(&sh.A_3[e / 32][e % 32], &A[(32 * kb + 32 + first_1 + e / 32) * N + (32 * kb + e % 32)], 32 * kb + 32 + first_1 + e / 32 < N && 32 * kb + e % 32 < N);
+            for (int e_3 = thread_1; e_3 < 1024; e_3 += 128) {
+                eatss_copy_ahead(&sh.A_1_1[e_3 / 32][e_3 % 32], &A[(32 * kb + 32 + first_1 + e_3 / 32) * N + (32 * kb + e_3 % 32)], 32 * kb + 32 + first_1 + e_3 / 32 < N && 32 * kb + e_3 % 32 < N);
             }
         }
         {
             #pragma unroll 8
-            for (int e_1 = thread; e_1 < 1024; e_1 += 128) {
-                eatss_copy_ahead(&sh.A_4[e_1 / 32][e_1 % 32], &A[(32 * kb + e_1 / 32) * N + (32 * kb + e_1 % 32)], 32 * kb + e_1 / 32 < N && 32 * kb + e_1 % 32 < N);
+            for (int e_1_1 = thread_1; e_1_1 < 1024; e_1_1 += 128) {
+                eatss_copy_ahead(&sh.A_2_1[e_1_1 / 32][e_1_1 % 32], &A[(32 * kb + e_1_1 / 32) * N + (32 * kb + e_1_1 % 32)], 32 * kb + e_1_1 / 32 < N && 32 * kb + e_1_1 % 32 < N);
             }
         }
         eatss_commit_copies();
         eatss_wait_for_copies<0>();
-        const int lane_1 = thread;
+        const int lane_1 = thread_1;
         const int i_1 = first_1 + lane_1;
         __syncthreads();
         {
-            if (thread < 32 && i_1 + 32 * kb + 33 <= N) {
-                double A_3_r[32][1];
+            if (thread_1 < 32 && i_1 + 32 * kb + 33 <= N) {
+                double A_1_r[32][1];
                 #pragma unroll
-                for (int place = 0; place < 32; ++place) {
+                for (int place_2 = 0; place_2 < 32; ++place_2) {
                     #pragma unroll
-                    for (int place_1 = 0; place_1 < 1; ++place_1) {
-                        A_3_r[place][place_1] = sh.A_3[lane_1 + 32 * place_1][place];
+                    for (int place_1_1 = 0; place_1_1 < 1; ++place_1_1) {
+                        A_1_r[place_2][place_1_1] = sh.A_1_1[lane_1 + 32 * place_1_1][place_2];
                     }
                 }
                 #pragma unroll
@@ -617,16 +628,16 @@ kernel_lu_k1(int kb, double *__restrict__ A)
                             #pragma unroll
                             for (int turn_1 = 0; turn_1 < 1; ++turn_1) {
                                 // lu.c:44: A[i][j] = A[i][j] - A[i][k] * A[k][j];
-                                A_3_r[j_1][turn_1] -= A_3_r[k_2][turn_1] * sh.A_4[k_2][j_1];
+                                A_1_r[j_1][turn_1] -= A_1_r[k_2][turn_1] * sh.A_2_1[k_2][j_1];
                             }
                         }
                     }
                 }
                 #pragma unroll
-                for (int place = 0; place < 32; ++place) {
+                for (int place_2 = 0; place_2 < 32; ++place_2) {
                     #pragma unroll
-                    for (int place_1 = 0; place_1 < 1; ++place_1) {
-                        sh.A_3[lane_1 + 32 * place_1][place] = A_3_r[place][place_1];
+                    for (int place_1_1 = 0; place_1_1 < 1; ++place_1_1) {
+                        sh.A_1_1[lane_1 + 32 * place_1_1][place_2] = A_1_r[place_2][place_1_1];
                     }
                 }
             }
@@ -634,8 +645,8 @@ kernel_lu_k1(int kb, double *__restrict__ A)
         __syncthreads();
         {
             #pragma unroll 8
-            for (int e_2 = thread; e_2 < 1024; e_2 += 128) {
-                if (32 * kb + 32 + first_1 + e_2 / 32 < N && 32 * kb + e_2 % 32 < N) A[(32 * kb + 32 + first_1 + e_2 / 32) * N + (32 * kb + e_2 % 32)] = sh.A_3[e_2 / 32][e_2 % 32];
+            for (int e_2_1 = thread_1; e_2_1 < 1024; e_2_1 += 128) {
+                if (32 * kb + 32 + first_1 + e_2_1 / 32 < N && 32 * kb + e_2_1 % 32 < N) A[(32 * kb + 32 + first_1 + e_2_1 / 32) * N + (32 * kb + e_2_1 % 32)] = sh.A_1_1[e_2_1 / 32][e_2_1 % 32];
             }
         }
     }
@@ -647,15 +658,15 @@ kernel_lu_k1(int kb, double *__restrict__ A)
 // A[32 * kb + i + 32][32 * kb + k]: shared memory, 64 x 16 elements
 // A[32 * kb + k][32 * kb + j + 32]: shared memory, 16 x 96 elements
 // mma_f64_16x8x4: computes S1_3
-struct kernel_lu_k2_shared {
+struct kernel_lu_k3_shared {
     EATSS_TRACKED(double) A[3][64][20];
     EATSS_TRACKED(double) A_1[3][16][100];
 };
 
 extern "C" __global__ void __launch_bounds__(256, 2)
-kernel_lu_k2(int kb, double *__restrict__ A)
+kernel_lu_k3(int kb, double *__restrict__ A)
 {
-    EATSS_DYNAMIC_SHARED(kernel_lu_k2_shared, sh);
+    EATSS_DYNAMIC_SHARED(kernel_lu_k3_shared, sh);
     const int block = (int)blockIdx.x + (int)blockIdx.y % 8 * (int)gridDim.x;
     const int rows = eatss_min((int)gridDim.y - 8 * ((int)blockIdx.y / 8), 8);
     const int thread = threadIdx.x + 16 * threadIdx.y;
@@ -941,7 +952,7 @@ extern "C" int kernel_lu_cuda(double *A, cudaStream_t stream)
 {
     if (!((long)N <= 33554432)) return -1;  // indices are 32 bits wide: N must be at most 2^25
     if (!((double)N * (double)N <= 2147483647)) return -2;  // indices are 32 bits wide: A must have less than 2^31 elements
-    if (cudaError_t eatss_error = cudaFuncSetAttribute(kernel_lu_k2,
+    if (cudaError_t eatss_error = cudaFuncSetAttribute(kernel_lu_k3,
             cudaFuncAttributeMaxDynamicSharedMemorySize, 69120)) return (int)eatss_error;
     return eatss_calls_of_kernel_lu_cuda.run(stream, {
     }, [&](eatss_stream &stream, void *const *) {
@@ -949,8 +960,8 @@ extern "C" int kernel_lu_cuda(double *A, cudaStream_t stream)
             for (int kb = 0; kb < (N + 30) / 32; ++kb) {
                 EATSS_LAUNCH(kernel_lu_k0, dim3(1), dim3(128), 0, stream, kb, A);
                 if (32 * (long)kb + 33 <= (long)N) {
-                    EATSS_LAUNCH(kernel_lu_k1, dim3((N - 32 * kb - 1) / 32 + (N - 32 * kb - 1) / 32), dim3(128), 0, stream, kb, A);
-                    EATSS_LAUNCH(kernel_lu_k2, dim3(eatss_floordiv(N - 32 * kb + 63, 96), eatss_min(eatss_floordiv(N - 32 * kb + 31, 64), 65535)), dim3(16, 16), 69120, stream, kb, A);
+                    EATSS_LAUNCH(kernel_lu_k1, dim3((N - 32 * kb - 1) / 32, 2), dim3(128), 0, stream, kb, A);
+                    EATSS_LAUNCH(kernel_lu_k3, dim3(eatss_floordiv(N - 32 * kb + 63, 96), eatss_min(eatss_floordiv(N - 32 * kb + 31, 64), 65535)), dim3(16, 16), 69120, stream, kb, A);
                 }
             }
         }

@@ -246,7 +246,7 @@ def test_a_recipe_of_before_is_read_and_carried_out(
     names = ("time_tile", "loop_block", "class_block")
     assert [written["kernels"][0].pop(name) for name in names] == [None, None, None]
     assert written["options"].pop("fast_math") is False
-    assert not written.pop("split") + written.pop("classes")
+    assert not written.pop("split") + written.pop("classes") + written.pop("factored")
     assert not written.pop("private") + written.pop("reverse") + written.pop("chunks")
     assert written.pop("fused") == "none"
     before = json.loads(path.read_text())
@@ -273,7 +273,7 @@ def test_a_selection_of_before_is_read() -> None:
     later = [written["kernels"][0].pop(name) for name in LATER]
     assert later == [0, 0, None, None]
     assert written["kernels"][0].pop("class_block") is None
-    assert not written.pop("split") + written.pop("classes")
+    assert not written.pop("split") + written.pop("classes") + written.pop("factored")
     assert not written.pop("private") + written.pop("reverse") + written.pop("chunks")
     assert written.pop("fused") == "none"
     before = json.loads(path.read_text())

@@ -22,13 +22,14 @@ from eatss.lower.kernel.barriers import barrier_faults, barriers_in, without_bar
 from eatss.lower.kernel.nodes import (
     Copy,
     Element,
+    Kernel,
     Let,
     Node,
     Scope,
 )
 from eatss.lower.kernel.uses import taken_names
 from eatss.lower.transform.chain import with_barriers
-from eatss.lower.transform.point_groups import with_threadblock_swizzle
+from eatss.lower.transform.point_groups import with_blocks_backwards, with_threadblock_swizzle
 from eatss.program import Name, evaluate
 from tests.lower.small_kernels import (
     N,
@@ -84,9 +85,9 @@ KERNEL = kernel(
 )
 
 
-def tiles(columns: int, rows: int) -> list[tuple[int, int]]:
+def tiles(columns: int, rows: int, own: Kernel | None = None) -> list[tuple[int, int]]:
     """Return the column and the row of each block, in the order in which blocks start."""
-    body = with_threadblock_swizzle(KERNEL, taken_names(KERNEL)).body
+    body = (own or with_threadblock_swizzle(KERNEL, taken_names(KERNEL))).body
     found = []
     for y, x in product(range(rows), range(columns)):
         known = {"blockIdx.x": x, "blockIdx.y": y, "gridDim.x": columns, "gridDim.y": rows}
@@ -100,6 +101,13 @@ def tiles(columns: int, rows: int) -> list[tuple[int, int]]:
 @given(st.integers(1, 40), st.integers(1, 40))
 def test_every_tile_has_one_block(columns: int, rows: int) -> None:
     assert sorted(tiles(columns, rows)) == list(product(range(columns), range(rows)))
+
+
+@given(st.integers(1, 40), st.integers(1, 40))
+def test_blocks_backwards_take_tiles_in_the_opposite_order(columns: int, rows: int) -> None:
+    for one in (KERNEL, with_threadblock_swizzle(KERNEL, taken_names(KERNEL))):
+        back = with_blocks_backwards(one, taken_names(one))
+        assert tiles(columns, rows, back) == tiles(columns, rows, one)[::-1]
 
 
 def extents(text: str, array: str, kind: str = "double") -> tuple[int, ...]:

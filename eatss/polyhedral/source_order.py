@@ -1,16 +1,12 @@
-"""What begins a step of a loop on the host joins the rows of the step before: look-ahead.
+"""A step of a loop on the host in the order of the source, its nests over rows of one loop.
 
-    for (k) {                                     for (k = -1; …) for (j > k) {
-        for (i) n[k] += A[i][k] * A[i][k];            for (i) r[k][j] += Q[i][k] * A[i][j];
-        for (i) Q[i][k] = A[i][k] / sqrt(n[k]);       for (i) A[i][j] -= Q[i][k] * r[k][j];
-        for (j > k) {                                 if (j == k + 1) {
-            for (i) r[k][j] += Q[i][k] * A[i][j];         for (i) n[j] += A[i][j] * A[i][j];
-            for (i) A[i][j] -= Q[i][k] * r[k][j];         for (i) Q[i][j] = A[i][j] / sqrt(n[j]);
-    }   }                                         }   }
+    for (k) for (j) {                             for (k) {
+        r[k][j] = 0;                                  for (j) r[k][j] = 0;
+        for (i) r[k][j] += Q[i][k] * A[i][j];         for (j) for (i) r[k][j] += Q[i][k] * A[i][j];
+    }                                             }
 
-What a step begins with often needs one row only of those that the step before has made. In that row
-it runs right behind them, so a step is one launch of rows that stay on the chip. Which statements
-these are and which loops are the rows is found from dependences: all that a step needs of itself
+isl's scheduler may have parted what is initialised from what is added to it, or have found fewer
+parallel loops. Which loops are the rows is found from dependences: all that a step needs of itself
 has to stay in a row.
 """
 
@@ -46,27 +42,21 @@ _MOST_WAYS = 16
 """Choices of rows that are tried for one loop."""
 
 
-def look_ahead(scheduled: ScheduledScop) -> Iterator[isl.Schedule]:
-    """Yield schedules of a region in which the begin of a step joins the step before.
+def in_source_order(scheduled: ScheduledScop) -> Iterator[isl.Schedule]:
+    """Yield schedules of a region in the order of the source, steps of one loop as rows.
 
-    First as little of a step as can, or nothing. They are the order of the source but for that.
     Whether one is legal is for the caller to check.
     """
     dependences = scheduled.dependences
     own = original_with_marks(scheduled.scop, dependences)
-    tree = with_tilable_bands(own, dependences).get_root()
-    needed = dependences.needed
-    for loop in bands(tree):
-        if loop.band_n_member() > 1 or coincident(loop)[0]:
-            continue
-        nests = _nests(loop.get_child(0))
-        for first in range(len(nests) if len(nests) > 1 else 0):
-            ways = product(*(one.with_row() for one in nests[first:]))
-            for then in islice(ways, _MOST_WAYS):
-                found = _shifted(loop, nests[:first], then, needed)
-                if found is not None and _has_rows(needed, found):
-                    yield found.get_schedule()
-                    break
+    for loop in bands(with_tilable_bands(own, dependences).get_root()):
+        nests = [] if loop.band_n_member() > 1 or coincident(loop)[0] else _nests(loop.get_child(0))
+        ways = product(*(one.with_row() for one in nests)) if len(nests) > 1 else ()
+        for rows in islice(ways, _MOST_WAYS):
+            found = _with_nests(loop, rows)
+            if _has_rows(dependences.needed, found):
+                yield found.get_schedule()
+                break
 
 
 @fixed
@@ -116,36 +106,13 @@ def _nests(node: isl.ScheduleNode) -> list[_Nest]:
     return nests if len(nests) == len(found) else []
 
 
-def _shifted(
-    loop: isl.ScheduleNode, begin: Sequence[_Nest], then: Sequence[_Nest], needed: isl.UnionMap
-) -> isl.ScheduleNode | None:
-    """Return a loop whose ``begin`` runs an iteration earlier, behind all else.
-
-    In the row from which it needs something, as far from the number of its step each time.
-    """
-    (steps,) = functions(loop)
-    nests = [*then]
-    if begin:
-        domain = reduce(isl.UnionSet.union, (one.domain for one in begin))
-        own = steps.intersect_domain(domain)
-        steps = steps.subtract_domain(domain).union_add(_less(own, isl.Val.one(loop.get_ctx())))
-        rows = reduce(isl.UnionPwAff.union_add, (one.own()[0] for one in then))
-        here = needed.intersect_range(domain).eq_at_multi_union_pw_aff(alone(steps))
-        made = here.apply_domain(isl.UnionMap.from_union_pw_aff(rows))
-        apart = made.apply_range(isl.UnionMap.from_union_pw_aff(own)).deltas()
-        if apart.is_empty() or not (far := isl.Set.from_union_set(apart)).is_singleton():
-            return None
-        row = _less(own, far.dim_max_val(0))
-        nests += (_Nest(one.domain, (row, *one.loops), (True, *one.marks)) for one in begin)
-    band = with_band(loop.cut(), [steps], [False])
+def _with_nests(loop: isl.ScheduleNode, nests: Sequence[_Nest]) -> isl.ScheduleNode:
+    """Return a loop that runs nests one after the other."""
+    band = with_band(loop.cut(), functions(loop), [False])
     filters = [nest.domain for nest in nests]
     return with_parts(
         band.get_child(0), filters, lambda at, leaf: nests[at].at_leaf(leaf), in_order=True
     ).parent()
-
-
-def _less(function: isl.UnionPwAff, value: isl.Val) -> isl.UnionPwAff:
-    return function.sub(isl.UnionPwAff.val_on_domain(function.domain(), value))
 
 
 def _has_rows(needed: isl.UnionMap, loop: isl.ScheduleNode) -> bool:
