@@ -48,7 +48,7 @@ COMMANDS: dict[Texts, str] = {
         ("Programs on a card", "verify measure compare meter"),
         ("Many variants", "space sweep report"),
         ("Cards", "profiles characterize roofline"),
-        ("This installation", "doctor schema"),
+        ("This installation", "doctor"),
         ("Many variants", "results/show results/export"),
     )
     for words in commands.split()
@@ -60,7 +60,6 @@ _MODULES = {
     "inspect": "predict",
     "kernels": "installation",
     "doctor": "installation",
-    "schema": "installation",
     "profiles": "cards",
     "roofline": "cards",
 }

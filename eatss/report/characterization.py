@@ -7,24 +7,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
 from math import nan
 from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
-from eatss.base.codec import JsonObject
-from eatss.base.frozen import frozen
 from eatss.cards.document import calibration_to_document
-from eatss.cards.match import CLOCK_SHARES, calibration_of
 from eatss.cards.profile import COEFFICIENTS, Calibration, GpuProfile
 from eatss.measurement.characterize.arithmetic import peak_per_cycle
 from eatss.measurement.characterize.benchmark import Record, Result, Width
 from eatss.measurement.characterize.fit import EnergyFit
 from eatss.measurement.characterize.roofline import (
     EnergyRoofline,
-    RooflinePoint,
     power_limited_roofline_of,
     roofline_of,
 )
@@ -32,7 +27,6 @@ from eatss.report.card_plots import Roofs
 from eatss.report.render import (
     NONE,
     Columns,
-    Getter,
     Parts,
     apart,
     figure,
@@ -186,20 +180,6 @@ def render_characterisation(
     return render(*apart([_head(record)], *([one] for one in tables), fit_table(fit)))
 
 
-def render_results(record: Record, results: Sequence[Result]) -> str:
-    """Return a line for each result, for records that are no whole characterisation."""
-    columns: Columns = {
-        "benchmark": "name",
-        "µs": lambda one: 1e6 * one.time_s,
-        "W": "power_w",
-        "GB/s": lambda one: one.useful_bytes / one.time_s / 1e9 or None,
-        "GFLOP/s": lambda one: one.flops / one.time_s / 1e9 or None,
-        "MHz": "sm_clock_mhz",
-        "cycles": "cycles",
-    }
-    return render(_head(record), "", listing_of(results, columns))
-
-
 def _head(record: Record) -> Text:
     subject = record.subject
     software = f"driver {subject.driver}, {subject.toolkit}, {subject.created[:10]}"
@@ -207,143 +187,47 @@ def _head(record: Record) -> Text:
     return headed(subject.name, about, of_kernel=True)
 
 
-_OWN_CLOCK = 0.98
-"""Share of the highest clock below which a record is one of a clock that the owner set."""
+def roofs_of(profile: GpuProfile, widths: Sequence[Width]) -> tuple[Roofs, ...]:
+    """Return what is to be drawn of a card, a width a row.
 
-
-@frozen
-class CardRoofline:
-    """Everything that ``eatss roofline`` shows of a card."""
-
-    profile: GpuProfile
-    widths: tuple[Width, ...]
-    programs: tuple[RooflinePoint, ...] = ()
-    record: Record | None = None
-
-    def roofs(self) -> tuple[Roofs, ...]:
-        """Return what is to be drawn, a width a row; ``lowered`` is at the record's clock.
-
-        Raises:
-            InputError: ``EATSS-B030``, the coefficients make none.
-        """
-        points = () if self.record is None else self.record.of("intensity")
-        own = calibration_of(self.profile)["clock_mhz"]
-        clock_mhz = max((one.sm_clock_mhz or 0.0 for one in points), default=0.0) or own
-        share = clock_mhz / own if clock_mhz < _OWN_CLOCK * own else 1.0
-        held = replace(self.profile, clock_share=share)
-        return tuple(
-            Roofs(
-                title=width,
-                machine=roofline_of(self.profile, width),
-                lowered=power_limited_roofline_of(held, width),
-                results=tuple(one for one in points if one.name.startswith(width)),
-                programs=tuple(one for one in self.programs if one.width == width),
-            )
-            for width in self.widths
+    Raises:
+        InputError: ``EATSS-B030``, the coefficients make none.
+    """
+    return tuple(
+        Roofs(
+            title=width,
+            machine=roofline_of(profile, width),
+            lowered=power_limited_roofline_of(profile, width),
         )
-
-    @property
-    def title(self) -> str:
-        """The card, and whether it is known."""
-        known = "" if self.profile.calibration is not None else " (uncalibrated)"
-        return self.profile.title + known
+        for width in widths
+    )
 
 
-_FLOPS_ALONE, _BYTES_ALONE = 1e6, 1e-6
-"""Intensities in flop/byte at which flops, or bytes, are nearly all that there is."""
+def roofline_title(profile: GpuProfile) -> str:
+    """Return the name of a card, and whether it is known."""
+    return profile.title + ("" if profile.calibration is not None else " (uncalibrated)")
 
 
-def over_clock(card: CardRoofline) -> list[dict[str, float]]:
-    """Return what a flop and a byte take alone at lower clocks, constant power included.
-
-    Clocks are in MHz, rates in 10^9 a second, energies in pJ.
-    """
-    rows = []
-    for share in CLOCK_SHARES:
-        held = replace(card.profile, clock_share=share)
-        row = {"MHz": calibration_of(held)["clock_mhz"]}
-        for width in card.widths:
-            lowered = power_limited_roofline_of(held, width)
-            row[f"{width} GFLOP/s"] = 1e-9 / float(lowered.time_s(1.0, _FLOPS_ALONE))
-            row[f"{width} pJ/flop"] = 1e12 * float(lowered.energy_j(1.0, _FLOPS_ALONE))
-            row["GB/s"] = 1e-9 / float(lowered.time_s(_BYTES_ALONE, _BYTES_ALONE))
-            row["pJ/byte"] = 1e12 * float(lowered.energy_j(_BYTES_ALONE, _BYTES_ALONE))
-        rows.append(row)
-    return rows
-
-
-def _measured(roofs: Sequence[Roofs]) -> list[JsonObject]:
-    """Return the points that do a flop with what the model says of each, the limit heeded.
-
-    Times are of one repeat.
-    """
-    return [
-        {
-            "width": row.title,
-            "intensity": (intensity := one.flops / one.useful_bytes),
-            "time_s": one.time_s,
-            "predicted_s": float(row.lowered.time_s(one.flops, intensity)),
-            "sm_clock_mhz": one.sm_clock_mhz,
-            "energy_j": one.energy_j,
-            "predicted_j": float(row.lowered.energy_j(one.flops, intensity)),
-            "power_w": one.power_w,
-            "predicted_w": float(row.lowered.power_w(intensity)),
-            "capped": one.capped,
-        }
-        for row in roofs
-        for one in row.results
-        if one.flops and row.lowered is not None
-    ]
-
-
-def render_roofline(card: CardRoofline, output: str) -> str:
+def render_roofline(profile: GpuProfile, roofs: Sequence[Roofs], output: str) -> str:
     """Return a card's rooflines as ``table`` or ``json``."""
-    roofs, calibrated = card.roofs(), card.profile.calibration is not None
-    machines, points = [row.machine for row in roofs], _measured(roofs)
+    calibrated = profile.calibration is not None
     if output == "json":
         document = {
-            "gpu": card.profile.name,
-            "title": card.profile.title,
+            "gpu": profile.name,
+            "title": profile.title,
             "calibrated": calibrated,
             "rooflines": {
                 row.title: {name: getattr(row.machine, name) for name, *_ in _MACHINE}
                 for row in roofs
             },
-            "clocks": over_clock(card),
-            "programs": [
-                asdict(one)
-                | {name: getattr(one, name) for name in ("intensity", *_SHARES.values())}
-                for one in card.programs
-            ],
-            "measured": points,
         }
         return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
-    clocks = over_clock(card)
+    machines = [row.machine for row in roofs]
     summary = listing(("", *(f">{row.title}" for row in roofs), ""), _summary(machines))
-    measured: Parts = []
-    if card.record is not None:
-        where = f"measured on {card.record.subject.name}"
-        measured = [f"{where}: the record holds no point of the intensity sweep"]
-        if points:
-            measured = [f"{where}, over predicted:", listing_of(points, _POINT)]
-    reached = any(one.time_s is not None for one in card.programs)
-    columns = _PROGRAM | (_REACHED if reached else {})
-    programs: Parts = [listing_of(card.programs, columns)] if card.programs else []
-    if reached:
-        programs.append(
-            "shares are of the roofline and the arch line at full clock, for the least bytes "
-            "that a program can move; lower clocks may exceed the arch line"
-        )
     parts = apart(
-        [headed(card.profile.title)],
+        [headed(profile.title)],
         [summary],
-        [
-            "over the clock of the SMs, constant power included:",
-            listing_of(clocks, {name: name for name in clocks[0]}),
-        ],
-        programs,
-        measured,
-        [] if calibrated else [uncalibrated(card.profile.name)],
+        [] if calibrated else [uncalibrated(profile.name)],
     )
     return render(*parts)
 
@@ -370,47 +254,3 @@ def _summary(machines: Sequence[EnergyRoofline]) -> Iterator[tuple[Any, ...]]:
     for name, title, unit, factor in _MACHINE:
         values = [getattr(one, name) for one in machines]
         yield (title, *(factor * one if isinstance(one, float) else one for one in values), unit)
-
-
-_SHARES = {">of speed": "share_of_speed", ">of efficiency": "share_of_efficiency"}
-
-
-def _percent(name: str) -> Getter:
-    return lambda one: percent(getattr(one, name))
-
-
-_PROGRAM: Columns = {
-    "program": "name",
-    "type": "width",
-    "flop/byte": "intensity",
-    "roof GFLOP/s": lambda one: one.speed_ceiling_flops_s / 1e9,
-    "roof GFLOP/J": lambda one: one.efficiency_ceiling_flops_j / 1e9,
-}
-"""The columns of programs."""
-
-_REACHED: Columns = {
-    "GFLOP/s": lambda one: one.speed_flops_s and one.speed_flops_s / 1e9,
-    "GFLOP/J": lambda one: one.efficiency_flops_j and one.efficiency_flops_j / 1e9,
-    **{title: _percent(name) for title, name in _SHARES.items()},
-    "measured on": "card",
-}
-"""The columns of programs that were measured."""
-
-
-def _over(measured: str, predicted: str) -> Getter:
-    return lambda one: one[measured] and one[measured] / one[predicted]
-
-
-_POINT: Columns = {
-    "type": "width",
-    "flop/byte": "intensity",
-    "MHz": "sm_clock_mhz",
-    "ms": "time_s",
-    "time": _over("time_s", "predicted_s"),
-    "mJ": lambda one: one["energy_j"] and 1e3 * one["energy_j"],
-    "energy": _over("energy_j", "predicted_j"),
-    "W": "power_w",
-    "power": _over("power_w", "predicted_w"),
-    "": lambda one: "power limit" if one["capped"] else "",
-}
-"""The columns of points, over what is predicted of them."""

@@ -828,17 +828,6 @@ class Session:
             parameters={**given, **(self.reading.parameters or {})} or None,
         )
 
-    def at(self, sizes: SizePairs) -> Session:
-        """Return the session of the same program, read at some sizes.
-
-        Without chunks where rows are shorter than one.
-        """
-        reading = self.reading_at(sizes)
-        own = self.rewrites
-        plain = self._like_this(reading, rewrites=replace(own, chunks=(), fused="none"))
-        chunks = own.chunks if own.chunks and plain.has(own.chunks) else ()
-        return plain._with(replace(own, chunks=chunks))
-
     @cached_property
     def scops(self) -> tuple[Scop, ...]:
         """The regions that code is generated for."""

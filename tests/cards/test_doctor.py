@@ -26,7 +26,6 @@ NEEDED = {
     "numpy",
     "scipy",
     "networkx",
-    "pydantic",
     "tomlkit",
     "click",
     "rich",
