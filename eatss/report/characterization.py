@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import nan
 from typing import Any
 
@@ -14,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from eatss.cards.document import calibration_to_document
+from eatss.cards.match import CLOCK_SHARES, calibration_of
 from eatss.cards.profile import COEFFICIENTS, Calibration, GpuProfile
 from eatss.measurement.characterize.arithmetic import peak_per_cycle
 from eatss.measurement.characterize.benchmark import Record, Result, Width
@@ -203,6 +205,29 @@ def roofs_of(profile: GpuProfile, widths: Sequence[Width]) -> tuple[Roofs, ...]:
     )
 
 
+_FLOPS_ALONE, _BYTES_ALONE = 1e6, 1e-6
+"""Intensities in flop/byte at which flops, or bytes, are nearly all that there is."""
+
+
+def over_clock(profile: GpuProfile, widths: Sequence[Width]) -> list[dict[str, float]]:
+    """Return what a flop and a byte take alone at lower clocks, constant power included.
+
+    Clocks are in MHz, rates in 10^9 a second, energies in pJ.
+    """
+    rows = []
+    for share in CLOCK_SHARES:
+        held = replace(profile, clock_share=share)
+        row = {"MHz": calibration_of(held)["clock_mhz"]}
+        for width in widths:
+            lowered = power_limited_roofline_of(held, width)
+            row[f"{width} GFLOP/s"] = 1e-9 / float(lowered.time_s(1.0, _FLOPS_ALONE))
+            row[f"{width} pJ/flop"] = 1e12 * float(lowered.energy_j(1.0, _FLOPS_ALONE))
+            row["GB/s"] = 1e-9 / float(lowered.time_s(_BYTES_ALONE, _BYTES_ALONE))
+            row["pJ/byte"] = 1e12 * float(lowered.energy_j(_BYTES_ALONE, _BYTES_ALONE))
+        rows.append(row)
+    return rows
+
+
 def roofline_title(profile: GpuProfile) -> str:
     """Return the name of a card, and whether it is known."""
     return profile.title + ("" if profile.calibration is not None else " (uncalibrated)")
@@ -211,6 +236,7 @@ def roofline_title(profile: GpuProfile) -> str:
 def render_roofline(profile: GpuProfile, roofs: Sequence[Roofs], output: str) -> str:
     """Return a card's rooflines as ``table`` or ``json``."""
     calibrated = profile.calibration is not None
+    clocks = over_clock(profile, [row.title for row in roofs])
     if output == "json":
         document = {
             "gpu": profile.name,
@@ -220,6 +246,7 @@ def render_roofline(profile: GpuProfile, roofs: Sequence[Roofs], output: str) ->
                 row.title: {name: getattr(row.machine, name) for name, *_ in _MACHINE}
                 for row in roofs
             },
+            "clocks": clocks,
         }
         return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
     machines = [row.machine for row in roofs]
@@ -227,6 +254,10 @@ def render_roofline(profile: GpuProfile, roofs: Sequence[Roofs], output: str) ->
     parts = apart(
         [headed(profile.title)],
         [summary],
+        [
+            "over the clock of the SMs, constant power included:",
+            listing_of(clocks, {name: name for name in clocks[0]}),
+        ],
         [] if calibrated else [uncalibrated(profile.name)],
     )
     return render(*parts)

@@ -32,6 +32,7 @@ LARGEST = 1 << 53
 """Whole numbers up to this are also exact as numbers with a fraction."""
 
 LONGEST_TEXT = 10_000
+MOST_EXPONENT = 64
 _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 
 _Function: TypeAlias = Callable[..., Any]
@@ -44,6 +45,7 @@ _FUNCTION: Mapping[str, _Function] = {
     "Div": np.true_divide,
     "FloorDiv": np.floor_divide,
     "Mod": np.remainder,
+    "Pow": np.frompyfunc(operator.pow, 2, 1),
     "min": lambda *given: reduce(np.minimum, given),
     "max": lambda *given: reduce(np.maximum, given),
     "ceil": np.ceil,
@@ -51,6 +53,8 @@ _FUNCTION: Mapping[str, _Function] = {
     "abs": np.abs,
     "ceildiv": lambda a, b: -(-a // b),
     "gcd": np.gcd,
+    "lcm": np.frompyfunc(math.lcm, 2, 1),
+    "log2": np.frompyfunc(math.log2, 1, 1),
     "divides": lambda a, b: b % a == 0,
 }
 _COMPARE: Mapping[str, _Function] = {
@@ -64,17 +68,17 @@ _COMPARE: Mapping[str, _Function] = {
 _DIVISOR = {"Div": 1, "FloorDiv": 1, "Mod": 1, "ceildiv": 1, "divides": 0}
 """Which argument must not be zero."""
 
-_WHOLE = ("ceildiv", "gcd", "divides")
+_WHOLE = ("ceildiv", "gcd", "lcm", "divides")
 FUNCTIONS = {
     **dict.fromkeys(("min", "max"), (2, 99)),
-    **dict.fromkeys(("ceil", "floor", "abs"), (1, 1)),
+    **dict.fromkeys(("ceil", "floor", "abs", "log2"), (1, 1)),
     **dict.fromkeys(_WHOLE, (2, 2)),
 }
 """How many arguments each function takes, at least and at most."""
 
 _ALLOWED = (
     "Constant Name Attribute Call List Tuple Load BinOp UnaryOp BoolOp Compare IfExp "
-    "Add Sub Mult Div FloorDiv Mod USub UAdd Not And Or Eq NotEq Lt LtE Gt GtE In NotIn"
+    "Add Sub Mult Div FloorDiv Mod Pow USub UAdd Not And Or Eq NotEq Lt LtE Gt GtE In NotIn"
 )
 """Kinds of nodes that an expression may have."""
 
@@ -238,7 +242,7 @@ def _checked(node: ast.expr) -> Texts:
             "EATSS-S007",
             "this cannot stand in an expression of a space",
             node,
-            "allowed: numbers, texts, names, + - * / // %, comparisons, and, or, not, "
+            "allowed: numbers, texts, names, + - * / // % **, comparisons, and, or, not, "
             f"a if c else b, in [...], {', '.join(FUNCTIONS)}",
         )
     every = (_checked(part) for part in parts if isinstance(part, ast.expr))
@@ -371,15 +375,28 @@ def _applied(node: ast.expr, name: str, given: list[Any], of: _Lookup) -> Any:
     whole = all(_kind(one) == "i" for one in given)
     whole_only = name in _WHOLE and not whole
     refuse(whole_only, "EATSS-S011", "a whole number belongs here", "write //, floor or ceil")
+    if name == "Pow":
+        most = np.arange(MOST_EXPONENT + 1)
+        refuse(
+            ~np.isin(given[1], most),
+            "EATSS-S011",
+            f"an exponent is a whole number from 0 to {MOST_EXPONENT}",
+        )
     if name in _DIVISOR:
         refuse(given[_DIVISOR[name]] == 0, "EATSS-S011", "division by zero")
+    refuse(name == "log2" and given[0] <= 0, "EATSS-S011", "log2 of no positive number")
     too_large = "EATSS-S011", "the result is too large, as is a whole number over 2^53"
     if whole and name in ("Add", "Sub", "Mult"):  # 64 bits may not hold it
         about = _FUNCTION[name](np.asarray(given[0], dtype=np.float64), given[1])
         refuse(np.abs(about) > 2 * LARGEST, *too_large)
-    found = _FUNCTION[name](*given)
+    try:
+        found = _FUNCTION[name](*given)
+    except OverflowError:
+        refuse(True, *too_large)
     if whole or name in ("ceil", "floor"):
         refuse(np.abs(found) > LARGEST, *too_large)
+    if _kind(found) == "O":
+        found = np.asarray(found.tolist())
     refuse(~np.isfinite(found), *too_large)
     is_whole = name in ("ceil", "floor")
     return np.asarray(found, dtype=np.int64)[()] if is_whole else found

@@ -56,7 +56,7 @@ def test_the_table_has_the_balances_of_both_widths() -> None:
 
 def test_json_holds_what_the_machine_says_and_no_infinity() -> None:
     found = document("h200")
-    assert found.keys() == {"gpu", "title", "calibrated", "rooflines"}
+    assert found.keys() == {"gpu", "title", "calibrated", "rooflines", "clocks"}
     machine = roofline_of(load_profile("h200"), "fp64")
     one = found["rooflines"]["fp64"]
     assert one["time_balance"] == machine.time_balance
