@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         InternalError,
         NoSolutionError,
     )
+    from eatss.base.schemas import schema
     from eatss.building import PpcgBuild, ppcg
     from eatss.cards import GpuProfile, list_profiles, load_profile
     from eatss.choose.selection import KernelSelection, Selection
@@ -68,6 +69,7 @@ _NAMES = {
     "eatss.base.diagnostics": (
         "Diagnostic EatssError EatssWarning InputError InternalError NoSolutionError"
     ),
+    "eatss.base.schemas": "schema",
     "eatss.building": "PpcgBuild ppcg",
     "eatss.cards": "GpuProfile list_profiles load_profile",
     "eatss.choose.selection": "KernelSelection Selection",
@@ -141,6 +143,7 @@ __all__ = [
     "predict",
     "read_space",
     "read_sweep",
+    "schema",
     "scop",
     "select",
     "sweep",

@@ -1,10 +1,12 @@
 """A hook of MkDocs: pages that are made of the program itself, so that they are never stale.
 
-``commands.md`` has every command and option, ``profiles.md`` the profiles that are shipped.
+``commands.md`` has every command and option, ``profiles.md`` the profiles that are shipped, and
+``schemas.md`` the JSON Schemas.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 
@@ -13,13 +15,14 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
+from eatss.base.schemas import PUBLISHED, schema
 from eatss.cards import list_profiles
 from eatss.cli.app import COMMANDS, Command
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages."""
-    made = {"commands.md": commands(), "profiles.md": profiles()}
+    made = {"commands.md": commands(), "profiles.md": profiles(), "schemas.md": schemas()}
     for name, text in made.items():
         files.append(File.generated(config, name, content=text))
     return files
@@ -84,3 +87,17 @@ def profiles() -> str:
         "of the H200, scaled by specifications, and output says so."
     )
     return "\n".join([*lines, ""])
+
+
+def schemas() -> str:
+    """Return every JSON Schema, each under what prints it."""
+    parts = [
+        "# JSON Schemas\n\nThis page is made from the program. `eatss schema NAME` prints one. "
+        "The [page on JSON](json.md) says how the documents are written.\n"
+    ]
+    for name in PUBLISHED:
+        text = json.dumps(schema(name), indent=1, ensure_ascii=False)
+        parts.append(f"## {name}\n")
+        indented = "\n".join(f"    {line}" for line in f"```json\n{text}\n```".splitlines())
+        parts.append(f'??? note "The schema"\n\n{indented}\n')
+    return "\n".join(parts)

@@ -33,9 +33,11 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 _SELECTING = (
     "clang",
     "islpy",
+    "jsonschema",
     "markdown_it",
     "matplotlib",
     "networkx",
+    "pydantic",
     "rich",
     "tomlkit",
     "click",

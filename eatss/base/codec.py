@@ -1,9 +1,9 @@
 """Nouns as plain JSON types, and back: one codec, led by the types of their fields.
 
 A noun is an object of its fields, a tuple a list, a member of an enumeration its value. What is
-otherwise says so itself: a field by :data:`BY_NAME`, a noun by a :class:`JsonForm`. The standard
-library is enough, so that programs are read and measurements written on machines that have little
-else.
+otherwise says so itself: a field by :data:`BY_NAME`, a noun by a :class:`JsonForm`. The JSON
+Schemas (:mod:`eatss.base.schemas`) come from the same types. The standard library is enough, so
+that programs are read and measurements written on machines that have little else.
 """
 
 from __future__ import annotations
@@ -85,6 +85,18 @@ class ByName:
             return tuple((name, _part(f".{name}", get_args(item)[1], one)) for name, one in named)
         first = fields(item)[0].name
         return tuple(_part(f".{name}", item, {first: name, **_object(one)}) for name, one in named)
+
+    def __get_pydantic_json_schema__(self, core: Any, handler: Any) -> JsonObject:
+        """Return the JSON Schema of the object."""
+        item = handler.resolve_ref_schema(handler(core)["items"])
+        if "prefixItems" in item:
+            return {"type": "object", "additionalProperties": item["prefixItems"][1]}
+        first, *rest = item["properties"]
+        noun = item | {
+            "properties": {name: item["properties"][name] for name in rest},
+            "required": [name for name in item["required"] if name != first],
+        }
+        return {"type": "object", "additionalProperties": noun}
 
 
 BY_NAME = ByName()

@@ -48,7 +48,7 @@ COMMANDS: dict[Texts, str] = {
         ("Programs on a card", "verify measure compare meter"),
         ("Many variants", "space sweep report"),
         ("Cards", "profiles characterize roofline"),
-        ("This installation", "doctor"),
+        ("This installation", "doctor schema"),
         ("Many variants", "results/show results/export"),
     )
     for words in commands.split()
@@ -60,6 +60,7 @@ _MODULES = {
     "inspect": "predict",
     "kernels": "installation",
     "doctor": "installation",
+    "schema": "installation",
     "profiles": "cards",
     "roofline": "cards",
 }

@@ -1,4 +1,4 @@
-"""What is here: ``eatss kernels`` and ``doctor``."""
+"""What is here: ``eatss kernels``, ``doctor`` and ``schema``."""
 
 from __future__ import annotations
 
@@ -40,6 +40,15 @@ Examples:
 
 
     eatss doctor --nvcc /opt/cuda-12.8/bin/nvcc
+""",
+    "schema": """
+Examples:
+
+    eatss schema
+
+    eatss schema select > select.schema.json
+
+    eatss schema recipe | jq '.properties | keys'
 """,
 }
 
@@ -104,3 +113,16 @@ def _sensor_checks(device: int | str) -> tuple[Check, ...]:
             raise
         return ()
     return (examine_sensors(device),)
+
+
+def schema(
+    document: Annotated[
+        str | None, argument(metavar="NAME", help="A document; default: list them.")
+    ] = None,
+) -> None:
+    """List the documents that have a JSON Schema, or print the one of a document."""
+    from eatss.base.codec import json_text  # noqa: PLC0415 - keeps --help fast
+    from eatss.base.schemas import PUBLISHED  # noqa: PLC0415
+    from eatss.base.schemas import schema as schema_of  # noqa: PLC0415
+
+    echo("\n".join(PUBLISHED) if document is None else json_text(schema_of(document)).rstrip())

@@ -49,7 +49,7 @@ import sys
 from eatss.base.cache import versions, key_of, default_cache
 found = versions()
 default_cache()
-heavy = {"islpy", "z3", "clang", "numpy", "networkx", "rich"} & set(sys.modules)
+heavy = {"islpy", "z3", "clang", "numpy", "networkx", "pydantic", "rich"} & set(sys.modules)
 assert not heavy, heavy
 print(key_of(found))
 """

@@ -20,7 +20,7 @@ from eatss.measurement.energy_meter import CardEnergy
 from eatss.measurement.meters.meter import PowerSample
 from eatss.verify.result import Verification
 
-HEAVY = ("z3", "islpy", "clang", "numpy", "networkx", "rich", "click")
+HEAVY = ("z3", "islpy", "clang", "numpy", "networkx", "pydantic", "rich", "click")
 
 
 def _modules_after(code: str) -> set[str]:

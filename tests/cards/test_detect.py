@@ -368,6 +368,7 @@ def test_a_real_card_is_seen_by_both_readers() -> None:
 @pytest.mark.gpu
 def test_a_real_card_makes_a_profile_with_the_limits_of_the_shipped_one() -> None:
     pytest.importorskip("cupy", reason="needs CuPy")
+    pytest.importorskip("pydantic", reason="needs pydantic, as profiles do")
     for gpu in detect().gpus:
         live, shipped = profile_from_device(gpu), match_profile(gpu)
         if shipped is None:

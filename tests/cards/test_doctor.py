@@ -26,6 +26,7 @@ NEEDED = {
     "numpy",
     "scipy",
     "networkx",
+    "pydantic",
     "tomlkit",
     "click",
     "rich",

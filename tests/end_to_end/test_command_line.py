@@ -9,7 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 
+from eatss import schema
 from eatss.base.shipped import data_directory
 from eatss.session.session import Session
 from tests.end_to_end.in_process import eatss
@@ -26,6 +28,10 @@ def gemm_json() -> dict[str, object]:
     assert done.returncode == 0, done.stderr
     document: dict[str, object] = json.loads(done.stdout)
     return document
+
+
+def test_json_of_a_selection_keeps_to_its_schema(gemm_json: dict[str, object]) -> None:
+    assert not list(Draft202012Validator(schema("select")).iter_errors(gemm_json))
 
 
 def test_ppcg_format_prints_the_sizes_and_nothing_else(gemm_json: dict[str, object]) -> None:

@@ -30,6 +30,7 @@ pytestmark = pytest.mark.usefixtures("heeded_signals", "kept")
 
 GEMM = KERNELS / "gemm.c"
 BLOCKED = ("z3", "islpy", "clang", "networkx", "cupy", "pynvml")
+"""Typer itself imports pydantic, if it is there."""
 
 BLOCKER = f"""\
 import sys

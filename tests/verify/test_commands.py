@@ -129,7 +129,7 @@ def test_json_names_sizes_status_and_difference(
 
 
 def test_the_worker_needs_no_isl_solver_or_rich() -> None:
-    blocked = "islpy", "z3", "clang", "click", "rich", "networkx"
+    blocked = "islpy", "z3", "clang", "click", "rich", "pydantic", "networkx"
     text = f"import sys; sys.modules.update(dict.fromkeys({blocked!r})); import eatss.verify.worker"
     done = started([sys.executable, "-c", text])
     assert done.returncode == 0, done.stderr
