@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import fsum
 from pathlib import Path
 
@@ -34,12 +33,12 @@ from eatss.measurement.characterize.fit import calibrated
 from eatss.measurement.characterize.roofline import WIDTHS
 from eatss.report.card_plots import roofline_figure
 from eatss.report.characterization import (
+    CardRoofline,
     arithmetic_rows,
     coefficients_table,
     fit_table,
     latency_table,
     memory_rows,
-    roofs_of,
     rows_table,
     scaled,
 )
@@ -94,13 +93,9 @@ def draw(results: Path, folder: Path) -> None:
     profile = load_profile(PROFILE)
     _, fit = calibrated(first)
     name = first.subject.name
-    points = first.of("intensity")
-    roofs = [
-        replace(row, results=tuple(one for one in points if one.name.startswith(row.title)))
-        for row in roofs_of(profile, WIDTHS)
-    ]
+    card = CardRoofline(profile=profile, widths=WIDTHS, record=first)
     figures = {
-        "roofline": roofline_figure(roofs, f"{name}: rooflines in time, energy and power"),
+        "roofline": roofline_figure(card.roofs(), f"{name}: rooflines in time, energy and power"),
         "memory": memory_figure(first, f"{name}: what an access costs"),
         "blocks": block_figure(first, f"{name}: access patterns over sizes of blocks"),
         "fit": fitted_figure(

@@ -1,4 +1,4 @@
-"""``eatss profiles`` and ``eatss roofline``: figures of cards, and where they bind."""
+"""``eatss profiles`` and ``eatss roofline``: figures of cards, and where they bind programs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,13 @@ Examples:
 
     eatss roofline h200
 
-    eatss roofline ./mycard.toml --dtype double --plot mycard.svg
+    eatss roofline h200 --dtype double --program build/gemm --plot gemm.png
+
+    eatss measure build/gemm --format json > gemm.json
+
+    eatss roofline h200 --program gemm.json
+
+    eatss roofline ./mycard.toml --record mycard.jsonl --plot mycard.svg
 """,
 }
 
@@ -72,6 +78,18 @@ def profiles(
 
 def roofline(
     profile: Annotated[str, argument(metavar=CARD_METAVAR, help=CARD_HELP)],
+    record: Annotated[
+        Path | None,
+        option(metavar="RECORD.jsonl", help="Set measured intensities beside the model's lines."),
+    ] = None,
+    program: Annotated[
+        list[Path] | None,
+        option(
+            metavar="DIR|FILE.json",
+            help="Place a program of eatss codegen at its intensity; or what eatss measure "
+            "--format json wrote, with the share of the roofs that it reached.",
+        ),
+    ] = None,
     dtype: Annotated[
         DataType | None, option(help="Only the roofs of this type; default: both.")
     ] = None,
@@ -90,24 +108,31 @@ def roofline(
     A program that stands left of a balance saves most by moving fewer bytes, right of it by doing
     fewer operations.
     """
+    from eatss.measurement.characterize.benchmark import read_record  # noqa: PLC0415
+    from eatss.measurement.characterize.fit import same_kind  # noqa: PLC0415
     from eatss.measurement.characterize.roofline import (  # noqa: PLC0415
         WIDTH_OF_DTYPE,
         WIDTHS,
+        roofline_points_of,
     )
-    from eatss.report.characterization import (  # noqa: PLC0415
-        render_roofline,
-        roofline_title,
-        roofs_of,
-    )
+    from eatss.report.characterization import CardRoofline, render_roofline  # noqa: PLC0415
     from eatss.report.plots import check_plot_file  # noqa: PLC0415
 
     if plot is not None:
         check_plot_file(plot)
     found = given_card(profile)
-    roofs = roofs_of(found, WIDTHS if dtype is None else (WIDTH_OF_DTYPE[dtype],))
-    echo(render_roofline(found, roofs, output), nl=False)
+    measured = None if record is None else read_record(record)
+    if measured is not None:
+        same_kind(found, measured.subject)
+    card = CardRoofline(
+        profile=found,
+        widths=WIDTHS if dtype is None else (WIDTH_OF_DTYPE[dtype],),
+        programs=tuple(one for path in program or () for one in roofline_points_of(path, found)),
+        record=measured,
+    )
+    echo(render_roofline(card, output), nl=False)
     if plot is not None:
         from eatss.report.card_plots import roofline_figure  # noqa: PLC0415
         from eatss.report.plots import save_figure  # noqa: PLC0415
 
-        save_figure(roofline_figure(roofs, roofline_title(found)), plot)
+        save_figure(roofline_figure(card.roofs(), card.title), plot)

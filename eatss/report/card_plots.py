@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eatss.base.frozen import frozen
-from eatss.measurement.characterize.benchmark import Result, Width
+from eatss.measurement.characterize.benchmark import Result
 from eatss.measurement.characterize.roofline import (
     EnergyRoofline,
     Lines,
     PowerLimitedRoofline,
+    RooflinePoint,
 )
 from eatss.report.plots import (
     BLACK,
@@ -51,15 +52,16 @@ _Value: TypeAlias = Callable[[Result], float | None]
 
 @frozen
 class Roofs:
-    """A machine with what was measured on it: points of the intensity group.
+    """A machine with what was measured on it: points of the intensity group, and programs.
 
     ``lowered`` adds lines of a card that keeps to its power limit by lower clocks.
     """
 
-    title: Width
+    title: str
     machine: EnergyRoofline
     lowered: PowerLimitedRoofline | None = None
     results: tuple[Result, ...] = ()
+    programs: tuple[RooflinePoint, ...] = ()
 
 
 def roofline_figure(rows: Sequence[Roofs], title: str) -> Figure:
@@ -80,7 +82,7 @@ def roofline_figure(rows: Sequence[Roofs], title: str) -> Figure:
 class _Panel:
     """One quantity over intensities ``x``: the line of a machine, and what is drawn beside it.
 
-    ``point`` is where a result lies.
+    ``point`` is where a result lies, ``program`` the ceiling of a program and what it reached.
     """
 
     label: str
@@ -88,6 +90,7 @@ class _Panel:
     line: str
     values: Callable[[Lines, _Floats], _Floats]
     point: _Value
+    program: Callable[[RooflinePoint], tuple[float, float | None]] | None = None
 
 
 PANELS = {
@@ -97,6 +100,7 @@ PANELS = {
         line="roofline (time)",
         values=lambda machine, x: machine.speed_flops_s(x) / 1e9,
         point=lambda one: one.flops / one.time_s / 1e9,
+        program=lambda one: (one.speed_ceiling_flops_s, one.speed_flops_s),
     ),
     "energy": _Panel(
         label="efficiency in GFLOP/J",
@@ -104,6 +108,7 @@ PANELS = {
         line="arch line (energy)",
         values=lambda machine, x: machine.efficiency_flops_j(x) / 1e9,
         point=lambda one: one.flops / one.energy_j / 1e9 if one.energy_j else None,
+        program=lambda one: (one.efficiency_ceiling_flops_j, one.efficiency_flops_j),
     ),
     "power": _Panel(
         label="power in W",
@@ -121,7 +126,7 @@ and 5; Figs. 2b, 6 and 7]
 
 
 def roofline_panel(row: Roofs, what: str, *, axes: Axes | None = None) -> Axes:
-    """Draw one of :data:`PANELS` of a machine over flop/byte, with points.
+    """Draw one of :data:`PANELS` of a machine over flop/byte, with points and programs.
 
     A card lowers its clocks to keep to its power limit, and with them its voltage.
     """
@@ -141,6 +146,15 @@ def roofline_panel(row: Roofs, what: str, *, axes: Axes | None = None) -> Axes:
             *zip(*found, strict=True), "o", color=BLACK, markersize=4, fillstyle="none",
             label="measured",
         )  # fmt: skip
+    places = [] if panel.program is None else [*map(panel.program, row.programs)]
+    for number, (one, (roof, reached)) in enumerate(zip(row.programs, places, strict=False)):
+        draw = partial(axes.plot, color=PURPLE)
+        mark = partial(draw, marker="sD^vP*"[number % 6], linestyle="none", markersize=8)
+        at, top = one.intensity, roof / 1e9
+        mark([at], [top], fillstyle="none", label=f"{one.name}: ceiling")
+        if reached is not None:
+            draw([at, at], [reached / 1e9, top], linewidth=0.8)
+            mark([at], [reached / 1e9], label=f"{one.name}: measured")
     if what == "power" and machine.constant_w > 0:
         constant = f"constant power, {machine.constant_w:.0f} W"
         axes.axhline(machine.constant_w, color=GREY, linewidth=1, label=constant)
@@ -166,6 +180,7 @@ def roofline_panel(row: Roofs, what: str, *, axes: Axes | None = None) -> Axes:
 def _intensities(row: Roofs) -> _Floats:
     """Return intensities in flop/byte; the corner of the roofline is one of them."""
     within = [*SHOWN_FLOP_BYTE, row.machine.time_balance]
+    within += [one.intensity for one in row.programs]
     within += [x for one in row.results if (x := _intensity(one))]
     ends = np.geomspace(min(within) / 1.4, max(within) * 1.4, SAMPLES)
     return np.union1d(ends, [row.machine.time_balance])

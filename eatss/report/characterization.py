@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from math import nan
 from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
+from eatss.base.codec import JsonObject
+from eatss.base.frozen import frozen
 from eatss.cards.document import calibration_to_document
 from eatss.cards.match import CLOCK_SHARES, calibration_of
 from eatss.cards.profile import COEFFICIENTS, Calibration, GpuProfile
@@ -22,6 +24,7 @@ from eatss.measurement.characterize.benchmark import Record, Result, Width
 from eatss.measurement.characterize.fit import EnergyFit
 from eatss.measurement.characterize.roofline import (
     EnergyRoofline,
+    RooflinePoint,
     power_limited_roofline_of,
     roofline_of,
 )
@@ -29,6 +32,7 @@ from eatss.report.card_plots import Roofs
 from eatss.report.render import (
     NONE,
     Columns,
+    Getter,
     Parts,
     apart,
     figure,
@@ -189,36 +193,62 @@ def _head(record: Record) -> Text:
     return headed(subject.name, about, of_kernel=True)
 
 
-def roofs_of(profile: GpuProfile, widths: Sequence[Width]) -> tuple[Roofs, ...]:
-    """Return what is to be drawn of a card, a width a row.
+_OWN_CLOCK = 0.98
+"""Share of the highest clock below which a record is one of a clock that the owner set."""
 
-    Raises:
-        InputError: ``EATSS-B030``, the coefficients make none.
-    """
-    return tuple(
-        Roofs(
-            title=width,
-            machine=roofline_of(profile, width),
-            lowered=power_limited_roofline_of(profile, width),
+
+@frozen
+class CardRoofline:
+    """Everything that ``eatss roofline`` shows of a card."""
+
+    profile: GpuProfile
+    widths: tuple[Width, ...]
+    programs: tuple[RooflinePoint, ...] = ()
+    record: Record | None = None
+
+    def roofs(self) -> tuple[Roofs, ...]:
+        """Return what is to be drawn, a width a row; ``lowered`` is at the record's clock.
+
+        Raises:
+            InputError: ``EATSS-B030``, the coefficients make none.
+        """
+        points = () if self.record is None else self.record.of("intensity")
+        own = calibration_of(self.profile)["clock_mhz"]
+        clock_mhz = max((one.sm_clock_mhz or 0.0 for one in points), default=0.0) or own
+        share = clock_mhz / own if clock_mhz < _OWN_CLOCK * own else 1.0
+        held = replace(self.profile, clock_share=share)
+        return tuple(
+            Roofs(
+                title=width,
+                machine=roofline_of(self.profile, width),
+                lowered=power_limited_roofline_of(held, width),
+                results=tuple(one for one in points if one.name.startswith(width)),
+                programs=tuple(one for one in self.programs if one.width == width),
+            )
+            for width in self.widths
         )
-        for width in widths
-    )
+
+    @property
+    def title(self) -> str:
+        """The card, and whether it is known."""
+        known = "" if self.profile.calibration is not None else " (uncalibrated)"
+        return self.profile.title + known
 
 
 _FLOPS_ALONE, _BYTES_ALONE = 1e6, 1e-6
 """Intensities in flop/byte at which flops, or bytes, are nearly all that there is."""
 
 
-def over_clock(profile: GpuProfile, widths: Sequence[Width]) -> list[dict[str, float]]:
+def over_clock(card: CardRoofline) -> list[dict[str, float]]:
     """Return what a flop and a byte take alone at lower clocks, constant power included.
 
     Clocks are in MHz, rates in 10^9 a second, energies in pJ.
     """
     rows = []
     for share in CLOCK_SHARES:
-        held = replace(profile, clock_share=share)
+        held = replace(card.profile, clock_share=share)
         row = {"MHz": calibration_of(held)["clock_mhz"]}
-        for width in widths:
+        for width in card.widths:
             lowered = power_limited_roofline_of(held, width)
             row[f"{width} GFLOP/s"] = 1e-9 / float(lowered.time_s(1.0, _FLOPS_ALONE))
             row[f"{width} pJ/flop"] = 1e12 * float(lowered.energy_j(1.0, _FLOPS_ALONE))
@@ -228,37 +258,78 @@ def over_clock(profile: GpuProfile, widths: Sequence[Width]) -> list[dict[str, f
     return rows
 
 
-def roofline_title(profile: GpuProfile) -> str:
-    """Return the name of a card, and whether it is known."""
-    return profile.title + ("" if profile.calibration is not None else " (uncalibrated)")
+def _measured(roofs: Sequence[Roofs]) -> list[JsonObject]:
+    """Return the points that do a flop with what the model says of each, the limit heeded.
+
+    Times are of one repeat.
+    """
+    return [
+        {
+            "width": row.title,
+            "intensity": (intensity := one.flops / one.useful_bytes),
+            "time_s": one.time_s,
+            "predicted_s": float(row.lowered.time_s(one.flops, intensity)),
+            "sm_clock_mhz": one.sm_clock_mhz,
+            "energy_j": one.energy_j,
+            "predicted_j": float(row.lowered.energy_j(one.flops, intensity)),
+            "power_w": one.power_w,
+            "predicted_w": float(row.lowered.power_w(intensity)),
+            "capped": one.capped,
+        }
+        for row in roofs
+        for one in row.results
+        if one.flops and row.lowered is not None
+    ]
 
 
-def render_roofline(profile: GpuProfile, roofs: Sequence[Roofs], output: str) -> str:
+def render_roofline(card: CardRoofline, output: str) -> str:
     """Return a card's rooflines as ``table`` or ``json``."""
-    calibrated = profile.calibration is not None
-    clocks = over_clock(profile, [row.title for row in roofs])
+    roofs, calibrated = card.roofs(), card.profile.calibration is not None
+    machines, points = [row.machine for row in roofs], _measured(roofs)
     if output == "json":
         document = {
-            "gpu": profile.name,
-            "title": profile.title,
+            "gpu": card.profile.name,
+            "title": card.profile.title,
             "calibrated": calibrated,
             "rooflines": {
                 row.title: {name: getattr(row.machine, name) for name, *_ in _MACHINE}
                 for row in roofs
             },
-            "clocks": clocks,
+            "clocks": over_clock(card),
+            "programs": [
+                asdict(one)
+                | {name: getattr(one, name) for name in ("intensity", *_SHARES.values())}
+                for one in card.programs
+            ],
+            "measured": points,
         }
         return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
-    machines = [row.machine for row in roofs]
+    clocks = over_clock(card)
     summary = listing(("", *(f">{row.title}" for row in roofs), ""), _summary(machines))
+    measured: Parts = []
+    if card.record is not None:
+        where = f"measured on {card.record.subject.name}"
+        measured = [f"{where}: the record holds no point of the intensity sweep"]
+        if points:
+            measured = [f"{where}, over predicted:", listing_of(points, _POINT)]
+    reached = any(one.time_s is not None for one in card.programs)
+    columns = _PROGRAM | (_REACHED if reached else {})
+    programs: Parts = [listing_of(card.programs, columns)] if card.programs else []
+    if reached:
+        programs.append(
+            "shares are of the roofline and the arch line at full clock, for the least bytes "
+            "that a program can move; lower clocks may exceed the arch line"
+        )
     parts = apart(
-        [headed(profile.title)],
+        [headed(card.profile.title)],
         [summary],
         [
             "over the clock of the SMs, constant power included:",
             listing_of(clocks, {name: name for name in clocks[0]}),
         ],
-        [] if calibrated else [uncalibrated(profile.name)],
+        programs,
+        measured,
+        [] if calibrated else [uncalibrated(card.profile.name)],
     )
     return render(*parts)
 
@@ -285,3 +356,47 @@ def _summary(machines: Sequence[EnergyRoofline]) -> Iterator[tuple[Any, ...]]:
     for name, title, unit, factor in _MACHINE:
         values = [getattr(one, name) for one in machines]
         yield (title, *(factor * one if isinstance(one, float) else one for one in values), unit)
+
+
+_SHARES = {">of speed": "share_of_speed", ">of efficiency": "share_of_efficiency"}
+
+
+def _percent(name: str) -> Getter:
+    return lambda one: percent(getattr(one, name))
+
+
+_PROGRAM: Columns = {
+    "program": "name",
+    "type": "width",
+    "flop/byte": "intensity",
+    "roof GFLOP/s": lambda one: one.speed_ceiling_flops_s / 1e9,
+    "roof GFLOP/J": lambda one: one.efficiency_ceiling_flops_j / 1e9,
+}
+"""The columns of programs."""
+
+_REACHED: Columns = {
+    "GFLOP/s": lambda one: one.speed_flops_s and one.speed_flops_s / 1e9,
+    "GFLOP/J": lambda one: one.efficiency_flops_j and one.efficiency_flops_j / 1e9,
+    **{title: _percent(name) for title, name in _SHARES.items()},
+    "measured on": "card",
+}
+"""The columns of programs that were measured."""
+
+
+def _over(measured: str, predicted: str) -> Getter:
+    return lambda one: one[measured] and one[measured] / one[predicted]
+
+
+_POINT: Columns = {
+    "type": "width",
+    "flop/byte": "intensity",
+    "MHz": "sm_clock_mhz",
+    "ms": "time_s",
+    "time": _over("time_s", "predicted_s"),
+    "mJ": lambda one: one["energy_j"] and 1e3 * one["energy_j"],
+    "energy": _over("energy_j", "predicted_j"),
+    "W": "power_w",
+    "power": _over("power_w", "predicted_w"),
+    "": lambda one: "power limit" if one["capped"] else "",
+}
+"""The columns of points, over what is predicted of them."""

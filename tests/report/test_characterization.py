@@ -15,6 +15,7 @@ from eatss.cards.profile import Calibration
 from eatss.measurement.characterize.benchmark import Record, read_record
 from eatss.measurement.characterize.fit import EnergyFit, calibrated
 from eatss.measurement.characterize.roofline import (
+    RooflinePoint,
     power_limited_roofline_of,
     roofline_of,
 )
@@ -71,11 +72,22 @@ RECORD = read_record(RESULTS / "characterize-1.jsonl")
 H200 = load_profile("h200")
 MACHINE = roofline_of(H200, "fp64")
 POINTS = tuple(one for one in RECORD.of("intensity") if one.name.startswith("fp64"))
+PLACED = RooflinePoint(
+    name="stencil",
+    width="fp64",
+    flops=8e9,
+    least_bytes=2e9,
+    speed_ceiling_flops_s=float(MACHINE.speed_flops_s(4.0)),
+    efficiency_ceiling_flops_j=float(MACHINE.efficiency_flops_j(4.0)),
+    time_s=1e-3,
+    energy_j=0.5,
+)
 ROOFS = Roofs(
     title="fp64",
     machine=MACHINE,
     lowered=power_limited_roofline_of(H200, "fp64"),
     results=POINTS,
+    programs=(PLACED,),
 )
 
 
@@ -87,6 +99,11 @@ def line(axes: Axes, label: str) -> Line2D:
 def data(axes: Axes, label: str) -> tuple[np.ndarray, np.ndarray]:
     found = line(axes, label)
     return np.asarray(found.get_xdata()), np.asarray(found.get_ydata())
+
+
+def point(axes: Axes, label: str) -> tuple[float, float]:
+    (x,), (y,) = data(axes, label)
+    return float(x), float(y)
 
 
 def test_the_roofline_is_that_of_the_machine_and_has_its_corner() -> None:
@@ -110,6 +127,15 @@ def test_measured_points_stand_where_they_were_measured() -> None:
         x, y = data(roofline_panel(ROOFS, what), "measured")
         assert list(x) == pytest.approx(intensities)
         assert list(y) == pytest.approx(value)
+
+
+def test_a_program_has_its_ceiling_and_what_it_reached() -> None:
+    axes = roofline_panel(ROOFS, "time")
+    assert point(axes, "stencil: ceiling") == (4.0, PLACED.speed_ceiling_flops_s / 1e9)
+    assert point(axes, "stencil: measured") == (4.0, 8000.0)
+    axes = roofline_panel(ROOFS, "energy")
+    assert point(axes, "stencil: ceiling") == (4.0, PLACED.efficiency_ceiling_flops_j / 1e9)
+    assert point(axes, "stencil: measured") == (4.0, 16.0)
 
 
 @pytest.mark.parametrize(("suffix", "begin"), [(".png", b"\x89PNG")])

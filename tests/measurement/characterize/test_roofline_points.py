@@ -1,9 +1,11 @@
-"""A card's energy roofline from its coefficients."""
+"""A card's energy roofline from its coefficients, and programs placed under it."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,12 +21,16 @@ from eatss.measurement.characterize.roofline import (
     PowerLimitedRoofline,
     power_limited_roofline_of,
     roofline_of,
+    roofline_points_of,
 )
+from eatss.measurement.measurement import measurement_to_dict
 from tests.refusals import refusing
+from tests.report.measurements import measured
 
 ROOT = Path(__file__).parents[3]
 RESULTS = ROOT / "benchmarks" / "results" / "h200"
 H200 = load_profile("h200")
+GEMM = ROOT / "tests" / "measurement" / "programs" / "gemm"
 INTENSITIES = np.geomspace(0.05, 1000, 61)
 
 ENTIRE = 1e4
@@ -104,6 +110,38 @@ def test_times_are_joined_between_the_longer_one_and_their_sum(
     assert float(tighter.time_s(1.0, intensity)) <= time_s * (1 + 1e-9)
     adding = replace(some, overlap=1.0)
     assert float(adding.time_s(1.0, intensity)) == pytest.approx(sum_s)
+
+
+def test_a_program_stands_at_its_flops_over_its_least_bytes() -> None:
+    (found,) = roofline_points_of(GEMM, H200)
+    machine = roofline_of(H200, found.width)
+    assert found.flops > 0
+    assert found.intensity == found.flops / found.least_bytes
+    assert found.speed_ceiling_flops_s == float(machine.speed_flops_s(found.intensity))
+    assert found.efficiency_ceiling_flops_j == float(machine.efficiency_flops_j(found.intensity))
+    assert (found.time_s, found.share_of_speed, found.share_of_efficiency) == (None, None, None)
+
+
+def saved(tmp_path: Path, document: Any) -> Path:
+    path = tmp_path / "measured.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    return path
+
+
+def test_a_measurement_reaches_a_share_of_each_roof(tmp_path: Path) -> None:
+    gemm = measured()
+    assert gemm.flops
+    assert gemm.time_s
+    assert gemm.energy_j
+    one = measurement_to_dict(gemm)
+    for document in (one, {"measurements": [one]}):
+        (found,) = roofline_points_of(saved(tmp_path, document), H200)
+        speed = gemm.flops / gemm.time_s
+        efficiency = gemm.flops / gemm.energy_j
+        assert found.share_of_speed == pytest.approx(speed / found.speed_ceiling_flops_s)
+        assert found.share_of_efficiency == pytest.approx(
+            efficiency / found.efficiency_ceiling_flops_j
+        )
 
 
 def test_only_integer_additions_exceed_what_is_specified() -> None:
