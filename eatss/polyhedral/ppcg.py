@@ -35,11 +35,13 @@ from eatss.polyhedral.tree import (
     PARTED,
     branches,
     children,
+    functions,
     has_tilable_band,
     is_tilable,
     marked_like,
     original_schedule,
     preorder,
+    together,
     with_parts,
 )
 
@@ -135,6 +137,7 @@ class Carrier:
     names: isl.UnionPwMultiAff
     members: Sequence[Names] = ()
     in_sequence: bool = False
+    for_any_size: bool = False
 
 
 def carried_over(schedule: isl.Schedule, carrier: Carrier) -> isl.Schedule:
@@ -178,12 +181,51 @@ def _copy(
         if node.band_n_member() == 0:
             return _copy(node.get_child(0), at, names, carrier)
         partial = node.band_get_partial_schedule().pullback_union_pw_multi_aff(names)
-        at = at.insert_partial_schedule(partial.intersect_domain(at.get_domain()))
+        partial = partial.intersect_domain(at.get_domain())
+        if carrier.for_any_size:
+            own = [partial.get_at(member) for member in range(node.band_n_member())]
+            domains = node.get_domain(), at.get_domain()
+            partial = together(
+                _with_end(*pair, *domains) for pair in zip(functions(node), own, strict=True)
+            )
+        at = at.insert_partial_schedule(partial)
         at = marked_like(at, node)
         return _copy(node.get_child(0), at.get_child(0), names, carrier).parent()
     if kind not in PARTED:
         raise UnknownNodeError(str(kind))
     return _copy_parts(node, at, names, carrier)
+
+
+def _with_end(
+    old: isl.UnionPwAff, new: isl.UnionPwAff, known: isl.UnionSet, domain: isl.UnionSet
+) -> isl.UnionPwAff:
+    """Return a loop of instances of any size in which those behind its last iteration stay there.
+
+    Args:
+        old: the loop, of instances ``known``.
+        new: the same of the instances ``domain``.
+    """
+    values, any_size = _values(old, known), _values(new, domain)
+    one_valued = {name: isl.Map.from_range(own).is_single_valued() for name, own in values.items()}
+    moving = [name for name, one in one_valued.items() if not one]
+    if not moving:
+        return new
+    end = reduce(isl.Set.union, (values[name] for name in moving)).dim_max_val(0)
+    ends = reduce(isl.Set.union, (any_size[name] for name in moving)).coalesce().dim_max(0)
+    for part in sets_of(domain):
+        name = part.get_tuple_name()
+        by = values[name].dim_max_val(0).sub(end)
+        if one_valued[name] and (by.is_zero() or by.is_one()):
+            there = ends.gist(ends.domain()).add_constant_val(by)
+            own = isl.UnionPwAff.pw_aff_on_domain(part.to_union_set(), there)
+            new = new.subtract_domain(part.to_union_set()).union_add(own)
+    return new
+
+
+def _values(loop: isl.UnionPwAff, domain: isl.UnionSet) -> dict[str, isl.Set]:
+    """Return the values that a loop takes in each statement."""
+    relation = isl.UnionMap.from_union_pw_aff(loop).intersect_domain(domain)
+    return {own.get_tuple_name(IN): own.range() for own in maps_of(relation)}
 
 
 def _copy_parts(
