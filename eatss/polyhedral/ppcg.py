@@ -202,8 +202,10 @@ def _with_end(
     """Return a loop of instances of any size in which those behind its last iteration stay there.
 
     Args:
-        old: the loop, of instances ``known``.
-        new: the same of the instances ``domain``.
+        old: the loop.
+        new: the same for any size.
+        known: the instances of the former.
+        domain: those of the latter.
     """
     values, any_size = _values(old, known), _values(new, domain)
     one_valued = {name: isl.Map.from_range(own).is_single_valued() for name, own in values.items()}
