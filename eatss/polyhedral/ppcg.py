@@ -183,10 +183,10 @@ def _copy(
         partial = node.band_get_partial_schedule().pullback_union_pw_multi_aff(names)
         partial = partial.intersect_domain(at.get_domain())
         if carrier.for_any_size:
-            own = [partial.get_at(member) for member in range(node.band_n_member())]
+            new = map(partial.get_at, range(node.band_n_member()))
             domains = node.get_domain(), at.get_domain()
             partial = together(
-                _with_end(*pair, *domains) for pair in zip(functions(node), own, strict=True)
+                _with_end(*pair, *domains) for pair in zip(functions(node), new, strict=True)
             )
         at = at.insert_partial_schedule(partial)
         at = marked_like(at, node)
@@ -208,19 +208,18 @@ def _with_end(
         domain: those of the latter.
     """
     values, any_size = _values(old, known), _values(new, domain)
-    one_valued = {name: isl.Map.from_range(own).is_single_valued() for name, own in values.items()}
-    moving = [name for name, one in one_valued.items() if not one]
+    once = {name: own.dim_max_val(0) for name, own in values.items() if own.is_singleton()}
+    moving = [name for name in values if name not in once]
     if not moving:
         return new
-    end = reduce(isl.Set.union, (values[name] for name in moving)).dim_max_val(0)
-    ends = reduce(isl.Set.union, (any_size[name] for name in moving)).coalesce().dim_max(0)
-    for part in sets_of(domain):
-        name = part.get_tuple_name()
-        by = values[name].dim_max_val(0).sub(end)
-        if one_valued[name] and (by.is_zero() or by.is_one()):
-            there = ends.gist(ends.domain()).add_constant_val(by)
-            own = isl.UnionPwAff.pw_aff_on_domain(part.to_union_set(), there)
-            new = new.subtract_domain(part.to_union_set()).union_add(own)
+    reached = [reduce(isl.Set.union, map(own.__getitem__, moving)) for own in (values, any_size)]
+    end, ends = reached[0].dim_max_val(0), reached[1].coalesce().dim_max(0)
+    there = ends.gist(ends.domain())
+    for part in (one.to_union_set() for one in sets_of(domain) if one.get_tuple_name() in once):
+        by = once[set_names(part)[0]].sub(end)
+        if by.is_zero() or by.is_one():
+            own = isl.UnionPwAff.pw_aff_on_domain(part, there.add_constant_val(by))
+            new = new.subtract_domain(part).union_add(own)
     return new
 
 
