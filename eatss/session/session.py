@@ -368,17 +368,12 @@ class Session:
     def analysed(self) -> AnalysedProgram:
         """Domains, dependences, schedule, kernels and facts of the source.
 
-        Code of eatss is for any size where it can be: what it knows of inner loops is noted then.
+        Code of eatss is for any size where it can be: kernels are those that it has then.
 
         Raises:
             InputError: the source is refused.
         """
-        if self.code or self.rewrites.fused != "none":
-            return self.symbolic.program
-        program = self._numeric
-        if self.cut == "eatss" and any(fact.inner_loops for fact in program.facts):
-            return self.symbolic.program
-        return program
+        return self._numeric if self.cut == "ppcg" else self.symbolic.program
 
     @cached_property
     def symbolic(self) -> SymbolicProgram:
