@@ -679,7 +679,7 @@ __device__ __forceinline__ Number eatss_reciprocal(Number c)
 template <typename Number>
 __device__ __forceinline__ Number eatss_quotient(Number x, Number c, Number reciprocal)
 {
-    bool exact = true;
+    bool exact = reciprocal != 0;
     const Number quotient = eatss_quotient<Number>(x, c, reciprocal, exact);
     return exact ? quotient : x / c;
 }

@@ -91,7 +91,7 @@ def in_one_launch(
     bodies, block = Bodies(kernels, (*macros, *integers)), Name(f"{CUDA.block}y")
     grids = [_grid(one, launch, CUDA.most_blocks["y"] // len(built)) for one in built]
     xs, rows, zs = zip(*grids, strict=True)
-    x, z = (reduce(_most, along) for along in (xs, zs))
+    x, z = (reduce(_most, dict.fromkeys(along)) for along in (xs, zs))
     groups = list[Names]()
 
     def nodes(at: int, begin: IntExpr) -> Nodes:
@@ -131,7 +131,7 @@ def in_one_launch(
 
 
 def _most(one: IntExpr, other: IntExpr) -> IntExpr:
-    return one if one == other else Apply(Operator.MAX, (one, other))
+    return Apply(Operator.MAX, (one, other))
 
 
 def _is_bound(one: BuiltKernel) -> bool:

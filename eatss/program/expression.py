@@ -342,6 +342,10 @@ def minimum(value: IntExpr, most: int) -> IntExpr:
     """Return the smaller of a positive value and a constant, folded where one is known."""
     if isinstance(value, Constant):
         return Constant(min(value.value, most))
+    if isinstance(value, Apply) and value.operator is Operator.MIN:
+        inner, known = value.operands
+        if isinstance(known, Constant):
+            return minimum(inner, min(known.value, most))
     return Constant(1) if most == 1 else Apply(Operator.MIN, (value, Constant(most)))
 
 

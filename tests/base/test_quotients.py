@@ -37,6 +37,11 @@ static Number by_reciprocal(Number x, Number c)
     const Number quotient = eatss_quotient<Number>(x, c, reciprocal, exact);
     return exact ? quotient : x / c;
 }}
+template <typename Number>
+static Number alone(Number x, Number c)
+{{
+    return eatss_quotient<Number>(x, c, eatss_reciprocal<Number>(c));
+}}
 template <typename Number, typename Bits>
 static long wrong(const Number *x, long count, Number c, Bits *first, bool is_literal = true)
 {{
@@ -44,9 +49,10 @@ static long wrong(const Number *x, long count, Number c, Bits *first, bool is_li
     for (long at = 0; at < count; at++) {{
         bool exact = true;
         const Number here = eatss_quotient<Number>(x[at], c, exact);
-        const Number other = by_reciprocal(x[at], c);
         const Number all[] = {{exact ? here : x[at] / c, eatss_quotient<Number>(x[at], c)}};
-        for (Number one : {{is_literal ? all[0] : other, is_literal ? all[1] : other, other}}) {{
+        const Number others[] = {{by_reciprocal(x[at], c), alone(x[at], c)}};
+        for (int way = is_literal ? 0 : 2; way < 4; way++) {{
+            const Number one = way < 2 ? all[way] : others[way - 2];
             const Number division = x[at] / c;
             Bits bits, wanted;
             memcpy(&bits, &one, sizeof bits);
@@ -81,7 +87,7 @@ Wrong = Callable[[str, npt.NDArray[Any], float], int]
 def compiled(folder: Path, change: Callable[[str], str] = str) -> Wrong:
     """Return how many of some numbers the text of quotients divides otherwise than C does."""
     text = change(
-        _TEXT.format(preamble=preamble("eatss_quotient<float>(x, eatss_reciprocal<float>(c))"))
+        _TEXT.format(preamble=preamble("eatss_quotient<float>(x, eatss_reciprocal<float>(c));"))
     )
     source, library = folder / "quotients.cpp", folder / "quotients.so"
     source.write_text(text)

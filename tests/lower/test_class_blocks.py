@@ -296,6 +296,8 @@ def test_a_changed_text_of_products_is_found(tmp_path: Path) -> None:
     made = program(of)
     old, new = "(int)blockIdx.y < end_1", "(int)blockIdx.y <= end_1"  # a row of the next one
     assert old in made.text
+    assert "eatss_max(eatss_max(" not in made.text  # two of four have the same columns
+    assert "eatss_min(eatss_min(" not in made.text
     of.write(replace(made, text=made.text.replace(old, new)), tmp_path)
     assert verify(tmp_path, device="cpu", sizes=[{"N": 21}]).status != "ok"
 
