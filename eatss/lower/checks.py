@@ -280,7 +280,8 @@ def keep_order(scop: Scop, statements: Sequence[Statement], *, strict: bool) -> 
     if strict and first is not None:
         raise input_error(
             "EATSS-K019",
-            "a recurrence or a sum is decided to run in chunks, or from its end: not in its order",
+            "a recurrence or a sum is decided to run in chunks, from its end, or with factors "
+            "taken out: not in its order",
             span=first.span,
             hint="select with --strict-fp",
         )

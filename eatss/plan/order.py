@@ -23,7 +23,7 @@ def backwards(
     """Tell which launches take their blocks from the last one.
 
     Of what both touch they touch the most of an array along which they go as the launch before did,
-    each element once: products wait for arithmetic.
+    each element once: products wait for arithmetic. What fills L2 replaces what was there before.
 
     Args:
         launches: in their order, what each runs, and the loop that blocks go along most slowly.
@@ -46,5 +46,7 @@ def backwards(
         )
         large = min(moved, other) > _LEAST_SHARE * l2_bytes
         found.append(large and once and way == before is not None and not turned)
-        last |= {name: (touched, way, found[-1]) for name, (touched, way, _) in walks.items()}
+        here = {name: (touched, way, found[-1]) for name, (touched, way, _) in walks.items()}
+        fills = any(touched > _LEAST_SHARE * l2_bytes for touched, _, _ in walks.values())
+        last = here if fills else last | here
     return found

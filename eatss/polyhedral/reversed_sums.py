@@ -41,7 +41,7 @@ def _may_run_backwards(scop: Scop, statement: Statement) -> bool:
     innermost = len(statement.loops) - 1
     if update_of(statement, stored) is None or not is_alone(scop, statement, innermost):
         return False
-    if statement.loops[innermost] not in still_loops(statement):
+    if not {*statement.loops[-1:]} & {*still_loops(statement)}:
         return False
     terms = [statement.accesses[at] for at in _terms(statement)]
     own = (one.relation for one in terms if one.array == statement.write.array)

@@ -31,9 +31,9 @@ void f(float A[M][N], float B[M][N], float C[M][N])
 LARGE, SMALL = 8192, 512
 
 
-def turned(folder: Path, statement: str, size: int) -> list[bool]:
+def turned(folder: Path, statement: str, size: int, then: str = "") -> list[bool]:
     """Return which launches begin with their last block; what they do is right."""
-    source = PROGRAM % (size, size, statement)
+    source = (PROGRAM % (size, size, statement)).replace("#pragma end", f"{then}#pragma end")
     program = eatss.codegen(source, gpu="h200", output=folder, fuse_rows=False)
     result = verify(folder, device="cpu", sizes=[{"M": 300, "N": 300}])
     assert result.ok, result
@@ -59,3 +59,8 @@ def test_launches_go_to_and_fro(
     tmp_path: Path, statement: str, size: int, expected: list[bool]
 ) -> None:
     assert turned(tmp_path, statement, size) == expected
+
+
+def test_a_launch_begins_where_the_last_that_filled_l2_ended(tmp_path: Path) -> None:
+    then = "for (int i = 0; i < M; i++) for (int j = 0; j < N; j++) A[i][j] = C[i][j] * C[i][0];\n"
+    assert turned(tmp_path, ELEMENT % "i][j", LARGE, then) == [False, True, False]

@@ -77,6 +77,7 @@ def test_a_sum_from_its_end_comes_to_the_same(loops: str) -> None:
         "for (int i = 4; i >= 0; i--) for (int j = i + 1; j < 5; j++)"
         "x[i] = x[i] * A[i][j] + x[j];",  # no sum
         "for (int j = 0; j < 5; j++) x[0] += A[0][j] * x[4 - j];",  # a term is the sum
+        "x[0] += A[0][0] * x[1];",  # in no loop
     ],
 )
 def test_others_keep_their_order(loops: str) -> None:
