@@ -111,7 +111,7 @@ GAP = 0.02
 
 MOST_BOXES = 5_000
 """Boxes of a program unless told otherwise: half a second of one processor, about. With six times
-as many gemm is proven to 2 % in place of 12."""
+as many gemm is proven to 3 % in place of 10."""
 
 
 LEAST_EFFORT = 0.05
