@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from eatss.base.options import Words, option
+from eatss.base.options import option
 from eatss.base.streams import echo
 from eatss.cli.options import (
     CARD_HELP,
@@ -28,8 +28,6 @@ Examples:
     eatss characterize -o h200.toml
 
     eatss characterize --record v100.jsonl.xz
-
-    eatss characterize --only "bank conflicts" --only stride
 
     eatss characterize --replay h200.jsonl --replay other.jsonl -o h200.toml
 
@@ -68,10 +66,6 @@ def characterize(
             help="Fit again what was recorded; needs no card. Several: of runs or cards of a kind.",
         ),
     ] = None,
-    only: Annotated[
-        Words,
-        option(metavar="GROUP", help="Run only benchmarks of this group; repeatable."),
-    ] = None,
     device: Annotated[
         str,
         option(metavar="CARD", help="Number as CUDA counts the cards, or UUID."),
@@ -92,13 +86,7 @@ def characterize(
     if replay:
         records = tuple(read_record(path) for path in replay)
     else:
-        records = (_measured(gpu, output, record, only, device, force),)
-    if only and output is None:
-        from eatss.report.characterization import render_results  # noqa: PLC0415
-
-        wanted = [one for one in records[0].results if one.group in only]
-        echo(render_results(records[0], wanted), nl=False)
-        return
+        records = (_measured(gpu, output, record, device, force),)
     _report(records, gpu, output, format_)
 
 
@@ -106,7 +94,6 @@ def _measured(
     gpu: str,
     output: Path | None,
     record: Path | None,
-    only: Words,
     device: str,
     force: bool,
 ) -> Record:
@@ -124,7 +111,6 @@ def _measured(
                 path,
                 device=int(device) if device.isdigit() else device,
                 profile="" if is_auto(gpu) else gpu,
-                groups=tuple(only or ()),
                 force=force,
                 progress=step.at,
             )

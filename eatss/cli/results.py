@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from eatss.base.options import option
 from eatss.base.streams import echo
@@ -61,24 +61,19 @@ def results_export(
         Path,
         option("--output -o", metavar="FILE", help="File to write; - is standard output."),
     ],
-    form: Annotated[
-        Literal["csv", "json"] | None,
-        option("--format -f", help="What to write; default: as the file's name ends."),
-    ] = None,
 ) -> None:
-    """Write a store as a table with a line a measurement, or as JSON."""
+    """Write a store as CSV with a line a measurement."""
     from eatss.cli.options import check_writable, write_file  # noqa: PLC0415
-    from eatss.tune.exchange import EXPORTS, format_of  # noqa: PLC0415
+    from eatss.tune.exchange import sweep_csv  # noqa: PLC0415
     from eatss.tune.store import check_no_store, read_sweep  # noqa: PLC0415
 
     to_stdout = str(output) == "-"
-    chosen = form or ("csv" if to_stdout else format_of(output))
     if not to_stdout:
         check_no_store(output, [store])
         check_writable("-o", output)
     with working(f"exporting {store}"):
-        sweep = read_sweep(store, measurements=chosen == "json")
-        text = EXPORTS[chosen](sweep)
+        sweep = read_sweep(store, measurements=False)
+        text = sweep_csv(sweep)
     if to_stdout:
         echo(text, nl=False)
         return

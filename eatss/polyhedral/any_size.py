@@ -76,7 +76,7 @@ def _carried_over(symbolic: Scop, numeric: ScheduledScop) -> ScheduledScop | Non
     four dimensions took minutes.
     """
     same = symbolic.domain.universe().identity_union_pw_multi_aff()
-    carrier = Carrier(domain=symbolic.domain, names=same)
+    carrier = Carrier(domain=symbolic.domain, names=same, for_any_size=True)
     try:
         schedule = carried_over(numeric.schedule, carrier)
         scheduled = with_schedule(symbolic, schedule)

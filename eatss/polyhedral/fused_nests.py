@@ -59,13 +59,13 @@ from eatss.polyhedral.scop import Scop
 from eatss.polyhedral.source_order import in_source_order
 from eatss.polyhedral.tree import (
     PARTED,
-    alone,
     bands,
     branches,
     coincident,
     functions,
     is_tilable,
     marked,
+    together,
     with_parts,
 )
 
@@ -324,7 +324,7 @@ class _Nest:
 
     def at_leaf(self, leaf: isl.ScheduleNode) -> isl.ScheduleNode:
         """Put it at a leaf."""
-        band = leaf.insert_partial_schedule(_together((*self.parallel, *self.serial)))
+        band = leaf.insert_partial_schedule(together((*self.parallel, *self.serial)))
         marks = [True] * len(self.parallel) + [False] * len(self.serial)
         band = marked(band, permutable=True, parallel=marks)
         if len(self.leaves) == 1:
@@ -425,10 +425,6 @@ def _leaves(node: isl.ScheduleNode) -> tuple[isl.UnionSet, ...]:
     return tuple(one for own in found for one in own) if all(found) else ()
 
 
-def _together(members: Sequence[isl.UnionPwAff]) -> isl.MultiUnionPwAff:
-    return reduce(isl.MultiUnionPwAff.flat_range_product, map(alone, members))
-
-
 def _fused(
     scheduled: ScheduledScop, node: isl.ScheduleNode, fusion: Fusion
 ) -> Iterator[tuple[isl.ScheduleNode, isl.Set | None]]:
@@ -473,7 +469,7 @@ def _as_one(
     for order in permutations(then.parallel):
         pairs = list(zip(first.parallel, order, strict=True))
         parallel = [one.union_add(other) for one, other in pairs]
-        here = between.eq_at_multi_union_pw_aff(_together(parallel))
+        here = between.eq_at_multi_union_pw_aff(together(parallel))
         if between.is_subset(here) and _take_same_values(first, then, pairs):
             apart = between.is_empty()
             both = _with_serial_loops(first, then, parallel, apart=apart)
@@ -484,7 +480,7 @@ def _as_one(
 
 def _read_alike(scop: Scop, both: _Nest, first: _Nest, then: _Nest) -> bool:
     """Tell whether two nests with serial loops read an element both at each point of one nest."""
-    time = isl.UnionMap.from_multi_union_pw_aff(_together((*both.parallel, *both.serial)))
+    time = isl.UnionMap.from_multi_union_pw_aff(together((*both.parallel, *both.serial)))
 
     def read(nest: _Nest) -> list[isl.UnionMap]:
         return [

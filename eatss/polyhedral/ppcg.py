@@ -35,11 +35,13 @@ from eatss.polyhedral.tree import (
     PARTED,
     branches,
     children,
+    functions,
     has_tilable_band,
     is_tilable,
     marked_like,
     original_schedule,
     preorder,
+    together,
     with_parts,
 )
 
@@ -135,6 +137,7 @@ class Carrier:
     names: isl.UnionPwMultiAff
     members: Sequence[Names] = ()
     in_sequence: bool = False
+    for_any_size: bool = False
 
 
 def carried_over(schedule: isl.Schedule, carrier: Carrier) -> isl.Schedule:
@@ -178,12 +181,52 @@ def _copy(
         if node.band_n_member() == 0:
             return _copy(node.get_child(0), at, names, carrier)
         partial = node.band_get_partial_schedule().pullback_union_pw_multi_aff(names)
-        at = at.insert_partial_schedule(partial.intersect_domain(at.get_domain()))
+        partial = partial.intersect_domain(at.get_domain())
+        if carrier.for_any_size:
+            new = map(partial.get_at, range(node.band_n_member()))
+            domains = node.get_domain(), at.get_domain()
+            partial = together(
+                _with_end(*pair, *domains) for pair in zip(functions(node), new, strict=True)
+            )
+        at = at.insert_partial_schedule(partial)
         at = marked_like(at, node)
         return _copy(node.get_child(0), at.get_child(0), names, carrier).parent()
     if kind not in PARTED:
         raise UnknownNodeError(str(kind))
     return _copy_parts(node, at, names, carrier)
+
+
+def _with_end(
+    old: isl.UnionPwAff, new: isl.UnionPwAff, known: isl.UnionSet, domain: isl.UnionSet
+) -> isl.UnionPwAff:
+    """Return a loop of instances of any size in which those behind its last iteration stay there.
+
+    Args:
+        old: the loop.
+        new: the same for any size.
+        known: the instances of the former.
+        domain: those of the latter.
+    """
+    values, any_size = _values(old, known), _values(new, domain)
+    once = {name: own.dim_max_val(0) for name, own in values.items() if own.is_singleton()}
+    moving = [name for name in values if name not in once]
+    if not moving:
+        return new
+    reached = [reduce(isl.Set.union, map(own.__getitem__, moving)) for own in (values, any_size)]
+    end, ends = reached[0].dim_max_val(0), reached[1].coalesce().dim_max(0)
+    there = ends.gist(ends.domain())
+    for part in (one.to_union_set() for one in sets_of(domain) if one.get_tuple_name() in once):
+        by = once[set_names(part)[0]].sub(end)
+        if by.is_zero() or by.is_one():
+            own = isl.UnionPwAff.pw_aff_on_domain(part, there.add_constant_val(by))
+            new = new.subtract_domain(part).union_add(own)
+    return new
+
+
+def _values(loop: isl.UnionPwAff, domain: isl.UnionSet) -> dict[str, isl.Set]:
+    """Return the values that a loop takes in each statement."""
+    relation = isl.UnionMap.from_union_pw_aff(loop).intersect_domain(domain)
+    return {own.get_tuple_name(IN): own.range() for own in maps_of(relation)}
 
 
 def _copy_parts(

@@ -186,20 +186,6 @@ def render_characterisation(
     return render(*apart([_head(record)], *([one] for one in tables), fit_table(fit)))
 
 
-def render_results(record: Record, results: Sequence[Result]) -> str:
-    """Return a line for each result, for records that are no whole characterisation."""
-    columns: Columns = {
-        "benchmark": "name",
-        "µs": lambda one: 1e6 * one.time_s,
-        "W": "power_w",
-        "GB/s": lambda one: one.useful_bytes / one.time_s / 1e9 or None,
-        "GFLOP/s": lambda one: one.flops / one.time_s / 1e9 or None,
-        "MHz": "sm_clock_mhz",
-        "cycles": "cycles",
-    }
-    return render(_head(record), "", listing_of(results, columns))
-
-
 def _head(record: Record) -> Text:
     subject = record.subject
     software = f"driver {subject.driver}, {subject.toolkit}, {subject.created[:10]}"

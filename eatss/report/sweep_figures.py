@@ -18,16 +18,13 @@ from eatss.report.measurement import counter_words
 from eatss.report.plots import (
     BLACK,
     BLUE,
-    GREEN,
     GREY,
     ORANGE,
-    PURPLE,
     VERMILION,
     finished,
     new_figure,
     plain_numbers,
 )
-from eatss.report.render import figure as digits
 from eatss.tune.evaluation import (
     TARGETS,
     Correlation,
@@ -47,7 +44,7 @@ from eatss.tune.population import (
     thriftiest,
 )
 from eatss.tune.rows import Role
-from eatss.tune.standing import ChoiceName, SizePoint, SplitBar
+from eatss.tune.standing import SplitBar
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,14 +72,6 @@ LETTERS: Mapping[Role, tuple[str, str, tuple[int, int]]] = {
 }
 """Of each role its letter, the colour, on which white is to be read, and where it stands beside
 its point: no letter covers another, and each has its own side."""
-
-_STUDIED: Mapping[ChoiceName, tuple[str, str]] = {
-    "default": (VERMILION, "s"),
-    "paper": (PURPLE, "D"),
-    "ours": (GREEN, "o"),
-    "fastest": (BLUE, "^"),
-}
-"""Colour and mark of each choice over problem sizes."""
 
 
 class SweepFigure(NamedTuple):
@@ -153,12 +142,6 @@ def _figures(one: Evaluated) -> Iterator[SweepFigure]:
             "default.",
             partial(split_bars, bars),
             wide=len(bars) > _NARROW,
-        )
-    if points := evaluation.size_study:
-        yield SweepFigure(
-            "sizes",
-            f"Choices over problem sizes; numbers beside points are {points[0].efficiency_unit}.",
-            partial(size_figure, points),
         )
 
 
@@ -338,53 +321,6 @@ def split_bars(bars: Sequence[SplitBar]) -> Axes:
     title = "Split and warp fraction: the fastest variant of each"
     labels = "split of shared memory, warp fraction", "ratio to the default"
     return finished(axes, title, *labels, lines="y", legend=2)
-
-
-def size_figure(points: Sequence[SizePoint]) -> Axes:
-    """Draw performance, and power on a second axis, over problem sizes; labels are PPW.
-
-    [EATSS, Figs. 12 and 13]
-    """
-    axes = new_axes(height_in=4.8)
-    right = axes.twinx()
-    for choice, (colour, mark) in _STUDIED.items():
-        at = [one for one in points if one.choice == choice]
-        draw = partial(axes.plot, color=colour, marker=mark, markersize=5)
-        if at:
-            x, y = [one.scale for one in at], [one.figures.performance for one in at]
-            draw(x, y, label=f"{choice}: performance")
-        if choice not in ("default", "ours"):
-            continue
-        powers = [(one.scale, one.figures.power_w) for one in at if one.figures.power_w is not None]
-        if powers:
-            right.plot(
-                *zip(*powers, strict=True), color=colour, marker=mark, markersize=4,
-                fillstyle="none", linestyle=":", label=f"{choice}: power",
-            )  # fmt: skip
-        for one in at:
-            if one.figures.efficiency is not None:
-                axes.annotate(
-                    digits(one.figures.efficiency, 3), (one.scale, one.figures.performance),
-                    xytext=(0, 8 if choice == "ours" else -13), textcoords="offset points",
-                    ha="center", fontsize=8,
-                    bbox={"boxstyle": "round,pad=0.1", "facecolor": "#ffffffcc", "linewidth": 0},
-                )  # fmt: skip
-    axes.set_xscale("log")
-    scales = sorted({one.scale for one in points})
-    axes.set_xticks(scales, [f"{scale:.4g}" for scale in scales])
-    axes.minorticks_off()
-    axes.margins(x=0.09, y=0.14)
-    axes.set_ylim(bottom=0)
-    right.set_ylim(bottom=0)
-    right.set_ylabel("mean power in W (dotted)")
-    right.set_visible(bool(right.lines))
-    return finished(
-        axes,
-        f"Over problem sizes; numbers are {points[0].efficiency_unit}",
-        "problem size (geometric mean of those that differ)",
-        f"performance in {points[0].performance_unit}",
-        legend=2,
-    )
 
 
 def cloud(

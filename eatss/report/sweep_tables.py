@@ -40,7 +40,6 @@ def all_tables(found: Evaluated) -> tuple[Table, ...]:
         variants_table(found),
         correlations_table(one),
         splits_table(one),
-        sizes_table(one),
         predictions_table(one),
         cards_table(one),
         failures_table(one),
@@ -278,21 +277,6 @@ def splits_table(found: SweepEvaluation) -> Table:
     )
 
 
-def sizes_table(found: SweepEvaluation) -> Table:
-    """Return the choices over problem sizes."""
-    return table_of(
-        "sizes",
-        "Problem sizes",
-        found.size_study,
-        {
-            "sizes": lambda one: equations(one.sizes),
-            "choice": "choice",
-            **_figures(found, "figures."),
-        },
-        "The fastest is listed where ten variants or more were measured.",
-    )
-
-
 def failures_table(found: SweepEvaluation, width: int = 1000) -> Table:
     """Return why variants failed; examples are no longer than ``width`` characters."""
     return table_of(
@@ -341,8 +325,6 @@ def sentences(found: SweepEvaluation) -> Iterator[str]:
     if not found.variants:
         yield "Nothing was measured, so there is nothing to compare."
         return
-    if sizes := len({one.sizes for one in found.size_study}):
-        yield f"{sizes} problem sizes were measured; the choices at each are listed below."
     yield from _trade_off(found)
     for check in found.predictions:
         first = check.regrets[0].regret
@@ -403,7 +385,7 @@ def evaluation_parts(found: SweepEvaluation) -> Parts:
         Text(textwrap.fill(one, WIDTH, initial_indent="  ", subsequent_indent="    "))
         for one in sentences(found)
     )
-    tables = (choices_table(found), sizes_table(found), failures_table(found, 40))
+    tables = (choices_table(found), failures_table(found, 40))
     return apart(
         [headed(heading(found)), *summary],
         *([table.listing(8)] for table in tables if table.rows),

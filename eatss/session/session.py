@@ -368,17 +368,12 @@ class Session:
     def analysed(self) -> AnalysedProgram:
         """Domains, dependences, schedule, kernels and facts of the source.
 
-        Code of eatss is for any size where it can be: what it knows of inner loops is noted then.
+        Code of eatss is for any size where it can be: kernels are those that it has then.
 
         Raises:
             InputError: the source is refused.
         """
-        if self.code or self.rewrites.fused != "none":
-            return self.symbolic.program
-        program = self._numeric
-        if self.cut == "eatss" and any(fact.inner_loops for fact in program.facts):
-            return self.symbolic.program
-        return program
+        return self._numeric if self.cut == "ppcg" else self.symbolic.program
 
     @cached_property
     def symbolic(self) -> SymbolicProgram:
@@ -827,17 +822,6 @@ class Session:
             defines=tuple(defines),
             parameters={**given, **(self.reading.parameters or {})} or None,
         )
-
-    def at(self, sizes: SizePairs) -> Session:
-        """Return the session of the same program, read at some sizes.
-
-        Without chunks where rows are shorter than one.
-        """
-        reading = self.reading_at(sizes)
-        own = self.rewrites
-        plain = self._like_this(reading, rewrites=replace(own, chunks=(), fused="none"))
-        chunks = own.chunks if own.chunks and plain.has(own.chunks) else ()
-        return plain._with(replace(own, chunks=chunks))
 
     @cached_property
     def scops(self) -> tuple[Scop, ...]:

@@ -77,7 +77,6 @@ def bind(space: Space, constants: Mapping[str, Value]) -> BoundSpace:
         constants=values,
         walk=Walk(constants=values, dimensions=parsed.dimensions, tests=_tests(parsed, position)),
         variant=parsed.variant,
-        parameters=frozenset(name for name in constants if not name.startswith("card.")),
     )
 
 
@@ -93,14 +92,12 @@ class BoundSpace:
         constants: The values of all constants.
         walk: Goes through its points.
         variant: What a variant decides, as expressions.
-        parameters: Names of the program that an iterator may vary.
     """
 
     space: Space
     constants: Mapping[str, Value]
     walk: Walk = field(repr=False)
     variant: Mapping[str, Expression] = field(repr=False)
-    parameters: frozenset[str] = frozenset()
     _count: SpaceCount | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -240,8 +237,7 @@ class BoundSpace:
     def decisions(self, point: Point) -> Configuration:
         """Return what the variant of a point decides.
 
-        That is what ``[variant]`` says, and iterators that are called like decisions (``tile_i``)
-        or like parameters of the program.
+        That is what ``[variant]`` says, and iterators that are called like decisions (``tile_i``).
 
         Raises:
             InputError: ``EATSS-S018``, the point lacks a value.
@@ -252,7 +248,7 @@ class BoundSpace:
                 "EATSS-S018", f"that is no point of the space: {lacking[0]} is missing"
             )
         values = self._known(point)
-        own = {n: values[n] for n in self.names if is_decision(n) or n in self.parameters}
+        own = {n: values[n] for n in self.names if is_decision(n)}
         return {**own, **{name: evaluate_one(one, values) for name, one in self.variant.items()}}
 
     def _values_along(self, point: Point) -> Iterator[Sequence[Value]]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from math import inf
 from pathlib import Path
-from statistics import fmean
 
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
@@ -25,7 +24,7 @@ from eatss.tune.jobs import (
 )
 from eatss.tune.points import Configuration, Decide, Point, variant_key
 from eatss.tune.processes import Done, Lab, Work
-from eatss.tune.rows import BESIDE, Identity, Role, Row, Sizes, cost, latest_of
+from eatss.tune.rows import BESIDE, Identity, Role, Row, cost, latest_of
 from eatss.tune.store import Store
 from eatss.tune.strategies import Guarded, SearchSpace, StrategyJob, make
 
@@ -33,8 +32,8 @@ CAREFUL_S = 6.5
 """Seconds that a careful measurement takes on an H200, in the mean: 4.3 to 9.9."""
 
 
-def reserve(options: SweepOptions, choices: int, rows: Sequence[Row]) -> tuple[float, float]:
-    """Return the seconds and joules that the second pass is to have.
+def reserve(options: SweepOptions, choices: int) -> float:
+    """Return the seconds that the second pass is to have.
 
     At most the share ``options.second_share`` of the budget; all of the share where hardware
     counters are read afterwards, since nobody knows how long that takes.
@@ -42,17 +41,11 @@ def reserve(options: SweepOptions, choices: int, rows: Sequence[Row]) -> tuple[f
     Args:
         options: how many contenders there are, and the budget.
         choices: how many choices are measured beside them.
-        rows: what was measured so far.
     """
     if not options.contenders:
-        return 0.0, 0.0
-    budget, share = options.limited, options.second_share
-    most_s, most_j = share * (budget.seconds or 0.0), share * (budget.joules or 0.0)
-    if options.counters:
-        return most_s, most_j
-    powers = [row.power_w for row in rows if row.power_w is not None]
-    seconds = CAREFUL_S * (options.contenders + choices)
-    return min(most_s, seconds), min(most_j, seconds * fmean(powers)) if powers else most_j
+        return 0.0
+    most_s = options.second_share * (options.limited.seconds or 0.0)
+    return most_s if options.counters else min(most_s, CAREFUL_S * (options.contenders + choices))
 
 
 WAIT_S = 0.5
@@ -76,7 +69,6 @@ class Plan:
         path: The file of the store.
         space_text: The space, as the store keeps it.
         keeps: Whether the folders of programs stay.
-        sized_roles: Choices that are measured at other sizes of the program, too.
     """
 
     space: SearchSpace
@@ -88,7 +80,6 @@ class Plan:
     path: Path
     space_text: str
     keeps: bool = False
-    sized_roles: tuple[tuple[Role, Sizes], ...] = ()
 
     @property
     def job(self) -> StrategyJob:
@@ -97,9 +88,8 @@ class Plan:
 
     @property
     def choices(self) -> list[Wanted]:
-        """The variants of the choices, also at other sizes."""
-        own = [of_role(*one) for one in self.roles]
-        return own + [of_role(role, None, sizes) for role, sizes in self.sized_roles]
+        """The variants of the choices."""
+        return [of_role(*one) for one in self.roles]
 
 
 class Campaign:
@@ -271,8 +261,7 @@ class Campaign:
         if known is not None:
             return known
         if row.role:
-            known_sizes = tuple(one for one in row.sizes if one[0] in dict(row.values))
-            return replace(of_role(row.role, dict(row.values)), decisions=known_sizes)
+            return of_role(row.role, dict(row.values))
         return replace(of_point(self._plan, dict(row.values)), strategy=row.strategy)
 
     # -- results ------------------------------------------------------------------------------
@@ -321,22 +310,15 @@ class Campaign:
         rows = [row for row in self._rows if row.stage == "first"]
         each = self._in_flight / len(rows) if rows else 0.0
         ahead_s = each * sum(row.card_s for row in rows)
-        ahead_j = each * sum(row.card_j or 0.0 for row in rows)
-        choices = len(self._plan.roles) + len(self._plan.sized_roles)
-        kept_s, kept_j = reserve(self._plan.options, choices, rows) if first else (0.0, 0.0)
+        kept_s = reserve(self._plan.options, len(self._plan.roles)) if first else 0.0
         seconds = self._seconds + ahead_s + kept_s
-        joules = self._joules + ahead_j + kept_j
         variants = self._variants if first else 0
-        return self._plan.options.limited.share(variants, seconds, joules) >= 1
+        return self._plan.options.limited.share(variants, seconds) >= 1
 
     @property
     def _seconds(self) -> float:
         """Seconds of all sessions together."""
         return self._clock() - self._began_s
-
-    @property
-    def _joules(self) -> float:
-        return sum(row.card_j or 0.0 for row in self._rows)
 
     def _tell(self, stage: str) -> None:
         if self._progress is None:
@@ -363,10 +345,10 @@ class Campaign:
         )
 
 
-def of_role(role: Role, point: Point | None, sizes: Sizes = ()) -> Wanted:
-    """Return the variant of a choice, which its maker makes by its role, at sizes if any."""
-    values = tuple((point or {"role": role, **dict(sizes)}).items())
-    return Wanted(variant=variant_key(dict(values)), values=values, decisions=sizes, role=role)
+def of_role(role: Role, point: Point | None) -> Wanted:
+    """Return the variant of a choice, which its maker makes by its role."""
+    values = tuple((point or {"role": role}).items())
+    return Wanted(variant=variant_key(dict(values)), values=values, decisions=(), role=role)
 
 
 def of_point(plan: Plan, point: Point) -> Wanted:

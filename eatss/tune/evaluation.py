@@ -37,12 +37,10 @@ from eatss.tune.standing import (
     Choice,
     MeanRatios,
     PredictionCheck,
-    SizePoint,
     SplitBar,
     check_prediction,
     choices,
     geometric_means,
-    size_study,
     split_study,
 )
 
@@ -181,8 +179,7 @@ class SweepEvaluation(Shown):
     Attributes:
         identity: What the sweep is of.
         cards: Its cards; the rows of the first count.
-        sizes: The problem size that everything but ``size_study`` is of: the one with the most
-            measured variants.
+        sizes: The problem size that everything is of: the one with the most measured variants.
         variants: Measured variants of this size.
         tried: All variants of this size.
         unstable: Measured variants whose times vary more than they should; they count.
@@ -196,7 +193,6 @@ class SweepEvaluation(Shown):
         correlations: Metrics and values with performance, efficiency, product and power, each from
             -1 to +1.
         split_study: Splits of shared memory and warp fractions against the default.
-        size_study: Choices over problem sizes.
         predictions: The model against the measurement, in each objective.
         processor_s: Seconds of a processor that generating and compiling took, of all rows.
         card_s: Seconds that cards were taken.
@@ -219,7 +215,6 @@ class SweepEvaluation(Shown):
     trade_off: TradeOff | None
     correlations: Correlations
     split_study: tuple[SplitBar, ...]
-    size_study: tuple[SizePoint, ...]
     predictions: tuple[PredictionCheck, ...]
     processor_s: float
     card_s: float
@@ -292,7 +287,6 @@ def evaluate(sweep: Sweep) -> Evaluated:
         trade_off=trade_off(found),
         correlations=correlations(found),
         split_study=split_study(found),
-        size_study=size_study(rows),
         predictions=tuple(one for one in checks if one is not None),
         processor_s=sum(row.made_s for row in sweep.rows),
         card_s=sum(row.card_s for row in sweep.rows),

@@ -1,16 +1,10 @@
-"""Sweeps as a table (CSV) and as JSON, by name and by the end of a file."""
+"""Sweeps as a table, also as CSV."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Literal, TypeAlias
-
 from eatss.base.codec import JsonObject
-from eatss.base.diagnostics import input_error
 from eatss.base.text import csv_text
 from eatss.tune.rows import Sweep
-from eatss.tune.store import SWEEP
 
 _BEFORE = ("variant", "role", "stage", "status", "reason", "card")
 _AFTER = (
@@ -50,27 +44,3 @@ def sweep_csv(sweep: Sweep) -> str:
     """Return the table as CSV; what is not known is empty."""
     rows = sweep_rows(sweep)
     return csv_text(rows[0] if rows else (*_OF_ALL, *_BEFORE, *_AFTER), rows)
-
-
-ExportFormat: TypeAlias = Literal["csv", "json"]
-
-EXPORTS: Mapping[ExportFormat, Callable[[Sweep], str]] = {
-    "csv": sweep_csv,
-    "json": SWEEP.to_text,
-}
-
-
-def format_of(path: Path) -> ExportFormat:
-    """Return the format that a file's name tells.
-
-    Raises:
-        InputError: ``EATSS-D013``, it tells none.
-    """
-    for form in EXPORTS:
-        if path.suffix.lower() == f".{form}":
-            return form
-    raise input_error(
-        "EATSS-D013",
-        f"the name '{path}' tells no format",
-        hint=f"let it end in .csv or .json, or choose: --format {'|'.join(EXPORTS)}",
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -30,7 +30,7 @@ from eatss.session.source import Source
 from eatss.tune.jobs import CAREFUL, SweepOptions
 from eatss.tune.points import Space
 from eatss.tune.processes import Done
-from eatss.tune.rows import Identity, Metrics, Row, Rows, Sizes, Stage, cost
+from eatss.tune.rows import Identity, Metrics, Row, Rows, Stage, cost
 from eatss.version import __version__, package_revision
 
 
@@ -43,7 +43,6 @@ def row_of(done: Done, stage: Stage, at_s: float) -> Row:
         role=wanted.role,
         status=made.status,
         reason=made.reason,
-        sizes=made.sizes,
         metrics=made.metrics,
         decided=made.decided,
         made_s=made.made_s,
@@ -76,21 +75,13 @@ def row_of(done: Done, stage: Stage, at_s: float) -> Row:
 
 
 def contenders(rows: Sequence[Row], objective: ObjectiveName, count: int) -> Rows:
-    """Return the rows that are worth measuring again: those with a role, and the best others.
-
-    Where the sweep goes through sizes of the program, each has its share of them.
-    """
+    """Return the rows that are worth measuring again: those with a role, and the best others."""
     if count == 0:
         return ()
     good = [row for row in rows if cost(row, objective) < inf]
     good.sort(key=lambda row: cost(row, objective))
-    roles = [row for row in good if row.role]
-    others: dict[Sizes, list[Row]] = {}
-    for row in good:
-        if not row.role:
-            others.setdefault(row.sizes, []).append(row)
-    each = max(1, count // max(1, len(others)))
-    return (*roles, *(row for own in others.values() for row in own[:each]))
+    others = [row for row in good if not row.role]
+    return (*(row for row in good if row.role), *others[:count])
 
 
 def spread_over(rows: Sequence[Row], count: int) -> Rows:
@@ -153,7 +144,6 @@ def identity_of(
     reading: Reading,
     target: SweepTarget,
     generator: str,
-    varied: Collection[str],
     options: SweepOptions,
 ) -> Identity:
     """Return the identity of a sweep.
@@ -163,7 +153,6 @@ def identity_of(
         reading: how what is swept is read.
         target: who generates.
         generator: version of that.
-        varied: parameters that the space varies.
         options: how the sweep goes.
     """
     assert done.tried is not None
@@ -186,7 +175,7 @@ def identity_of(
         generator=generator,
         dtype=found.dtype,
         defines=(*read.defines, *(f"-I{folder}" for folder in read.include_dirs)),
-        sizes=tuple((name, value) for name, value in found.sizes if name not in varied),
+        sizes=found.sizes,
         card="" if device is None else device.name,
         driver="" if device is None else device.driver or "",
         compiler="" if device is None else device.toolkit or "",

@@ -15,9 +15,8 @@ from eatss.cards.profile import GpuProfile
 from eatss.frontend.options import Reading
 from eatss.measurement.measurement import Measurement, Status
 from eatss.measurement.options import BenchKeywords, CompilerChoice, MeasureOptions, Windows
-from eatss.program.expression import SizePairs
 from eatss.tune.points import Configuration, Values
-from eatss.tune.rows import CardSeen, Metrics, Role, Sizes, Stage
+from eatss.tune.rows import CardSeen, Metrics, Role, Stage
 from eatss.tune.strategies import Budget
 
 
@@ -82,7 +81,6 @@ class Made:
     folder: str | None
     status: Status = "ok"
     reason: str = ""
-    sizes: Sizes = ()
     metrics: Metrics = ()
     decided: str = ""
     made_s: float = 0.0
@@ -100,10 +98,10 @@ class Care(Windows):
     checks: bool = False
     counters: bool = False
 
-    def options(self, usual: MeasureOptions, sizes: SizePairs) -> MeasureOptions:
+    def options(self, usual: MeasureOptions) -> MeasureOptions:
         """Return how a card measures with this care."""
         windows = {one.name: getattr(self, one.name) for one in fields(Windows)}
-        return replace(usual, sizes=dict(sizes), **windows)
+        return replace(usual, **windows)
 
 
 @frozen
@@ -203,8 +201,8 @@ class SweepOptions(BenchKeywords):
         option(
             kind=str | None,
             made=Budget.parse,
-            metavar="N|TIME|ENERGY",
-            help="What all sessions may take: 300 (variants), 30m, 20kJ, or several: 300,30m. "
+            metavar="N|TIME",
+            help="What all sessions may take: 300 (variants), 30m, or both: 300,30m. "
             "Default: 300 variants.",
         ),
     ] = field(default_factory=Budget)
@@ -267,7 +265,7 @@ class SweepOptions(BenchKeywords):
     def limited(self) -> Budget:
         """The budget, with a number of variants where nothing is limited."""
         budget = self.budget
-        if (budget.variants, budget.seconds, budget.joules) == (None, None, None):
+        if budget == Budget():
             return Budget(variants=DEFAULT_VARIANTS)
         return budget
 

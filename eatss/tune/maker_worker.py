@@ -75,7 +75,7 @@ def _compiled(made: Made, compiler: CompileTarget | None) -> Made:
     if compiler is None or made.folder is None:
         return made
     program = load_program(Path(made.folder))
-    sizes = complete_sizes(program, dict(made.sizes))
+    sizes = complete_sizes(program, {})
     try:
         compiler.compile(program, sizes)
     except CompileError as error:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,7 +30,7 @@ from eatss.tune.generation import own_folder, predicted_metrics
 from eatss.tune.jobs import Made, MakerJob, Wanted
 from eatss.tune.layouts import selection_at
 from eatss.tune.points import SELECTING, Point
-from eatss.tune.rows import Metrics, Sizes
+from eatss.tune.rows import Metrics
 
 if TYPE_CHECKING:
     from eatss.choose.expectation import ProgramExpectation
@@ -40,7 +41,7 @@ DEFAULT_TILE = 32
 
 @frozen
 class Program:
-    """A source at some sizes, analysed."""
+    """A source, analysed."""
 
     session: Session
     base: Selection
@@ -48,26 +49,21 @@ class Program:
 
 
 class CudaMaker:
-    """Generates variants of one program.
-
-    What a source is at some sizes is found out once and stays.
-    """
+    """Generates variants of one program."""
 
     def __init__(self, job: MakerJob) -> None:
         self._job = job
         self._profile = job.profile
         self._choosing = SelectOptions(target="cuda", objective=job.objective)
-        self._programs: dict[Sizes, Program] = {}
-        self._session = Session(job.source, job.reading, code=True)
-        self._bases: dict[tuple[Sizes, SelectOptions], Selection] = {}
+        self._bases: dict[SelectOptions, Selection] = {}
 
     def warm(self) -> None:
         """Analyse the program, select its sizes, and load what every variant's fork would load."""
         import_module("eatss.cuda.generate")
-        _ = self.program(()).session.symbolic
+        _ = self.program.session.symbolic
 
     def set_up(self, wanted: Wanted) -> None:
-        """Analyse what the variant is of, and select what it begins with, if that is not done."""
+        """Select what the variant begins with, if that is not done."""
         self._base(wanted)
 
     def make(self, wanted: Wanted) -> Made:
@@ -76,10 +72,7 @@ class CudaMaker:
         Raises:
             EatssError: it cannot be made.
         """
-        sizes = sizes_of(wanted, self._session)
-        program = self.program(sizes)
-        selection = self.chosen(wanted)
-        session = self.program(()).session  # its code is for any size
+        selection, session = self.chosen(wanted), self.program.session
         recipe = session.recipe(selection, self._profile, CodeRequest())
         code = session.generate(recipe, self._profile)
         folder = own_folder(self._job.folder, wanted.variant)
@@ -87,13 +80,13 @@ class CudaMaker:
         return Made(
             variant=wanted.variant,
             folder=str(folder),
-            sizes=sizes,
-            metrics=self._expected(program, selection),
+            metrics=self._expected(selection),
             decided=decided_text(selection.kernels),
         )
 
-    def _expected(self, program: Program, selection: Selection) -> Metrics:
+    def _expected(self, selection: Selection) -> Metrics:
         """Return what the model expects of a selection, whoever chose it."""
+        program = self.program
         if any(kernel.joined for kernel in selection.kernels):
             return predicted_metrics(selection.kernels)
         kernels = [
@@ -107,37 +100,31 @@ class CudaMaker:
         ]
         return predicted_metrics(kernels)
 
-    def program(self, sizes: Sizes) -> Program:
-        """Return the program at values of its parameters, analysed."""
-        if sizes not in self._programs:
-            sized = self._session
-            if sizes:
-                own = self.program(()).session  # variants are of one program
-                sized = own.at(sizes)
-            base = sized.select(self._profile, self._choosing, fuse_rows=False, tile_time=False)
-            sized = sized.of(base)
-            variants = kernel_variants_for(sized.analysed, self._profile)
-            self._programs[sizes] = Program(session=sized, base=base, variants=variants)
-        return self._programs[sizes]
+    @cached_property
+    def program(self) -> Program:
+        """The program, analysed."""
+        session = Session(self._job.source, self._job.reading, code=True)
+        base = session.select(self._profile, self._choosing, fuse_rows=False, tile_time=False)
+        session = session.of(base)
+        variants = kernel_variants_for(session.analysed, self._profile)
+        return Program(session=session, base=base, variants=variants)
 
     def _base(self, wanted: Wanted) -> Selection:
         """Return the selection that a variant changes."""
-        sizes = sizes_of(wanted, self._session)
         decisions: Point = dict(wanted.decisions)
         choosing = {name: decisions[name] for name in SELECTING if name in decisions}
         if wanted.role == "paper":
             choosing["model"] = "paper"
         if not choosing:
-            return self.program(sizes).base
+            return self.program.base
         options = SelectOptions(target="cuda", **choosing)  # type: ignore[arg-type]
-        place = (sizes, options)
-        if place not in self._bases:
-            own = self.program(sizes).session
+        if options not in self._bases:
+            own = self.program.session
             sized = Session(own.c_source, own.reading, code=True, rewrites=own.rewrites)
-            self._bases[place] = sized.select(
+            self._bases[options] = sized.select(
                 self._profile, options, fuse_rows=False, tile_time=False
             )
-        return self._bases[place]
+        return self._bases[options]
 
     def chosen(self, wanted: Wanted) -> Selection:
         """Return what a variant selects.
@@ -145,7 +132,7 @@ class CudaMaker:
         Raises:
             EatssError: its decisions make no layout, or nothing fits the card.
         """
-        program = self.program(sizes_of(wanted, self._session))
+        program = self.program
         decisions: Point = dict(wanted.decisions)
         base = self._base(wanted)
         if wanted.role == "default":
@@ -232,13 +219,11 @@ class PpcgMaker:
             EatssError: it cannot be made, or what PPCG generates cannot be measured.
         """
         decisions: Point = dict(wanted.decisions)
-        sizes = sizes_of(wanted, self.session)
-        words, text, metrics = self._words(wanted, decisions, sizes)
+        words, text, metrics = self._words(wanted, decisions)
         reading = self._job.reading.frontend()
         arguments = (
             *(f"-D{one}" for one in reading.defines),
             *(f"-I{one}" for one in reading.include_dirs),
-            *(f"-D{name}={value}" for name, value in sizes),
             *words,
             *self._job.ppcg_arguments,
         )
@@ -255,20 +240,18 @@ class PpcgMaker:
         return Made(
             variant=wanted.variant,
             folder=str(built.program),
-            sizes=sizes,
             metrics=metrics,
             decided=text,
         )
 
-    def _words(self, wanted: Wanted, decisions: Point, sizes: Sizes) -> tuple[Texts, str, Metrics]:
+    def _words(self, wanted: Wanted, decisions: Point) -> tuple[Texts, str, Metrics]:
         """Return PPCG's arguments, what they decide in words, and what is expected."""
         tiles, threads = positions(decisions, "tile"), positions(decisions, "threads")
         if wanted.role in ("ours", "paper") and not tiles:
             options = SelectOptions(target="ppcg", objective=self._job.objective)
             if wanted.role == "paper":
                 options = SelectOptions(target="ppcg", model="paper")
-            reading = self.session.reading_at(sizes) if sizes else self._job.reading
-            session = Session(self._job.source, reading, cut="ppcg")
+            session = Session(self._job.source, self._job.reading, cut="ppcg")
             chosen = session.select(self._profile, options)
             said = "PPCG's own sizes" if chosen.keeps_default else chosen.ppcg_sizes
             return chosen.ppcg_arguments, said, predicted_metrics(chosen.kernels)
@@ -315,16 +298,6 @@ class PpcgMaker:
             max_shared_memory=None if limit is None else int(limit),
             unroll_gpu_tile=bool(decisions.get("unroll_gpu_tile")),
         )
-
-
-def sizes_of(wanted: Wanted, session: Session) -> Sizes:
-    """Return the parameters of the program that a variant decides."""
-    known = {parameter.name for parameter in session.interface.parameters}
-    return tuple(
-        (name, int(value))
-        for name, value in wanted.decisions
-        if name in known and not isinstance(value, str)
-    )
 
 
 def positions(decisions: Point, kind: str) -> Numbers:

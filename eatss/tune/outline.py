@@ -12,12 +12,11 @@ from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import mapped_loops
 from eatss.base.diagnostics import Diagnostics, EatssError, did_you_mean, input_error
 from eatss.base.forked import allow_more, in_bounds
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import frozen
 from eatss.base.targets import MEASURES, TARGETS
 from eatss.cards import GpuProfile
 from eatss.choose.cuda import ranked_cuda
 from eatss.choose.options import ModelOptions, SelectOptions
-from eatss.program.expression import SizePairs
 from eatss.session.session import Session
 from eatss.tune.bound import BoundSpace, bind
 from eatss.tune.derived import KernelSpace, derived_space, kernel_spaces, point_of
@@ -37,7 +36,7 @@ from eatss.tune.points import (
     is_decision,
     variant_key,
 )
-from eatss.tune.rows import Role, Sizes, predicted_cost
+from eatss.tune.rows import Role, predicted_cost
 
 _PLACED = re.compile(r"(tile|threads)_\d+")
 
@@ -56,7 +55,7 @@ def check_decisions(bound: BoundSpace, known: Iterable[str], *, ppcg: bool = Fal
     names = sorted(known)
     expressions = parsed_space(bound.space).expressions()
     used = {name for expression in expressions for name in expression.names}
-    decided = [name for name in bound.names if is_decision(name)]
+    decided = [one for one in bound.names if is_decision(one) or one in bound.constants]
     whys = dict.fromkeys(
         (*decided, *bound.variant), "the program has nothing that is decided by it"
     )
@@ -88,9 +87,6 @@ RANKING_S = 120.0
 """Seconds of the processor that ranking layouts may take beside analysis."""
 
 ROLES: tuple[Role, ...] = ("ours", "default", "paper")
-MOST_SIZES = 16
-MOST_POINTS = 100_000
-"""Sizes that each choice is measured at, and points that are looked through for them."""
 
 PREDICTED_POINTS = 1500
 """Points of a space of somebody's own that the model puts in order."""
@@ -107,20 +103,15 @@ class Outline:
     Attributes:
         space: The space, given or derived; it may name figures of the card and parameters of the
             program.
-        varied: Parameters of the program that it varies.
         ranked: Points in the model's order, the best first; ``None`` where it has none.
         roles: Points of the choices that variants are set beside; a choice that is no point of the
             space has none.
-        sizes: The sizes of the program that the space goes through, but for its own, at which each
-            choice is measured, too.
         warnings: What is to be said of the source.
     """
 
     space: BoundSpace
-    varied: Names
     ranked: Points | None
     roles: tuple[RolePoint, ...]
-    sizes: tuple[Sizes, ...] = ()
     warnings: Diagnostics = ()
 
 
@@ -145,7 +136,7 @@ def outlined(job: MakerJob, space: Space | None, *, rank: int) -> Outline:
 
 def _cuda(job: MakerJob, space: Space | None, rank: int) -> Outline:
     maker, profile = CudaMaker(job), job.profile
-    program = maker.program(())
+    program = maker.program
     facts, variants = program.session.analysed.facts, program.variants
     spaces = kernel_spaces(facts, variants, profile)
     options = SelectOptions(target="cuda", objective=job.objective).for_card(profile)
@@ -206,30 +197,16 @@ def _outline(
     ppcg: bool = False,
 ) -> Outline:
     found = session.interface.parameters
-    parameters = tuple((one.name, one.default) for one in found if one.default is not None)
-    bound = bind(space, {**card_constants(profile), **dict(parameters)})
+    parameters = {one.name: one.default for one in found if one.default is not None}
+    bound = bind(space, {**card_constants(profile), **parameters})
     bound.require_points()
-    check_decisions(bound, names | {*dict(parameters)}, ppcg=ppcg)
-    own = tuple(one for one in parameters if one[0] in (*bound.names, *bound.variant))
+    check_decisions(bound, names, ppcg=ppcg)
     return Outline(
         space=bound,
-        varied=tuple(name for name, _ in own),
         ranked=ranked(bound),
         roles=roles(bound),
-        sizes=_sizes_of(bound, own),
         warnings=session.warnings,
     )
-
-
-def _sizes_of(bound: BoundSpace, own: SizePairs) -> tuple[Sizes, ...]:
-    """Return the sizes that a space goes through, but for the program's own; none of many."""
-    if not own or bound.count().kept > MOST_POINTS:
-        return ()
-    found: dict[Sizes, None] = {}
-    for point in bound.points():
-        decisions = bound.decisions(point)
-        found[tuple((name, int(decisions[name])) for name, _ in own)] = None
-    return tuple(at for at in found if at != own) if len(found) <= MOST_SIZES else ()
 
 
 def _ranked_layouts(

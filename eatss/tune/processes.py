@@ -91,7 +91,7 @@ class CardProcess(HeldProcess):
         self._bench = bench
         self._opened: CardOpened | None = None
         self._idle: IdleRead | None = None
-        self._referred: set[tuple[object, ...]] = set()
+        self._referred = False
         self._fruitless = 0
 
     def open(self) -> DeviceInfo:
@@ -173,7 +173,7 @@ class CardProcess(HeldProcess):
         if outcome is None:
             self._opened = next(one for one in told if isinstance(one, CardOpened))
             self._idle = next((one for one in told if isinstance(one, IdleRead)), self._idle)
-            self._referred.clear()
+            self._referred = False
             return
         self._fruitless += 1
         if self._fruitless >= FRUITLESS_WORKERS:
@@ -193,15 +193,13 @@ class CardProcess(HeldProcess):
 
         What it takes is not told; return how the process ended, if it did.
         """
-        place = (reference and reference.folder, *made.sizes)
-        if reference is None or reference.folder is None or place in self._referred:
+        if reference is None or reference.folder is None or self._referred:
             return None
-        self._referred.add(place)
+        self._referred = True
         if reference.folder == made.folder:
             return None
         options = replace(
             self._bench.options,
-            sizes=dict(made.sizes),
             check=True,
             least_windows=1,
             least_window_s=1e-3,
@@ -232,10 +230,10 @@ class CardProcess(HeldProcess):
         record = Record(
             variant=Variant(label=label, directory=folder),
             program=program,
-            sizes=complete_sizes(program, dict(made.sizes)),
+            sizes=complete_sizes(program, {}),
             result=Result(task=0),
         )
-        options = care.options(self._bench.options, made.sizes)
+        options = care.options(self._bench.options)
         records = Records(options=options, variants=[record])
         records.take(self._opened)
         if self._idle is not None:

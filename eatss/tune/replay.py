@@ -37,14 +37,12 @@ class Step:
         cost: What it cost, in the unit of the objective; ``None`` if it failed.
         best: The least cost so far; ``None`` before the first variant that works.
         spent_s: Seconds that all evaluations took so far: to generate, compile and measure.
-        spent_j: Joules that the card drew so far, as far as they were recorded.
     """
 
     variant: str
     cost: float | None
     best: float | None
     spent_s: float
-    spent_j: float
 
 
 @frozen
@@ -114,7 +112,7 @@ class Replay(Shown):
     budget: Budget
     summaries: tuple[Summary, ...]
     runs: tuple[Run, ...]
-    schema_version: int = 3
+    schema_version: int = 4
 
 
 @frozen
@@ -237,9 +235,9 @@ def replayed(
 def _run(known: Recorded, name: str, seed: int, budget: Budget) -> Run:
     strategy = make(name, StrategyJob(space=known.space, seed=seed, ranked=known.ranked))
     steps: list[Step] = []
-    best, spent_s, spent_j = inf, 0.0, 0.0
+    best, spent_s = inf, 0.0
     try:
-        while budget.share(len(steps), spent_s, spent_j) < 1:
+        while budget.share(len(steps), spent_s) < 1:
             point = strategy.ask()
             if point is None:
                 break
@@ -252,8 +250,7 @@ def _run(known: Recorded, name: str, seed: int, budget: Budget) -> Run:
             variant = variant_key(point)
             cost, first = known.costs[variant], known.first[variant]
             spent_s += first.made_s + first.card_s
-            spent_j += first.card_j or 0.0
-            if budget.share(len(steps) + 1, spent_s, spent_j) > 1:
+            if budget.share(len(steps) + 1, spent_s) > 1:
                 break
             best = min(best, cost)
             steps.append(
@@ -262,7 +259,6 @@ def _run(known: Recorded, name: str, seed: int, budget: Budget) -> Run:
                     cost=_known(cost),
                     best=_known(best),
                     spent_s=spent_s,
-                    spent_j=spent_j,
                 )
             )
             strategy.tell(point, cost)
@@ -299,7 +295,7 @@ def _best_at(run: Run, budget: Budget, share: float) -> float:
     """Return the least cost that a run has found when so much of the budget is spent."""
     best = inf
     for place, step in enumerate(run.steps, 1):
-        if budget.share(place, step.spent_s, step.spent_j) > share + _ROUNDING:
+        if budget.share(place, step.spent_s) > share + _ROUNDING:
             break
         best = inf if step.best is None else step.best
     return best

@@ -1,11 +1,11 @@
 """Where single choices stand among all variants [EATSS, Fig. 7]; predictions checked.
 
-Studies over one or two values: splits of shared memory, problem sizes.
+A study over splits of shared memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -18,14 +18,12 @@ from eatss.tune.population import (
     Figures,
     Floats,
     Population,
-    by_sizes,
     fastest,
     figures_of,
     of_role,
-    population,
     thriftiest,
 )
-from eatss.tune.rows import Row, Rows, Sizes
+from eatss.tune.rows import Row, Rows
 
 ChoiceName: TypeAlias = Literal["median", "default", "paper", "ours", "fastest", "least energy"]
 
@@ -228,9 +226,6 @@ def check_prediction(found: Population, objective: ObjectiveName) -> PredictionC
     )
 
 
-SEARCHED = 10
-"""A size with fewer measured variants was not searched: its fastest says nothing."""
-
 STUDIED_APART = ("split", "warp_fraction")
 """Values that have a study of their own [EATSS, Sec. V-D, Fig. 8]."""
 
@@ -248,18 +243,6 @@ class SplitBar:
     variants: int
     speedup: float
     energy: float | None
-
-
-@frozen
-class SizePoint:
-    """What one choice reaches at one problem size; ``scale`` is the size as one number."""
-
-    sizes: Sizes
-    scale: float
-    choice: ChoiceName
-    figures: Figures
-    performance_unit: str
-    efficiency_unit: str
 
 
 def value_names(rows: Iterable[Row]) -> Names:
@@ -300,56 +283,6 @@ def split_study(found: Population) -> tuple[SplitBar, ...]:
             )
         )
     return tuple(listed)
-
-
-def size_study(rows: Sequence[Row]) -> tuple[SizePoint, ...]:
-    """Return default, paper's, ours and the fastest at each size, by rising size [EATSS, Fig. 12].
-
-    ``scale`` is the geometric mean of the sizes that differ. The fastest stands where ten variants
-    or more were measured. Empty where there is one size only.
-    """
-    groups = by_sizes(rows)
-    if len(groups) < 2:
-        return ()
-    differing = _differing(groups)
-    if not differing:
-        return ()
-    listed = []
-    for sizes, own in groups.items():
-        found = population(own)
-        if not len(found):
-            continue
-        scale = float(np.exp(np.mean([np.log(dict(sizes)[name]) for name in differing])))
-        chosen: list[tuple[ChoiceName, Row | None]] = [
-            *((name, of_role(found.rows, name)) for name in ROLES),
-            ("fastest", found.rows[fastest(found)] if len(found) >= SEARCHED else None),
-        ]
-        places = {row.variant: k for k, row in enumerate(found.rows)}
-        listed += [
-            SizePoint(
-                sizes=sizes,
-                scale=scale,
-                choice=name,
-                figures=figures_of(found, places[row.variant]),
-                performance_unit=found.performance_unit,
-                efficiency_unit=found.efficiency_unit,
-            )
-            for name, row in chosen
-            if row is not None
-        ]
-    return tuple(sorted(listed, key=lambda one: (one.scale, one.sizes)))
-
-
-def _differing(groups: Iterable[Sizes]) -> list[str]:
-    sizes = [dict(one) for one in groups]
-    shared = set.intersection(*(set(one) for one in sizes))
-    return [
-        name
-        for name in sizes[0]
-        if name in shared
-        and len({one[name] for one in sizes}) > 1
-        and all(one[name] > 0 for one in sizes)
-    ]
 
 
 def _numbers_first(group: tuple[tuple[Value | None, ...], object]) -> list[tuple[bool, Value]]:

@@ -6,7 +6,6 @@ Locks are SQLite's own: a row is a transaction, and others read between two of t
 from __future__ import annotations
 
 import json
-import os
 import re
 import sqlite3
 import tomllib
@@ -17,9 +16,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from eatss.base.codec import Document, MisfitError, decode, encode
+from eatss.base.codec import MisfitError, decode, encode
 from eatss.base.diagnostics import Diagnostic, InputError, Severity, input_error
-from eatss.base.files import StrPath, read_regular
+from eatss.base.files import StrPath
 from eatss.base.shipped import located_sweep
 from eatss.base.text import equations
 from eatss.tune.rows import CardSeen, Identity, Row, Rows, Sweep
@@ -443,20 +442,8 @@ def _variables(space: str) -> list[str]:
         return []
 
 
-SWEEP = Document(
-    title="sweep",
-    kind=Sweep,
-    other_version="EATSS-D002",
-    damaged="EATSS-D002",
-    hint="export it again: eatss results export STORE -o FILE.json",
-)
-
-MOST_BYTES = 1 << 30
-"""Of a file of JSON that is read."""
-
-
 def read_sweep(path: StrPath, *, measurements: bool = True) -> Sweep:
-    """Return a sweep that ``eatss sweep`` keeps, or one that was exported as JSON (``.json``).
+    """Return a sweep that ``eatss sweep`` keeps.
 
         sweep = eatss.read_sweep("2mm.db")
         best = min((row for row in sweep.rows if row.measured), key=lambda row: row.time_s)
@@ -464,28 +451,15 @@ def read_sweep(path: StrPath, *, measurements: bool = True) -> Sweep:
     Another process may be measuring into it: what it has kept by now is there.
 
     Args:
-        path: A store, a JSON file of ``eatss results export``, or the name of a recorded sweep that
-            comes with eatss (``"@gemm"``).
-        measurements: Whether rows of a store have their measurements; without them they are read in
-            a tenth of the time.
+        path: A store, or the name of a recorded sweep that comes with eatss (``"@gemm"``).
+        measurements: Whether rows have their measurements; without them they are read in a tenth of
+            the time.
 
     Raises:
         InputError: ``EATSS-D001`` to ``EATSS-D005``, the store cannot be read; ``EATSS-D001``, no
-            sweep of this name comes with eatss; ``EATSS-D002``, the JSON is of another version or
-            damaged.
+            sweep of this name comes with eatss.
     """
-    if not os.fspath(path).endswith(".json"):
-        return Store.read(located_sweep(path), measurements=measurements)
-    try:
-        return SWEEP.from_dict(json.loads(read_regular(path, MOST_BYTES)))
-    except OSError as error:
-        raise input_error(
-            "EATSS-D001",
-            f"'{os.fspath(path)}' cannot be read: {error.strerror or error}",
-            hint="check the path",
-        ) from None
-    except (ValueError, RecursionError) as error:
-        raise SWEEP.damage(f"'{os.fspath(path)}' is no JSON: {error}") from None
+    return Store.read(located_sweep(path), measurements=measurements)
 
 
 def check_no_store(output: Path, inputs: Sequence[StrPath]) -> None:

@@ -1,7 +1,7 @@
 """Strategies: which point of a search space is measured next, given what was found so far.
 
 In: a space, a seed, the order of the model. Out: points, one at a time, none twice and none outside
-the space, within a budget of variants, seconds or joules. A strategy of one's own is a function of
+the space, within a budget of variants or seconds. A strategy of one's own is a function of
 a :class:`StrategyJob` in ``STRATEGIES``. Next: ``eatss/tune/replay.py``, which tries strategies on
 what was recorded.
 """
@@ -51,11 +51,9 @@ __all__ = [
 
 
 _VARIANTS = re.compile(r"(\d+)\s*(?:variants?)?")
-_ENERGY = re.compile(r"(\d+(?:\.\d+)?)\s*(k|M)?J")
-_ENERGY_J = {None: 1.0, "k": 1e3, "M": 1e6}
-_AMOUNTS = ("{} variants", "{:g} s", "{:g} J")
+_AMOUNTS = ("{} variants", "{:g} s")
 T = TypeVar("T")
-_HINT = "write a number of variants, a time, an energy, or several: 300, 30m, 20kJ, 300,30m"
+_HINT = "write a number of variants, a time, or both: 300, 30m, 300,30m"
 
 
 @frozen
@@ -65,52 +63,48 @@ class Budget:
     Attributes:
         variants: How many may be measured.
         seconds: How long the sweep may last.
-        joules: What the card may draw.
     """
 
     variants: int | None = None
     seconds: float | None = None
-    joules: float | None = None
 
     def __post_init__(self) -> None:
-        for limit, _ in self._limits(0, 0, 0):
+        for limit, _ in self._limits(0, 0):
             if not (limit > 0 and isfinite(limit)):
                 raise input_error("EATSS-T004", f"a budget of {limit} is none", hint=_HINT)
 
     @classmethod
     def parse(cls, text: str) -> Budget:
-        """Read ``"300"``, ``"300 variants"``, ``"30m"``, ``"20kJ"``, or several with commas.
+        """Read ``"300"``, ``"300 variants"``, ``"30m"``, or both with a comma.
 
         Raises:
             InputError: ``EATSS-T004``, it is no budget, or limits one thing twice.
         """
         variants: int | None = None
-        seconds = joules = None
+        seconds: float | None = None
         for part in text.split(","):
             one = part.strip()
             if found := _VARIANTS.fullmatch(one):
                 variants = _once(variants, int(found[1]), text)
-            elif found := _ENERGY.fullmatch(one):
-                joules = _once(joules, float(found[1]) * _ENERGY_J[found[2]], text)
             elif (time_s := duration_s(one)) is not None:
                 seconds = _once(seconds, time_s, text)
             else:
                 raise input_error("EATSS-T004", f"{one!r} is no budget", hint=_HINT)
-        return cls(variants=variants, seconds=seconds, joules=joules)
+        return cls(variants=variants, seconds=seconds)
 
-    def share(self, variants: int = 0, seconds: float = 0.0, joules: float = 0.0) -> float:
+    def share(self, variants: int = 0, seconds: float = 0.0) -> float:
         """Return how much of it is spent: of what is used up first; over 1 where that was more."""
-        spent = self._limits(variants, seconds, joules)
+        spent = self._limits(variants, seconds)
         return max((used / limit for limit, used in spent), default=0.0)
 
     def _limits(self, *spent: float) -> list[tuple[float, float]]:
         """Return each limit that there is, and what was spent of it."""
-        limits = (self.variants, self.seconds, self.joules)
+        limits = (self.variants, self.seconds)
         pairs = zip(limits, spent, strict=True)
         return [(limit, used) for limit, used in pairs if limit is not None]
 
     def __str__(self) -> str:
-        amounts = zip((self.variants, self.seconds, self.joules), _AMOUNTS, strict=True)
+        amounts = zip((self.variants, self.seconds), _AMOUNTS, strict=True)
         parts = (text.format(limit) for limit, text in amounts if limit is not None)
         return ", ".join(parts) or "no limit"
 

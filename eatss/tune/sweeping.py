@@ -138,13 +138,11 @@ def _plan(
             reading=job.reading,
             target=job.target,
             generator=generator_of(generation),
-            varied=outline.varied,
             options=options,
         ),
         path=path,
         space_text=space_text(outline.space.space),
         keeps=generation.keep is not None,
-        sized_roles=tuple((role, at) for at in outline.sizes for role, _ in outline.roles),
     )
 
 

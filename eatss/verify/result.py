@@ -86,8 +86,6 @@ class SizeResult:
     refused: bool = False
     data: str = ""
     difference: Difference | None = None
-    original_time_s: float = 0.0
-    generated_time_s: float = 0.0
 
     @property
     def failed(self) -> bool:

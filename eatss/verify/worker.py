@@ -79,11 +79,10 @@ MOST_VAGUE = 0.05
 
 @dataclass(slots=True)
 class _Reference:
-    """Arguments before and after the original, how long it took, and bounds once they are asked."""
+    """Arguments before and after the original, and bounds once they are asked."""
 
     before: tuple[Buffer, ...]
     after: tuple[Buffer, ...]
-    seconds: float
     bounds: Bounds | None = None
 
 
@@ -224,7 +223,7 @@ class _Worker:
         come to code that none has run. A race that had no effect in either order is reported after
         wrong results of both.
         """
-        result = replace(blank, original_time_s=reference.seconds)
+        result = blank
         observed: tuple[Status, str] | None = None
         before = len(self._search.untaken())
         for backward in machine.orders:
@@ -282,7 +281,6 @@ class _Worker:
             self._stage("original", run)
             before = make_buffers(entry, sizes, flavour, self._job.seed, run.shifted, run.endless)
             after = tuple(buffer.copy() for buffer in before)
-            start = time.perf_counter()
             if not _call_forked(run, call, after):
                 at = equations(run.sizes)
                 raise input_error(
@@ -291,7 +289,7 @@ class _Worker:
                     "it does not tell what the region does",
                     hint="move the region into a function of its own",
                 )
-            found = _Reference(before, after, time.perf_counter() - start)
+            found = _Reference(before, after)
             broken = sum(count_not_finite(buffer.array) for buffer in after)
             if not broken:
                 yield found
@@ -312,9 +310,7 @@ class _Worker:
         before, expected = reference.before, reference.after
         actual = tuple(buffer.copy() for buffer in before)
         self._stage("generated", run)
-        start = time.perf_counter()
         launched = machine.launch(entry, actual, backward=backward)
-        result = replace(result, generated_time_s=time.perf_counter() - start)
         failed = _failure(entry, launched, actual, result)
         if failed is not None:
             return failed, None

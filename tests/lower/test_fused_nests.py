@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, reduce
 from pathlib import Path
 
 import pytest
@@ -126,9 +126,36 @@ MINIMUM = NEAREST.replace("BEGIN", "1e30f").replace("UPDATE", "fminf(best[i], d)
 POINTS = [{"N": 130, "M": 300, "K": 33}, {"N": 1, "M": 1, "K": 1}, {"N": 3, "M": 0, "K": 2}]
 
 
+STORED = MINIMUM.replace("best[N]", "best[N], TYPE D[N][M]").replace("TYPE", "float")
+STORED = STORED.replace("            best[i] =", "            D[i][j] = d;\n            best[i] =")
 LOCAL = MINIMUM.replace("best[i]", "least").replace("least = 1", "TYPE least = 1")
 USED = LOCAL.replace("    }\n#pragma", "        best[i] = sqrtf(least);\n    }\n#pragma")
 SUM = NEAREST.replace("BEGIN", "0").replace("UPDATE", "best[i] + d")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"k = 0; k < K": "k = 1; k < K - 1"},
+        {"= d;": "= sqrtf(d);", "(best[i], d)": "(best[i], D[i][j])"},
+        {"#define K 32": "#define K 64", "fminf(best[i], d)": "best[i] + d"},
+    ],
+)
+def test_what_is_selected_is_what_is_generated(changes: dict[str, str], tmp_path: Path) -> None:
+    """What stands behind a sum stays in its launch for any size."""
+    text = reduce(lambda text, change: text.replace(*change), changes.items(), STORED)
+    selection = eatss.select(text, gpu="h200", target="cuda")
+    program = eatss.codegen(text, gpu="h200", output=tmp_path / "made")
+    assert program.expected is not None
+    assert selection.expected is not None
+    assert program.recipe is not None
+    assert program.expected.time_s == selection.expected.time_s
+    recipe = recipe_from_dict(program.recipe)
+    assert recipe.rewriting() == selection.rewriting()
+    sizes = [[one.tile_sizes for one in kind.kernels] for kind in (recipe, selection)]
+    assert sizes[0] == sizes[1]
+    right(verify(tmp_path / "made", device="cpu", sizes=[{"N": 37, "M": 45, "K": 19}]))
 
 
 @pytest.mark.parametrize(

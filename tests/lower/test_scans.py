@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 import eatss
 from eatss.analysis.layout import SplitK
-from eatss.analysis.variant import Rewrites
 from eatss.program import Program, save_program
 from eatss.session.session import Session
 from eatss.verify.result import Verification
@@ -174,13 +173,6 @@ def test_recurrences_without_rows_run_in_chunks(text: str, tmp_path: Path) -> No
     assert found.status == "ok"
     assert found.coverage is not None
     assert found.coverage.changed > 0
-
-
-def test_programs_at_sizes_of_no_chunk_have_none() -> None:
-    found = eatss.select(DECAY, gpu="h200", target="cuda").chunks
-    session = Session(DECAY, code=True, rewrites=Rewrites(chunks=found))
-    assert session.at((("N", 5000),)).rewrites.chunks == found
-    assert session.at((("N", 50),)).rewrites.chunks == ()
 
 
 def test_strict_recurrences_have_no_chunks() -> None:

@@ -14,7 +14,6 @@ from eatss.report.sweep_figures import (
     hull_figure,
     over_metric,
     performance_energy_scatter,
-    size_figure,
     sorted_distribution,
     spectrum,
     split_bars,
@@ -109,11 +108,6 @@ def test_studies_draw_their_numbers() -> None:
     heights = [one.get_height() for one in split_bars(bars).patches]  # type: ignore[attr-defined]
     speedups = [one.speedup for one in bars]
     assert heights == pytest.approx([*speedups, *(one.energy or 0.0 for one in bars)])
-    points = ONE.evaluation.size_study
-    axes = size_figure(points)
-    assert {f"{choice}: performance" for choice in ("default", "paper", "ours")} <= {*labels(axes)}
-    ours = [p for p in points if p.choice == "ours"]
-    assert sum(text.get_text() != "" for text in axes.texts) == 2 * len(ours)
 
 
 @pytest.mark.filterwarnings("error")

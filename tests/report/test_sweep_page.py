@@ -181,13 +181,3 @@ console.log(JSON.stringify([keys, ordered(keys, false), ordered(keys, true)]));
     assert keys == [10, 0.9, None, "tile_i=9", "tile_i=10", 10]
     assert rising == [1, 0, 5, 3, 4, 2]
     assert falling == [4, 3, 0, 5, 1, 2]
-
-
-def test_a_study_of_sizes_says_so_and_lists_all_of_them() -> None:
-    several = report_text(summed_up([evaluate(sweep(variants=30, sizes=(2000, 500)))]))
-    assert "2 problem sizes were measured" in several
-    assert re.search(r"(?m)^ +N=500 +default .*\n +N=500 +paper .*\n +N=500 +ours ", several)
-    assert re.search(r"(?m)^ +N=2000 +default ", several)
-    one = report_text(summed_up([evaluate(sweep(variants=30))]))
-    assert "problem sizes" not in one
-    assert "N=2000 " not in one

@@ -32,7 +32,7 @@ from eatss.tune.evaluation import (
 from eatss.tune.points import Value, variant_key
 from eatss.tune.population import count_failures, population
 from eatss.tune.rows import Role, Row, Stage, Sweep
-from eatss.tune.standing import check_prediction, size_study, split_study
+from eatss.tune.standing import check_prediction, split_study
 from tests.synthetic_sweeps import CARDS, of_rows, programs, row, sweep
 
 AMOUNT = st.one_of(
@@ -209,14 +209,6 @@ def test_splits_are_set_beside_the_default() -> None:
         (0.5, 4.0, 2.0, 1),
     ]
     assert split_study(population([row(1, 1.0), row(2, 2.0)])) == ()
-
-
-def test_sizes_are_set_beside_each_other_by_rising_size() -> None:
-    found = size_study(sweep(sizes=(2000, 500, 4000), seed=1).latest)
-    scales = [one.scale for one in found if one.choice == "ours"]
-    assert scales == pytest.approx([500, 2000, 4000])
-    assert {one.choice for one in found} == {"default", "paper", "ours", "fastest"}
-    assert size_study(sweep(sizes=(2000,)).latest) == ()
 
 
 def test_the_model_s_pick_is_judged_by_what_was_measured() -> None:

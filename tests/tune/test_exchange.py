@@ -1,20 +1,14 @@
-"""Tables are tidy, JSON comes back."""
+"""Tables are tidy."""
 
 from __future__ import annotations
 
 import csv
-import json
 from io import StringIO
-from pathlib import Path
 
-import pytest
-
-from eatss.tune.exchange import format_of, sweep_csv, sweep_rows
+from eatss.tune.exchange import sweep_csv, sweep_rows
 from eatss.tune.rows import Sweep
-from eatss.tune.store import SWEEP, read_sweep
-from tests.refusals import refusing
 from tests.report.measurements import measured
-from tests.tune.sweeps import SPACE, card, identity, refused, row, write
+from tests.tune.sweeps import SPACE, card, identity, refused, row
 
 ROWS = (
     row(role="ours", measurement=measured()),
@@ -57,35 +51,3 @@ def test_no_column_hides_another() -> None:
 def test_an_empty_sweep_is_a_table_without_lines() -> None:
     none = Sweep(identity=identity(), space=SPACE, cards=(), rows=())
     assert sweep_csv(none).startswith("program,target,dtype,gpu,variant,")
-    assert json.loads(SWEEP.to_text(none))["rows"] == []
-
-
-def test_json_comes_back_whole_and_keeps_to_its_schema(tmp_path: Path) -> None:
-    path = tmp_path / "2mm.json"
-    path.write_text(SWEEP.to_text(SWEEP_OF_ALL))
-    assert read_sweep(path) == SWEEP_OF_ALL
-    document = json.loads(path.read_text())
-    with refusing("EATSS-D002"):
-        SWEEP.from_dict(document | {"schema_version": 2})
-    document["rows"][1]["status"] = "fine"
-    with refusing("EATSS-D002", r"rows\[1\].status"):
-        SWEEP.from_dict(document)
-
-
-def test_a_number_that_no_store_holds_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "2mm.json"
-    document = json.loads(SWEEP.to_text(SWEEP_OF_ALL))
-    document["rows"][0]["flops"] = 10**30
-    path.write_text(json.dumps(document))
-    with refusing("EATSS-D005"):
-        write(tmp_path / "2mm.db", read_sweep(path))
-
-
-@pytest.mark.parametrize(("name", "form"), [("a.csv", "csv"), ("a.CSV", "csv"), ("a.json", "json")])
-def test_the_name_of_a_file_tells_its_format(name: str, form: str) -> None:
-    assert format_of(Path(name)) == form
-
-
-def test_a_name_that_tells_no_format_is_refused() -> None:
-    with refusing("EATSS-D013", r"'a\.xlsx' tells no format"):
-        format_of(Path("a.xlsx"))

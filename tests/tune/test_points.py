@@ -51,7 +51,7 @@ def test_a_point_comes_back_from_the_selection_it_decides(tmp_path: Path) -> Non
     bound = outline.space
     maker = CudaMaker(made_of)
     maker.warm()
-    program = maker.program(())
+    program = maker.program
     facts = program.session.analysed.facts
     refused: list[str] = []
     points = [*(outline.ranked or ())[:3], *bound.sample(8, 0)]
@@ -87,6 +87,7 @@ def outline_of(text: str, tmp_path: Path) -> Outline:
         ("tile_q = [8, 16]", "tile_"),
         ("tlie_i = [8, 16]\ntile_j = [16]", "tile_i"),
         ('"k7.tile_i" = [8, 16]', "tile_i"),
+        ("NI = [500, 1000]\ntile_i = [16, 32]", "tile_i"),
     ],
 )
 def test_a_space_that_decides_what_is_not_there_is_refused(
@@ -100,11 +101,6 @@ def test_a_space_that_decides_what_is_not_there_is_refused(
 def test_iterators_that_only_expressions_use_are_no_mistake(tmp_path: Path) -> None:
     text = 'name = "x"\n[iterators]\nblk = [16, 32]\n[variant]\ntile_i = "blk"\n'
     assert outline_of(text, tmp_path).ranked
-
-
-def test_choices_are_wanted_at_every_size_of_the_space(tmp_path: Path) -> None:
-    text = 'name = "x"\n[iterators]\nNI = [500, 1000]\ntile_i = [16, 32]\n'
-    assert outline_of(text, tmp_path).sizes == ((("NI", 500),), (("NI", 1000),))
 
 
 def chosen(decisions: dict[str, int | str], tmp_path: Path, role: Role = "") -> KernelSelection:
@@ -154,7 +150,7 @@ void f(double A[N][N], double B[N][N]) {
 """
 
 
-def test_variants_at_all_sizes_are_of_the_program_that_is_selected(tmp_path: Path) -> None:
+def test_variants_are_of_the_program_that_is_selected(tmp_path: Path) -> None:
     path = tmp_path / "f.c"
     path.write_text(ANEW, encoding="utf-8")
     made_of = replace(job("gemm", tmp_path / "out"), source=str(path))
@@ -162,7 +158,7 @@ def test_variants_at_all_sizes_are_of_the_program_that_is_selected(tmp_path: Pat
     assert outline.ranked
     (tmp_path / "out").mkdir()
     maker = CudaMaker(made_of)
-    for role, decisions in (("", dict(outline.ranked[-1])), ("paper", {}), ("", {"N": 40})):
+    for role, decisions in (("", dict(outline.ranked[-1])), ("paper", {})):
         wanted = Wanted(
             variant=f"{role}{len(decisions)}",
             values=tuple(decisions.items()),

@@ -54,7 +54,7 @@ def test_a_run_is_the_record_of_its_evaluations(seed: int, budget: int) -> None:
             assert step.cost == time_s
             working += [] if time_s is None else [time_s]
             assert step.best == min(working, default=None)
-            assert (step.spent_s, step.spent_j) == (3.0 * place, 100.0 * place)
+            assert step.spent_s == 3.0 * place
 
 
 def closed_form(costs: Sequence[float], draws: int) -> tuple[float, float]:
@@ -92,8 +92,6 @@ def test_a_budget_of_seconds_ends_with_the_last_variant_that_fits() -> None:
     rows = [row(0, j, 1.0, made_s=10.0 * j, card_s=1.0) for j in range(4)]
     (run,) = replayed(sweep(rows), ("exhaustive",), 1, Budget(seconds=40)).runs
     assert [step.spent_s for step in run.steps] == [1.0, 12.0, 33.0]
-    (run,) = replayed(sweep(rows), ("exhaustive",), 1, Budget(joules=200)).runs
-    assert len(run.steps) == 2
 
 
 def test_evaluations_until_near_the_best() -> None:

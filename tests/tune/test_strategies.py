@@ -273,8 +273,7 @@ def test_an_unknown_strategy_is_refused() -> None:
         ("300", Budget(variants=300)),
         ("1 variant", Budget(variants=1)),
         ("1.5 h", Budget(seconds=5400)),
-        ("20kJ", Budget(joules=20_000)),
-        ("300, 30m,20kJ", Budget(variants=300, seconds=1800, joules=20_000)),
+        ("300, 30m", Budget(variants=300, seconds=1800)),
     ],
 )
 def test_a_budget_is_read(text: str, budget: Budget) -> None:
@@ -282,7 +281,7 @@ def test_a_budget_is_read(text: str, budget: Budget) -> None:
     assert Budget.parse(str(budget)) == budget
 
 
-@pytest.mark.parametrize("text", ["", "30x", "0", "-5", "5 kWh", "300,400", "1e999s"])
+@pytest.mark.parametrize("text", ["", "30x", "0", "-5", "20kJ", "300,400", "1e999s"])
 def test_what_is_no_budget_is_refused(text: str) -> None:
     with refusing("EATSS-T004"):
         Budget.parse(text)

@@ -193,7 +193,7 @@ def fit_energy(results: Sequence[Result], *, floor: float | None = None) -> Ener
             "EATSS-B020",
             f"{len(used)} benchmarks with an energy are too few for {len(features) + 1} prices; "
             f"they are fitted to the groups {', '.join(GROUPS)}",
-            hint="run the others too, without --only",
+            hint="let eatss characterize run them all",
         )
     top = max((one.sm_clock_mhz or 0.0 for one in used), default=0.0) or 1.0
     energies = np.array([one.energy_j for one in used], dtype=float)

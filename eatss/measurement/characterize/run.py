@@ -6,11 +6,11 @@ group, B010 a benchmark gave no result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeAlias, get_args
+from typing import TypeAlias
 
 from eatss.base.diagnostics import Diagnostic, Diagnostics, Severity, input_error
 from eatss.base.frozen import frozen
@@ -21,7 +21,6 @@ from eatss.measurement.characterize.bench import CupyBench, CupyBenchmark
 from eatss.measurement.characterize.benchmark import (
     Benchmark,
     Chip,
-    Group,
     Record,
     Result,
     Subject,
@@ -239,7 +238,6 @@ def characterise_card(
     *,
     device: CardNumber = 0,
     profile: str = "",
-    groups: Sequence[str] = (),
     force: bool = False,
     progress: OnStep,
 ) -> Characterised:
@@ -249,7 +247,6 @@ def characterise_card(
         path: of the record; with ``.xz`` at its end it is compressed when all is there.
         device: the card's number as CUDA counts those it sees, or its UUID.
         profile: name of the profile that the card is known by, for the record.
-        groups: run only benchmarks of these groups; all if empty.
         force: run even where other programs compute on the card.
         progress: told what runs next.
 
@@ -263,9 +260,8 @@ def characterise_card(
         l2_bytes=card.gpu.l2_bytes or 0,
         capability=card.compile_target.capability,
     )
-    benchmarks = chosen(suite(chip), groups)
     return run_bench(
-        CupyBench(card), benchmarks, path, chip.sms, profile, force=force, progress=progress
+        CupyBench(card), [*suite(chip)], path, chip.sms, profile, force=force, progress=progress
     )
 
 
@@ -317,20 +313,3 @@ def run_bench(
     compress_record(path)
     record = Record(subject=subject, results=tuple(results))
     return Characterised(record=record, warnings=tuple(warnings))
-
-
-def chosen(benchmarks: Iterable[Benchmark], groups: Sequence[str]) -> tuple[Benchmark, ...]:
-    """Return the benchmarks of some groups, all where none is named.
-
-    Raises:
-        InputError: ``EATSS-E048``: there is no such group.
-    """
-    known = get_args(Group)
-    for group in groups:
-        if group not in known:
-            raise input_error(
-                "EATSS-E048",
-                f"there are no benchmarks '{group}'",
-                hint=f"choose among {', '.join(known)}",
-            )
-    return tuple(one for one in benchmarks if not groups or one.group in groups)

@@ -295,7 +295,7 @@ def test_too_few_benchmarks_are_refused_with_what_to_run() -> None:
         assert found.code == "EATSS-B020"
         assert "too few" in found.message
         assert found.hint is not None
-        assert "--only" in found.hint
+        assert "run them all" in found.hint
 
 
 # what an opcode is
