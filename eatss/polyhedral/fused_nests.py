@@ -130,7 +130,7 @@ def _rows_first(
             continue
         for number, order in enumerate(permutations(nest.parallel)):
             pairs = zip(order, other.parallel, strict=False)
-            rows = _together([loop.union_add(row) for loop, row in pairs])
+            rows = together([loop.union_add(row) for loop, row in pairs])
             if between.is_subset(between.eq_at_multi_union_pw_aff(rows)):
                 return replace(nest, parallel=order) if number else None
     return None
