@@ -76,7 +76,8 @@ class Registry(Generic[T]):
             InputError: ``EATSS-X005`` there is none, ``EATSS-X003`` a package's cannot be loaded.
         """
         if name not in self._things:
-            where = self._offered().get(name, name)
+            offered = self._offered()
+            where = offered.get(name, name)
             if ":" not in where:
                 raise input_error(
                     "EATSS-X005",
@@ -86,11 +87,14 @@ class Registry(Generic[T]):
             try:
                 thing = resolve_name(where)
             except Exception as error:  # code of another package: anything may come of it
+                by_package = name in offered
                 raise input_error(
                     "EATSS-X003",
-                    f"the {self.kind} '{name}' ({where}) cannot be loaded: "
-                    f"{type(error).__name__}: {error}",
-                    hint="mend or remove the package that offers it",
+                    f"the {self.kind} '{name}'{f' ({where})' if by_package else ''} cannot be "
+                    f"loaded: {type(error).__name__}: {error}",
+                    hint="mend or remove the package that offers it"
+                    if by_package
+                    else f"name what Python can import, or one of: {', '.join(self.names())}",
                 ) from error
             self._things[name] = self._checked(name, thing, where)
         return self._things[name]

@@ -1,8 +1,8 @@
 """``SweepEvaluation``: all numbers of one sweep; ``SweepReport``: those of several.
 
 Which rows count, and which metrics go with performance, efficiency and their
-product [BEAST, Secs. 3.5 and 3.6]. Of several cards, as in merged stores, the rows of one count:
-two cards of one kind differ by some percent.
+product [BEAST, Secs. 3.5 and 3.6]. Of several cards the rows of one count: two cards of one kind
+differ by some percent.
 """
 
 from __future__ import annotations

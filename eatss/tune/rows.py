@@ -22,8 +22,8 @@ model chooses, what eatss chooses."""
 
 Stage: TypeAlias = Literal["first", "careful", "reference", "counters"]
 """``first``: the quick pass over all variants. ``careful``: the second one, over the contenders.
-``reference``: of stores of before, one variant measured again and again. ``counters``: a variant
-run once more under a profiler; its metrics are added to those of the variant."""
+``reference``: in stores of earlier versions, one variant measured again and again. ``counters``: a
+variant run once more under a profiler; its metrics are added to those of the variant."""
 
 BESIDE: frozenset[Stage] = frozenset({"reference", "counters"})
 """Stages of rows that are no result of their own."""

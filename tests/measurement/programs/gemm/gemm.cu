@@ -610,11 +610,11 @@ struct eatss_data {
 template <typename Element>
 struct eatss_array : eatss_data {
     const char *name;
-    std::vector<Element> initial, expected;
+    std::vector<Element> initial;
     Element *device = nullptr;
 
     eatss_array(const char *its_name, size_t count, unsigned long long seed)
-        : name(its_name), initial(eatss_random_values<Element>(count, seed)), expected(initial)
+        : name(its_name), initial(eatss_random_values<Element>(count, seed))
     {
         eatss_check_cuda(cudaMalloc(&device, bytes()), name);
     }
@@ -646,7 +646,6 @@ struct eatss_array : eatss_data {
         std::printf("  %s: sum %.10g, sum of magnitudes %.10g\n", name, sum, magnitudes);
     }
 
-    int differs() const;
 };
 
 // Runs once to warm up, then `repetitions` times on the same data, which is copied back before
@@ -690,37 +689,11 @@ static void eatss_measure(const char *entry, Launch launch, const std::vector<ea
                 median_ms, repetitions, bytes);
 }
 
-#ifdef EATSS_CHECK
-// The original, compiled as C and linked.
-template <typename Element>
-int eatss_array<Element>::differs() const
-{
-    const bool is_integer = (Element)0.5 == (Element)0;
-    const double allowed = is_integer ? 0 : sizeof(Element) == 4 ? 1e-3 : 1e-9;
-    const std::vector<Element> found = result();
-    double largest = 0, difference = 0;
-    for (size_t at = 0; at < found.size(); at++) {
-        const double one = (double)found[at], other = (double)expected[at];
-        if (std::isfinite(other))
-            largest = std::max(largest, std::fabs(other));
-        if (one == other || (std::isnan(one) && std::isnan(other)))
-            continue;
-        difference = std::isfinite(one - other) ? std::max(difference, std::fabs(one - other))
-                                                : HUGE_VAL;
-    }
-    const double relative = difference == 0 ? 0 : difference / largest;
-    std::printf("  %s: largest relative difference %.3g, allowed %.3g\n", name, relative, allowed);
-    return relative <= allowed ? 0 : 1;
-}
-
-extern "C" void eatss_original_kernel_gemm(double, double, double *, double *, double *) __asm__("kernel_gemm");
-#endif // EATSS_CHECK
-
 #define NI EATSS_SIZE_NI
 #define NJ EATSS_SIZE_NJ
 #define NK EATSS_SIZE_NK
 
-static int eatss_run_kernel_gemm_cuda(const eatss_options &eatss_given) {
+static void eatss_run_kernel_gemm_cuda(const eatss_options &eatss_given) {
     const double alpha = eatss_random_values<double>(1, 1)[0];
     const double beta = eatss_random_values<double>(1, 2)[0];
     eatss_array<double> C("C", eatss_count({NI, NJ}), 3);
@@ -735,14 +708,6 @@ static int eatss_run_kernel_gemm_cuda(const eatss_options &eatss_given) {
     eatss_measure("kernel_gemm_cuda", eatss_launch, eatss_all, eatss_assumptions,
                   eatss_given.repetitions);
     C.print_sums();
-#ifdef EATSS_CHECK
-    // A smoke check with one bound for everything; 'eatss verify' has the bounds that
-    // follow from the operations.
-    eatss_original_kernel_gemm(alpha, beta, C.expected.data(), A.expected.data(), B.expected.data());
-    return C.differs();
-#else
-    return 0;
-#endif
 }
 
 static void eatss_print_help(const char *program) {
@@ -759,9 +724,8 @@ int main(int eatss_argc, char **eatss_argv) {
         eatss_print_help(eatss_argv[0]);
         return eatss_given.wants_help ? 0 : 2;
     }
-    int eatss_failed = 0;
-    eatss_failed |= eatss_run_kernel_gemm_cuda(eatss_given);
-    return eatss_failed;
+    eatss_run_kernel_gemm_cuda(eatss_given);
+    return 0;
 }
 #endif // EATSS_MAIN
 
