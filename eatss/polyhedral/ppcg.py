@@ -210,7 +210,7 @@ def _with_end(
     values, any_size = _values(old, known), _values(new, domain)
     once = {name: own.dim_max_val(0) for name, own in values.items() if own.is_singleton()}
     moving = [name for name in values if name not in once]
-    if not moving:
+    if not moving or {*values} != {*any_size}:
         return new
     reached = [reduce(isl.Set.union, map(own.__getitem__, moving)) for own in (values, any_size)]
     end, ends = reached[0].dim_max_val(0), reached[1].coalesce().dim_max(0)

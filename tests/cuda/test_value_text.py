@@ -422,14 +422,3 @@ def test_operations_on_halves_are_of_halves() -> None:
     ).text
     assert "= s * x_r[ri] - (eatss_half)((float)x_r[ri] / (float)s);" in text
     assert "= (float)x_r[ri] * (float)x_r[ri];" in text
-
-
-def test_the_original_is_not_called_with_halves_by_value() -> None:
-    for written in ("x[i] = s * x[i]", "s += x[i]"):
-        program = eatss.codegen(
-            f"void f(int n, _Float16 s, _Float16 x[n])\n{{\n#pragma scop\n"
-            f"for (int i = 0; i < n; i++) {written};\n#pragma endscop\n}}\n",
-            gpu="h200",
-        )
-        assert "f cannot be called by itself" in program.text
-        assert 'extern "C" void f(' not in program.text

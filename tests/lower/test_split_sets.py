@@ -45,7 +45,7 @@ def test_updates_with_pivots_are_cut_and_right(tmp_path: Path) -> None:
 def test_floyd_warshall_is_the_same_in_every_bit(tmp_path: Path) -> None:
     kernel = data_directory("kernels") / "floyd-warshall.c"
     program = eatss.codegen(kernel, gpu="h200", output=tmp_path / "out")
-    assert len(program.kernels) == 6
+    assert len(program.kernels) == 3  # diagonal, panels, products
     right(verify(tmp_path / "out", device="cpu", sizes=SIZES), bit_equal=True)
 
 

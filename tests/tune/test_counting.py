@@ -292,7 +292,6 @@ def test_decisions_are_the_variant_and_iterators_called_like_them() -> None:
                 ("tile_k", (4, 8)),
                 ("k0.threads_i", (8,)),
                 ("split", ("auto", 0.5)),
-                ("N", (100, 200)),
                 ("layout", ("row", "column")),
             )
         ),
@@ -305,6 +304,5 @@ def test_decisions_are_the_variant_and_iterators_called_like_them() -> None:
         "tile_k": 4,
         "k0.threads_i": 8,
         "split": "auto",
-        "N": 100,
         "model": "paper",
     }
