@@ -180,6 +180,8 @@ def launch_plan_of(
         "block": block,
         **APART,
     }
+    if mapping.split is not None and layout.spread is not None:
+        chosen["spread"] = replace(layout.spread, tile=mapping.split.tile)
     one_row = Candidates(**chosen, variant=variant, staged=groups)
     column = one_row.map(lambda number: np.array([float(number)]))
     return launch_plan(facts, cut, column, card_of(profile))
