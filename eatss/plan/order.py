@@ -22,8 +22,9 @@ def backwards(
 ) -> list[bool]:
     """Tell which launches take their blocks from the last one.
 
-    Of what both touch they touch the most of an array along which they go as the launch before did,
-    each element once: products wait for arithmetic. What fills L2 replaces what was there before.
+    A launch does if it goes along the array that both touch most of as the launch before did, and
+    uses each element of it once: products wait for arithmetic, not for memory. A launch that fills
+    L2 replaces what was there before.
 
     Args:
         launches: in their order, what each runs, and the loop that blocks go along most slowly.

@@ -32,7 +32,7 @@ from eatss.program.expression import IntExpr
 _SERIAL_TILE = 32.0
 
 SEVERAL = 4
-"""Points of a thread from which on their quotients by one value in steps have its reciprocal."""
+"""Points of a thread from which on quotients by one value share its reciprocal in steps."""
 
 
 @frozen

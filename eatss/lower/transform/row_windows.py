@@ -23,9 +23,9 @@ becomes
 
 where tiles of rows are in shared memory, and the thread writes some of their elements. No load may
 move in front of a store then that may be to the same tile for all that compilers know, and none in
-front of the branch of a division. A window is what a few steps touch of a tile through references
-of which one has in some step what another one has in an earlier one: all that they read and write
-of it, if they write of it at all. Only what no step before it writes is loaded. Quotients are
+front of the branch of a division. A window is what a few steps read and write of a tile through
+references that meet: one has in some step what another one has in an earlier step. A tile that they
+write to has one window. Only what no step before it writes is loaded. Quotients are
 products with reciprocals, and those by one number share it; where some is not exact the steps are
 done again from shared memory, which has still what it had.
 """
