@@ -31,7 +31,6 @@ from eatss.lower.kernel.instruction import Instruction
 from eatss.lower.kernel.nodes import Barrier, Buffer, For, Kernel, Node, Nodes, Scope
 from eatss.lower.kernel.uses import inexact_instructions, taken_names, with_bodies, without_unused
 from eatss.lower.transform.common_subexpressions import (
-    with_common_subexpressions,
     with_loads_before_tests,
     with_registers_defined,
 )
@@ -131,10 +130,9 @@ def transformed(
     if row_windows:
         kernel = with_row_windows(kernel, taken(kernel))
     kernel = with_registers_defined(kernel, taken(kernel))
-    kernel = with_common_subexpressions(kernel, taken(kernel))
     # tests of where rows begin may need sizes that nothing else does
     kernel = with_integers(replace(kernel, body=without_unused(kernel.body)), integers)
-    kernel = _checked(kernel, macros, "after registers got values and parts of values names: ")
+    kernel = _checked(kernel, macros, "after registers got values: ")
     if strict_fp:
         _check_rounding(kernel)
     return synchronised(kernel, macros)
