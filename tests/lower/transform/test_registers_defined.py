@@ -1,6 +1,4 @@
-"""Parts that stand in a value several times: which get a name, and that others stay.
-
-Registers that are set behind tests and read without them are zero first, if they are many.
+"""Registers that are set behind tests and read without them are zero first, if they are many.
 
 Loads from whole boxes stand in front of the tests that they do not depend on.
 
@@ -29,7 +27,7 @@ from eatss.lower.kernel.nodes import (
     Node,
     Scope,
 )
-from eatss.lower.transform.common_subexpressions import with_registers_defined
+from eatss.lower.transform.registers_defined import with_registers_defined
 from eatss.lower.transform.use_instruction import in_order
 from eatss.program import (
     Apply,
