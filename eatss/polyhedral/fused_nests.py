@@ -6,8 +6,8 @@
 isl keeps nests apart where one has fewer loops than the other. Where their parallel loops can be
 matched so that no dependence between them leaves its point, they may share a band. What has no
 serial loop then stands before the first iteration of those of the other, or behind the last: an
-epilogue. Nests with as many serial loops that need nothing of each other and read the same elements
-go through them together: several results from one reading.
+epilogue. Nests with as many serial loops, or none, that need nothing of each other and read the
+same elements go through them together: several results from one reading.
 
 A reduction of what a nest makes may share the loops of its terms, the last statement of a point:
 
@@ -464,7 +464,7 @@ def _as_one(
     if not len(first.parallel) == len(then.parallel) <= _MOST_LOOPS:
         return None
     between = _between(scheduled, node, first, then)
-    if between.is_empty() and (fusion != "all" or not (first.serial and then.serial)):
+    if between.is_empty() and (fusion != "all" or bool(first.serial) != bool(then.serial)):
         return None
     for order in permutations(then.parallel):
         pairs = list(zip(first.parallel, order, strict=True))
@@ -479,7 +479,7 @@ def _as_one(
 
 
 def _read_alike(scop: Scop, both: _Nest, first: _Nest, then: _Nest) -> bool:
-    """Tell whether two nests with serial loops read an element both at each point of one nest."""
+    """Tell whether two nests read an element both at each point of one nest."""
     time = isl.UnionMap.from_multi_union_pw_aff(together((*both.parallel, *both.serial)))
 
     def read(nest: _Nest) -> list[isl.UnionMap]:

@@ -237,31 +237,29 @@ def _with_terms(scop: Scop, name: str, statements: Sequence[Statement]) -> isl.S
 
 
 def with_private_scalars(scop: Scop) -> tuple[Scop, ...]:
-    """Return a region with scalars expanded, none where none can be.
+    """Return a region with scalars forwarded and expanded, none where none can be.
 
-    A second one calls functions again for each reader of a value, where the first does not.
+    A second one calls functions again for each reader of a value, where the first does not; in a
+    last one all scalars are forwarded, not only those that sums read.
     """
-    found: list[Scop] = []
-    for calls in (False, True):
-        forwarded = with_forwarded_scalars(scop, calls=calls)
-        if found and len(forwarded.statements) == len(found[0].statements):
-            break
-        expanded = with_expanded_scalars(forwarded)
-        if expanded is forwarded:
-            break
-        found.append(expanded)
-    return tuple(found)
+    found: dict[int, Scop] = {}
+    for calls, every in ((False, False), (True, False), (True, True)):
+        forwarded = _with_forwarded_scalars(scop, calls=calls, every=every)
+        changed = with_expanded_scalars(forwarded)
+        if changed is not scop:
+            found.setdefault(len(changed.statements), changed)
+    return tuple(found.values())
 
 
-def with_forwarded_scalars(scop: Scop, *, calls: bool) -> Scop:
+def _with_forwarded_scalars(scop: Scop, *, calls: bool, every: bool) -> Scop:
     """Return a region whose sums read no scalars that carry a value within one iteration.
 
     The region itself where they read none. ``calls`` says whether functions may be called by each
-    of several readers.
+    of several readers, ``every`` whether other statements are not to read any either.
     """
-    found, changed = scop, _forwarded(scop, calls)
+    found, changed = scop, _forwarded(scop, calls, every)
     while changed is not None:
-        found, changed = changed, _forwarded(changed, calls)
+        found, changed = changed, _forwarded(changed, calls, every)
     if found is scop:
         return scop
     used = found.used_arrays
@@ -269,14 +267,15 @@ def with_forwarded_scalars(scop: Scop, *, calls: bool) -> Scop:
     return replace(found, arrays=arrays, written=scop.written or scop)
 
 
-def _forwarded(scop: Scop, calls: bool) -> Scop | None:
+def _forwarded(scop: Scop, calls: bool, every: bool) -> Scop | None:
     """Return the region with the last such scalar gone, ``None`` if there is none."""
-    if not any(map(_adds_up, scop.statements)):
+    if not every and not any(map(_adds_up, scop.statements)):
         return None
     for values in reversed([*live_ranges(scop, _scalars(scop))]):
         writer = _writer(scop, values)
         readers = _readers(values)
-        if writer is None or not any(_adds_up(scop.statement(name)) for name in readers):
+        wanted = every or any(_adds_up(scop.statement(name)) for name in readers)
+        if writer is None or not wanted:
             continue
         found = _stored(scop, values, writer)
         if found is None and (calls or len(readers) == 1 or not _calls(writer)):

@@ -21,7 +21,7 @@ from eatss.base.diagnostics import (
     input_error,
 )
 from eatss.base.forked import REGION_S, allow
-from eatss.base.frozen import frozen
+from eatss.base.frozen import frozen, their_names
 from eatss.base.targets import Cut
 from eatss.frontend.options import FrontendResult
 from eatss.frontend.symbolic import SymbolicResult
@@ -37,6 +37,7 @@ from eatss.polyhedral.dependences import REFUSALS, at_most, source_lines, with_s
 from eatss.polyhedral.expression import ElementType
 from eatss.polyhedral.isl_names import IN, maps_of
 from eatss.polyhedral.kernel import Kernel, Loop, ScheduledScop
+from eatss.polyhedral.kernels import update_of
 from eatss.polyhedral.scalars import expanded_arrays, with_private_scalars
 from eatss.polyhedral.schedule import launching_all, schedule_scop
 from eatss.polyhedral.scop import Scop
@@ -289,13 +290,25 @@ def _with_private_scalars(scop: Scop) -> ScheduledScop | None:
                 for kernel in tried.kernels
                 if any(one.array in names for one in kernel.reductions)
             ]
-            if all(users == 1 for users in _users(tried, names)) or (
+            if not names:
+                if _sums_anew(tried) or frees_loops(before(), tried, one_thread=True):
+                    found = tried
+            elif all(users == 1 for users in _users(tried, names)) or (
                 not _fill_card(before()) and (sums or frees_loops(before(), tried, one_thread=True))
             ):
                 found = tried
-            if all(len(kernel.parallel_loops) > 1 for kernel in sums):
+            if names and all(len(kernel.parallel_loops) > 1 for kernel in sums):
                 break
     return found
+
+
+def _sums_anew(scheduled: ScheduledScop) -> bool:
+    """Tell whether a sum computes anew what it adds: its terms need no scalar then."""
+    types = scheduled.scop.types
+    return any(
+        one.recomputed and update_of(one, types[one.write.array]) is not None
+        for one in scheduled.scop.statements
+    )
 
 
 def _fill_card(scheduled: ScheduledScop) -> bool:
@@ -382,8 +395,8 @@ def _like(symbolic: Scop, raw: Scop, analysed: Scop) -> Scop:
         return symbolic
     if symbolic is raw:
         return analysed
-    if expanded_arrays(raw, analysed):
-        names = {statement.name for statement in analysed.statements}
+    names = {statement.name for statement in analysed.statements}
+    if expanded_arrays(raw, analysed) or not names.issuperset(their_names(raw.statements)):
         private = with_private_scalars(symbolic)
         alike = (one for one in private if names.issuperset(s.name for s in one.statements))
         symbolic = next(alike, symbolic)
