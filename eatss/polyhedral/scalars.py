@@ -118,11 +118,13 @@ def with_expanded_scalars(scop: Scop) -> Scop:
     """Return a region in which scalars have an element for each iteration that values stay in.
 
     The region itself where there is nothing to expand. Expanded are scalars that are dead after
-    the region and live through a loop inside such an iteration; where values of one scalar have
-    nothing to do with each other, each gets an array. The context says that a loop that adds up
+    the region and live through a loop inside such an iteration, with what else they hold; where
+    values of one scalar have nothing to do with each other, each gets an array. The context says that a loop that adds up
     runs: without it, isl could not put what comes before the sum and after it into one band.
     """
-    ranges = [one for one in live_ranges(scop, _scalars(scop)) if _expands(scop, one)]
+    known = [*live_ranges(scop, _scalars(scop))]
+    scalars = {one.array.name for one in known if _expands(scop, one)}
+    ranges = [one for one in known if one.array.name in scalars and _may_expand(scop, one)]
     if not ranges:
         return scop
     expanded, names = with_elements(scop, [(one, range(one.depth)) for one in ranges])
@@ -173,7 +175,11 @@ def expanded_arrays(before: Scop, after: Scop) -> Names:
 
 def _expands(scop: Scop, values: LiveRange) -> bool:
     """Tell whether there is a loop inside the iterations that values stay in."""
-    return 0 < values.depth < values.deepest and all(
+    return values.depth < values.deepest and _may_expand(scop, values)
+
+
+def _may_expand(scop: Scop, values: LiveRange) -> bool:
+    return values.depth > 0 and all(
         counts_up_from_zero(scop, values, loop) for loop in range(values.depth)
     )
 
