@@ -119,8 +119,9 @@ def with_expanded_scalars(scop: Scop) -> Scop:
 
     The region itself where there is nothing to expand. Expanded are scalars that are dead after
     the region and live through a loop inside such an iteration, with what else they hold; where
-    values of one scalar have nothing to do with each other, each gets an array. The context says that a loop that adds up
-    runs: without it, isl could not put what comes before the sum and after it into one band.
+    values of one scalar have nothing to do with each other, each gets an array. The context says
+    that a loop that adds up runs: without it, isl could not put what comes before the sum and after
+    it into one band.
     """
     known = [*live_ranges(scop, _scalars(scop))]
     scalars = {one.array.name for one in known if _expands(scop, one)}
@@ -245,16 +246,20 @@ def _with_terms(scop: Scop, name: str, statements: Sequence[Statement]) -> isl.S
 def with_private_scalars(scop: Scop) -> tuple[Scop, ...]:
     """Return a region with scalars forwarded and expanded, none where none can be.
 
-    A second one calls functions again for each reader of a value, where the first does not; in a
-    last one all scalars are forwarded, not only those that sums read.
+    A second one calls functions again for each reader of a value, where the first does not.
     """
     found: dict[int, Scop] = {}
-    for calls, every in ((False, False), (True, False), (True, True)):
-        forwarded = _with_forwarded_scalars(scop, calls=calls, every=every)
+    for calls in (False, True):
+        forwarded = _with_forwarded_scalars(scop, calls=calls, every=False)
         changed = with_expanded_scalars(forwarded)
         if changed is not scop:
             found.setdefault(len(changed.statements), changed)
     return tuple(found.values())
+
+
+def without_scalars(scop: Scop) -> Scop:
+    """Return a region in which all scalars are forwarded that can be, not only those of sums."""
+    return with_expanded_scalars(_with_forwarded_scalars(scop, calls=True, every=True))
 
 
 def _with_forwarded_scalars(scop: Scop, *, calls: bool, every: bool) -> Scop:
