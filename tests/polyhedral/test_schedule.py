@@ -167,16 +167,18 @@ def test_a_step_that_runs_out_leaves_the_rest_to_the_work_around_it(
 
 
 def test_a_private_scalar_keeps_no_loops_of_the_source_apart(scop_of: Callable[..., Any]) -> None:
-    source = "for i in range(0, N):\n    for j in range(0, N):\n        t = A[i,j]\n        B[i,j] = t*t\n"
-    scop = scop_of(source, parameters=["N"], local=["t"])
+    loops = "for i in range(0, N):\n    for j in range(0, N):\n"
+    body = "        t = A[i,j]\n        B[i,j] = t*t\n"
+    scop = scop_of(loops + body, parameters=["N"], local=["t"])
     (band,) = bands(in_tilable_bands(scop, compute_dependences(scop)).get_root())
     assert coincident(band) == [True, True]
 
 
 def test_a_digit_of_a_subscript_is_no_size(scop_of: Callable[..., Any]) -> None:
-    source = "for i in range(0, N):\n    for p in range(0, 2):\n        B[2*i+p] = A[p,i]\n"
-    (kernel,) = schedule_scop(scop_of(source, parameters=["N"])).kernels
-    assert [(loop.name, loop.parallel) for loop in kernel.loops] == [("i", True), ("p", True)]
+    loops = "for p in range(0, 2):\n    for q in range(0, 2):\n        for i in range(0, N):\n"
+    body = "            for j in range(0, N):\n                B[2*i+p,2*j+q] = A[p,q,i,j]\n"
+    (kernel,) = schedule_scop(scop_of(loops + body, parameters=["N"])).kernels
+    assert [loop.parallel for loop in kernel.loops] == [True] * 4
 
 
 def test_a_private_scalar_does_not_serialise_a_loop(scop_of: Callable[..., Any]) -> None:
