@@ -65,6 +65,7 @@ from eatss.polyhedral.tree import (
     functions,
     is_tilable,
     marked,
+    parts_of,
     together,
     with_parts,
 )
@@ -104,7 +105,7 @@ def _changed(scheduled: ScheduledScop, fusion: Fusion) -> ScheduledScop:
 def _with_rows_first(scheduled: ScheduledScop) -> ScheduledScop:
     """Return a region whose nests begin with the parallel loops that others have alone."""
     root = scheduled.schedule.get_root().get_child(0)
-    parts = list(_parts(root))
+    parts = list(parts_of(root))
     nests = [_Nest.of(one) for one in parts]
     turned = [one and _rows_first(scheduled, root, one, nests) for one in nests]
     if not any(turned):
@@ -139,7 +140,7 @@ def _rows_first(
 def _with_reductions(scheduled: ScheduledScop) -> ScheduledScop:
     """Return a region in which reductions share the nests that make what they reduce."""
     root = scheduled.schedule.get_root().get_child(0)
-    parts = list(_parts(root))
+    parts = list(parts_of(root))
     nests = [_Nest.of(one) for one in parts]
     for at, place in combinations(range(len(parts)), 2):
         first, then = nests[at], nests[place]
@@ -208,15 +209,6 @@ def _crossed(scheduled: ScheduledScop, part: isl.ScheduleNode) -> _Nest | None:
         serial=(),
         leaves=(own.domain.to_union_set().universe(),),
     )
-
-
-def _parts(node: isl.ScheduleNode) -> Iterator[isl.ScheduleNode]:
-    """Yield what runs one after another."""
-    if node_kind(node) not in PARTED:
-        yield node
-        return
-    for one in branches(node):
-        yield from _parts(one)
 
 
 def _summed(
