@@ -35,7 +35,7 @@ from eatss.polyhedral.copied_operands import (
     with_copied_operands,
 )
 from eatss.polyhedral.dependences import REFUSALS, at_most, source_lines, with_source_line
-from eatss.polyhedral.expression import ElementType
+from eatss.polyhedral.expression import Call, ElementType, preorder
 from eatss.polyhedral.isl_names import IN, maps_of
 from eatss.polyhedral.kernel import Kernel, Loop, ScheduledScop
 from eatss.polyhedral.kernels import update_of
@@ -293,7 +293,7 @@ def _with_private_scalars(scop: Scop, before: Callable[[], ScheduledScop]) -> Sc
                 if any(one.array in names for one in kernel.reductions)
             ]
             if not names:
-                if _sums_anew(tried):
+                if not scalars and _sums_anew(before, tried):
                     found = tried
             elif all(users == 1 for users in _users(tried, names)) or (
                 not _fill_card(before()) and (sums or frees_loops(before(), tried, one_thread=True))
@@ -309,12 +309,26 @@ def _with_private_scalars(scop: Scop, before: Callable[[], ScheduledScop]) -> Sc
     return found
 
 
-def _sums_anew(scheduled: ScheduledScop) -> bool:
-    """Tell whether a sum computes anew what it adds: its terms need no scalar then."""
-    types = scheduled.scop.types
-    return any(
-        one.recomputed and update_of(one, types[one.write.array]) is not None
-        for one in scheduled.scop.statements
+def _sums_anew(before: Callable[[], ScheduledScop], after: ScheduledScop) -> bool:
+    """Tell whether a sum that leaves a card idle computes anew what it adds, and may be split then.
+
+    Functions are called by as many statements as before, unless these ran in one thread.
+    """
+    types = after.scop.types
+    anew = {
+        one.name
+        for one in after.scop.statements
+        if one.recomputed and update_of(one, types[one.write.array]) is not None
+    }
+    if not anew or _fill_card(before()):
+        return False
+    alone = not anew.isdisjoint(before().host_statements)
+    return alone or _callers(after.scop) <= _callers(before().scop)
+
+
+def _callers(scop: Scop) -> int:
+    return sum(
+        any(isinstance(node, Call) for node in preorder(one.value)) for one in scop.statements
     )
 
 
