@@ -453,7 +453,7 @@ def local_terms(rng: Random) -> Sample:
     kind = _kind(rng)
     root = "fabsf" if kind == "float" else "fabs"
     first = rng.choice(("x[i][j] - y[i][j]", "x[i][j] * y[j][i]", f"{root}(x[i][j])"))
-    then = rng.choice(("", "e = e * 0.5;", "e = e < 1 ? e : 1;", f"{kind} g = e * e; e = g + 1;"))
+    then = rng.choice(("", "e = e * 0.5;", "e = e < 1 ? e : 1;", f"{kind} h = e * e; e = h + 1;"))
     term = rng.choice(("e", "e * e", "e < 1 ? e * e : e"))
     where = rng.choice(("s[0]", "s[i]", "s[j]"))
     loops = rng.choice((_loops("ij"), _loops("ji"), f"{_loop('i', 'n')} {_loop('j', 'i')}"))

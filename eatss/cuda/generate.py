@@ -601,8 +601,8 @@ class RegionBuilder:
             if any((one.kernel.threads, 1) != (block.threads, block.width) for one in built):
                 raise input_error(
                     "EATSS-K011",
-                    f"products of a class have {built[0].kernel.threads} threads as their block "
-                    f"says, and width 1: class_block says {block.threads} and {block.width}",
+                    f"class_block says {block.threads} threads and width {block.width}: products "
+                    "have the threads of their block, and width 1",
                     hint="change the block of their kernels, and class_block alike",
                 )
         else:

@@ -249,8 +249,8 @@ def with_private_scalars(scop: Scop) -> tuple[Scop, ...]:
     A second one calls functions again for each reader of a value, where the first does not.
     """
     found: dict[int, Scop] = {}
-    for calls in (False, True):
-        forwarded = _with_forwarded_scalars(scop, calls=calls, every=False)
+    for again in (False, True):
+        forwarded = _with_forwarded_scalars(scop, again=again)
         changed = with_expanded_scalars(forwarded)
         if changed is not scop:
             found.setdefault(len(changed.statements), changed)
@@ -259,18 +259,18 @@ def with_private_scalars(scop: Scop) -> tuple[Scop, ...]:
 
 def without_scalars(scop: Scop) -> Scop:
     """Return a region in which all scalars are forwarded that can be, not only those of sums."""
-    return with_expanded_scalars(_with_forwarded_scalars(scop, calls=True, every=True))
+    return with_expanded_scalars(_with_forwarded_scalars(scop, again=True, every=True))
 
 
-def _with_forwarded_scalars(scop: Scop, *, calls: bool, every: bool) -> Scop:
+def _with_forwarded_scalars(scop: Scop, *, again: bool, every: bool = False) -> Scop:
     """Return a region whose sums read no scalars that carry a value within one iteration.
 
-    The region itself where they read none. ``calls`` says whether functions may be called by each
+    The region itself where they read none. ``again`` says whether functions may be called by each
     of several readers, ``every`` whether other statements are not to read any either.
     """
-    found, changed = scop, _forwarded(scop, calls, every)
+    found, changed = scop, _forwarded(scop, again, every)
     while changed is not None:
-        found, changed = changed, _forwarded(changed, calls, every)
+        found, changed = changed, _forwarded(changed, again, every)
     if found is scop:
         return scop
     used = found.used_arrays
@@ -278,7 +278,7 @@ def _with_forwarded_scalars(scop: Scop, *, calls: bool, every: bool) -> Scop:
     return replace(found, arrays=arrays, written=scop.written or scop)
 
 
-def _forwarded(scop: Scop, calls: bool, every: bool) -> Scop | None:
+def _forwarded(scop: Scop, again: bool, every: bool) -> Scop | None:
     """Return the region with the last such scalar gone, ``None`` if there is none."""
     if not every and not any(map(_adds_up, scop.statements)):
         return None
@@ -289,7 +289,7 @@ def _forwarded(scop: Scop, calls: bool, every: bool) -> Scop | None:
         if writer is None or not wanted:
             continue
         found = _stored(scop, values, writer)
-        if found is None and (calls or len(readers) == 1 or not _calls(writer)):
+        if found is None and (again or len(readers) == 1 or not calls(writer)):
             found = with_values_anew(scop, _reads(values))
         if found is not None:
             return found
@@ -317,7 +317,8 @@ def _readers(values: LiveRange) -> set[str]:
     return {name for name, _ in _reads(values)}
 
 
-def _calls(statement: Statement) -> bool:
+def calls(statement: Statement) -> bool:
+    """Tell whether a statement calls functions."""
     return any(isinstance(node, Call) for node in preorder(statement.value))
 
 

@@ -163,10 +163,12 @@ class _Sizes:
     def _is_size(self, bound: Constraint) -> bool:
         """Tell whether the constant of a constraint is a size: no steps of a chunk, no digits."""
         lengths = {self._chunks.get(place.split(" ")[0]) for place, _ in bound.terms} - {None}
-        if len(bound.terms) == 1 and (bound.terms[0][0], bound.constant + 1) in self._digits:
-            return False
         return _is_size(bound) and not (
-            len(bound.terms) == 1 and any(0 < one - bound.constant <= 2 for one in lengths if one)
+            len(bound.terms) == 1
+            and (
+                (bound.terms[0][0], bound.constant + 1) in self._digits
+                or any(0 < one - bound.constant <= 2 for one in lengths if one)
+            )
         )
 
 

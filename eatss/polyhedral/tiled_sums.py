@@ -6,7 +6,8 @@
 
 The next ``e`` needs what the last ``f`` left, so no band of a schedule has both loops. But a sum
 may be taken in any order. With that freedom they are one band, and a tile of it is a small box of
-``A`` and of ``B`` instead of all that ``f`` reaches.
+``A`` and of ``B`` instead of all that ``f`` reaches. Several sums side by side have the same loops
+then, what stands between them runs at the first or the last of their iterations.
 """
 
 from __future__ import annotations

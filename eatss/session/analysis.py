@@ -35,11 +35,16 @@ from eatss.polyhedral.copied_operands import (
     with_copied_operands,
 )
 from eatss.polyhedral.dependences import REFUSALS, at_most, source_lines, with_source_line
-from eatss.polyhedral.expression import Call, ElementType, preorder
+from eatss.polyhedral.expression import ElementType
 from eatss.polyhedral.isl_names import IN, maps_of
 from eatss.polyhedral.kernel import Kernel, Loop, ScheduledScop
 from eatss.polyhedral.kernels import update_of
-from eatss.polyhedral.scalars import expanded_arrays, with_private_scalars, without_scalars
+from eatss.polyhedral.scalars import (
+    calls,
+    expanded_arrays,
+    with_private_scalars,
+    without_scalars,
+)
 from eatss.polyhedral.schedule import launching_all, schedule_scop
 from eatss.polyhedral.scop import Scop
 from eatss.polyhedral.split_sets import with_shared_launches
@@ -323,13 +328,8 @@ def _sums_anew(before: Callable[[], ScheduledScop], after: ScheduledScop) -> boo
     if not anew or _fill_card(before()):
         return False
     alone = not anew.isdisjoint(before().host_statements)
-    return alone or _callers(after.scop) <= _callers(before().scop)
-
-
-def _callers(scop: Scop) -> int:
-    return sum(
-        any(isinstance(node, Call) for node in preorder(one.value)) for one in scop.statements
-    )
+    now, then = (sum(map(calls, one.scop.statements)) for one in (after, before()))
+    return alone or now <= then
 
 
 def _fill_card(scheduled: ScheduledScop) -> bool:
