@@ -216,7 +216,8 @@ class _Counting:
             if use.held:
                 continue
             # what the same iteration wrote is in registers
-            if use.reads and (use.group is None or self.plan.stages[use.group].filled):
+            filled = use.group is None or self.plan.stages[use.group].filled
+            if use.reads and filled and not one.loaded_before(use):
                 self._add_reads(use)
             if use.writes:
                 requests, on = instances * max(1, use.count), self.plan.staged(use.group)

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
+from itertools import takewhile
 from math import prod
 from typing import Any, Protocol
 
@@ -1048,6 +1049,24 @@ class Compute:
                 several = np.where(alone, points + span, points * several)
             together = together * several
         return np.minimum(plan.points_along(named) * uniform.count, together)
+
+    def loaded_before(self, use: UniformSet) -> bool:
+        """Tell whether a statement before it has loaded a set in the same step of the same loop.
+
+        Registers have what they write, so that no store is in between.
+        """
+        own = next(part for part in self.plan.cut.parts if self.facts.name in part.statements)
+        here = [one for one in self.plan.computes if one.facts.name in own.statements]
+        if not own.serial or not all(o.held for one in here for o in one.uses if o.writes):
+            return False
+        wanted = use.access.array, use.access.terms, use.first, use.spans
+        before = takewhile(lambda one: one.facts.name != self.facts.name, here)
+        return any(
+            other.reads
+            and (other.access.array, other.access.terms, other.first, other.spans) == wanted
+            for one in before
+            for other in one.uses
+        )
 
     @cached_property
     def ahead(self) -> Flag:
