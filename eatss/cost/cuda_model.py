@@ -75,7 +75,7 @@ def moved_bytes(of: CudaCode) -> Number:
                     continue
                 elements = min(touched_elements(one, use), float(array.elements))
                 touched = elements * array.element_bytes
-                if use.reads and (not use.held or loads_held(plan, use)):
+                if _loads(one, use):
                     again = np.maximum(_again(of, use, touched), _streamed(of, use, everything))
                     moved[False] = np.maximum(moved[False], touched * again)
                 if use.writes and stores_held(plan, use):
@@ -124,15 +124,21 @@ def _least_bytes(of: CudaCode) -> tuple[float, float]:
     found = {False: 0.0, True: 0.0}
     for array in of.plan.facts.work.arrays:
         boxes: dict[bool, list[TouchedBox]] = {True: [], False: []}
-        for use in of.plan.uses:
-            if use.access.array == array.name:
-                if use.reads and (not use.held or loads_held(of.plan, use)):
+        for one in of.plan.computes:
+            for use in (own for own in one.uses if own.access.array == array.name):
+                if _loads(one, use):
                     boxes[False] += use.touched
                 if use.writes and stores_held(of.plan, use):
                     boxes[True] += use.touched
         for writes, own in boxes.items():
             found[writes] += min(float(array.elements * array.element_bytes), touched_bytes(own))
     return found[False], found[True]
+
+
+def _loads(one: Compute, use: UniformSet) -> bool:
+    """Tell whether a statement has elements of a uniform set from memory."""
+    held = use.held and not loads_held(one.plan, use)
+    return use.reads > 0 and not held and not one.is_made_before(use)
 
 
 def touched_elements(one: Compute, use: UniformSet) -> float:
@@ -525,8 +531,7 @@ def _row_bytes(plans: Sequence[LaunchPlan]) -> tuple[float, float]:
             for use in one.uses:
                 array, name = arrays[use.access.array], use.access.array
                 moved = min(touched_elements(one, use), float(array.elements)) * array.element_bytes
-                loads = use.reads and (not use.held or loads_held(phase, use))
-                if loads and name not in first_written:
+                if _loads(one, use) and name not in first_written:
                     reads[name] = max(reads[name], moved)
                 if use.writes:
                     writes[name] = max(writes[name], moved)

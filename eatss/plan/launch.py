@@ -87,6 +87,7 @@ from eatss.plan.stage import (
     window_steps,
     with_neighbours,
 )
+from eatss.program.linear import Coefficients
 
 _MOST_TILE = 2.0**20
 _ROUNDED = 1e-9
@@ -1050,6 +1051,24 @@ class Compute:
             together = together * several
         return np.minimum(plan.points_along(named) * uniform.count, together)
 
+    def is_made_before(self, use: UniformSet) -> bool:
+        """Tell whether earlier steps of its loops have written what the statement reads of a set.
+
+        All but the first step finds it on the chip, as in ``y[t] = a * y[t - 1] + b``.
+        """
+
+        def is_earlier(terms: Coefficients, behind: int) -> bool:
+            return any(name in self.serial and factor * behind > 0 for name, factor in terms)
+
+        own = (other for other in self.uses if other.writes)
+        alike = [other for other in own if other.form == use.form]
+        for other in alike if not use.writes and not any(use.spans) else ():
+            apart = [w - r for w, r in zip(other.first, use.first, strict=True)]
+            steps = [one for one in zip(use.access.terms, apart, strict=True) if one[1]]
+            if steps and all(is_earlier(*one) for one in steps):
+                return True
+        return False
+
     def loaded_before(self, use: UniformSet) -> bool:
         """Tell whether a statement before it has loaded a set in the same step of the same loop.
 
@@ -1059,11 +1078,10 @@ class Compute:
         here = [one for one in self.plan.computes if one.facts.name in own.statements]
         if not own.serial or not all(o.held for one in here for o in one.uses if o.writes):
             return False
-        wanted = use.access.array, use.access.terms, use.first, use.spans
+        wanted = use.form, use.first, use.spans
         before = takewhile(lambda one: one.facts.name != self.facts.name, here)
         return any(
-            other.reads
-            and (other.access.array, other.access.terms, other.first, other.spans) == wanted
+            other.reads and (other.form, other.first, other.spans) == wanted
             for one in before
             for other in one.uses
         )

@@ -70,6 +70,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from eatss.analysis.operations import operations_of
 from eatss.analysis.variant import WORD_BYTES
 from eatss.base.frozen import frozen
 from eatss.base.trees import free_name
@@ -374,7 +375,7 @@ class Prefetch:
         count = self.count
         if count % STEPS_LOADED or any(map(by_warps, self.phases)):
             return self
-        products = sum(_computed(one.products) for one in self.phases)
+        products = sum(_instructions(one.products) for one in self.phases)
         size = steps_of_a_part(count, products, threads)
         if not size:
             return self
@@ -390,12 +391,20 @@ class Prefetch:
         )
 
 
-def _computed(nodes: Sequence[Node]) -> int:
-    """Return how many products unrolled loops over points have."""
+def _instructions(nodes: Sequence[Node]) -> int:
+    """Return how many instructions unrolled loops over points have.
+
+    A product is one with the sum it is added to. Further sums, and what else is no product, are
+    instructions of their own.
+    """
     found = 0
     for node in nodes:
         turns = (trips_from_zero(node) or 1) if isinstance(node, For) else 1
-        found += isinstance(node, Compute) + turns * sum(map(_computed, inside(node)))
+        found += turns * sum(_instructions(own) for own in inside(node))
+        if isinstance(node, Compute):
+            still = [frozenset[str]()] * len(node.statement.accesses)
+            kinds = operations_of(node.statement, node.types, still).counts
+            found += max(1, sum(kinds.values()) - kinds.get("multiply", 0))
     return found
 
 
