@@ -270,7 +270,7 @@ class Session:
     @cached_property
     def factorable(self) -> Numbers:
         """The regions of which code of eatss may take factors out of sums."""
-        return self._changed_by(with_few_sums)
+        return self._changed_by(lambda scop: with_few_sums(scop, self._once))
 
     @cached_property
     def reversible(self) -> Numbers:
