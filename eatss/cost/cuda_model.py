@@ -438,19 +438,25 @@ def _joined(
     passed_words = slots_of(block.tile, block.lanes) * sum(passed)  # an SM shuffles a warp a cycle
     wait = wait + passed_words * np.ceil(block.threads / card.warp)
     words = sum(own.element_bytes for launch in spread for own in launch.held)
+    shared_bytes = np.where(warps > 1, block.rows * (warps + (beside > 1)) * words, 0.0)
+    registers = np.minimum(registers, float(card.registers_per_thread))
+    resident = card.resident_blocks(
+        block.threads, registers, shared_bytes, first.shared_limit_bytes
+    )
+    started = np.minimum(resident, np.ceil(blocks / card.sms)) * model.code.row_start_cycles
     demand = replace(
         total,
         launches=first.launches,
         blocks=blocks,
         threads=block.threads,
-        registers=np.minimum(registers, float(card.registers_per_thread)),
-        shared_bytes=np.where(warps > 1, block.rows * (warps + (beside > 1)) * words, 0.0),
+        registers=registers,
+        shared_bytes=shared_bytes,
         shared_limit_bytes=first.shared_limit_bytes,
         lanes=ones,
         late=0.0 * ones,
         dram_bytes=_moved_bytes(plans, total, card, registers, block, blocks),
         scatter=card.mixed(*_row_bytes(plans)) * ones,
-        chain_cycles=total.chain_cycles + wait + alone,
+        chain_cycles=total.chain_cycles + wait + alone + started,
         apart_code=first.apart_code,
         apart_again=first.apart_again,
     )

@@ -1072,11 +1072,13 @@ class Compute:
     def loaded_before(self, use: UniformSet) -> bool:
         """Tell whether a statement before it has loaded a set in the same step of the same loop.
 
-        Registers have what they write, so that no store is in between.
+        The loop adds up in registers what its statements write, so that no store is in between.
         """
         own = next(part for part in self.plan.cut.parts if self.facts.name in part.statements)
         here = [one for one in self.plan.computes if one.facts.name in own.statements]
-        if not own.serial or not all(o.held for one in here for o in one.uses if o.writes):
+        written = [other for one in here for other in one.uses if other.writes]
+        loops = {*own.serial}
+        if not loops or not all(o.held and loops.isdisjoint(o.access.moving) for o in written):
             return False
         wanted = use.form, use.first, use.spans
         before = takewhile(lambda one: one.facts.name != self.facts.name, here)
