@@ -1078,7 +1078,8 @@ class Compute:
         here = [one for one in self.plan.computes if one.facts.name in own.statements]
         written = [other for one in here for other in one.uses if other.writes]
         loops = {*own.serial}
-        if not loops or not all(o.held and loops.isdisjoint(o.access.moving) for o in written):
+        sums = all(o.held and o.reads and loops.isdisjoint(o.access.moving) for o in written)
+        if not loops or not sums:
             return False
         wanted = use.form, use.first, use.spans
         before = takewhile(lambda one: one.facts.name != self.facts.name, here)
