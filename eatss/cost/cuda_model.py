@@ -75,15 +75,14 @@ def moved_bytes(of: CudaCode) -> Number:
                     continue
                 elements = min(touched_elements(one, use), float(array.elements))
                 touched = elements * array.element_bytes
-                if _loads(one, use):
+                if _loads(plan, use):
                     again = np.maximum(_again(of, use, touched), _streamed(of, use, everything))
                     moved[False] = np.maximum(moved[False], touched * again)
                 if use.writes and stores_held(plan, use):
                     moved[True] = np.maximum(moved[True], touched)
         total = total + moved[False] + moved[True]
-    least = sum(_least_bytes(of)) / (
-        plan.launches / max(1, work.launches or 1)
-    )  # the host runs a loop of the kernel
+    again = plan.launches / max(1, work.launches or 1)  # the host runs a loop of the kernel
+    least = sum(_least_bytes(of)) / again
     if many and everything < KEPT_SHARE * of.card.l2_bytes:
         total, least = total * KEPT_MISSES, least * KEPT_MISSES
     return np.maximum(np.minimum(total, np.maximum(of.l2_bytes, total * 0.02)), least)
@@ -124,9 +123,9 @@ def _least_bytes(of: CudaCode) -> tuple[float, float]:
     found = {False: 0.0, True: 0.0}
     for array in of.plan.facts.work.arrays:
         boxes: dict[bool, list[TouchedBox]] = {True: [], False: []}
-        for one in of.plan.computes:
-            for use in (own for own in one.uses if own.access.array == array.name):
-                if _loads(one, use):
+        for use in of.plan.uses:
+            if use.access.array == array.name:
+                if _loads(of.plan, use):
                     boxes[False] += use.touched
                 if use.writes and stores_held(of.plan, use):
                     boxes[True] += use.touched
@@ -135,10 +134,9 @@ def _least_bytes(of: CudaCode) -> tuple[float, float]:
     return found[False], found[True]
 
 
-def _loads(one: Compute, use: UniformSet) -> bool:
-    """Tell whether a statement has elements of a uniform set from memory."""
-    held = use.held and not loads_held(one.plan, use)
-    return use.reads > 0 and not held and not one.is_made_before(use)
+def _loads(plan: LaunchPlan, use: UniformSet) -> bool:
+    """Tell whether a launch loads elements of a uniform set."""
+    return use.reads > 0 and (not use.held or loads_held(plan, use))
 
 
 def touched_elements(one: Compute, use: UniformSet) -> float:
@@ -454,7 +452,7 @@ def _joined(
         shared_limit_bytes=first.shared_limit_bytes,
         lanes=ones,
         late=0.0 * ones,
-        dram_bytes=_moved_bytes(plans, total, card, registers, block, blocks),
+        dram_bytes=_moved_bytes(plans, total, card, resident, blocks),
         scatter=card.mixed(*_row_bytes(plans)) * ones,
         chain_cycles=total.chain_cycles + wait + alone + started,
         apart_code=first.apart_code,
@@ -503,8 +501,7 @@ def _moved_bytes(
     plans: Sequence[LaunchPlan],
     total: Demand,
     card: Card,
-    registers: Number,
-    block: FusedRows,
+    resident: Number,
     blocks: Number,
 ) -> Number:
     """Return the bytes of a launch from and to memory, where L2 has the rows that are under way.
@@ -513,11 +510,6 @@ def _moved_bytes(
     """
     arrays = {array.name: array for plan in plans for array in plan.facts.work.arrays}
     once = sum(_row_bytes(plans))
-    threads = np.ceil(block.threads / card.warp) * card.warp
-    resident = np.minimum(
-        np.floor(card.threads_per_sm / threads),
-        np.floor(card.registers_per_sm / (np.maximum(1.0, registers) * threads)),
-    )
     under_way = once * np.minimum(1.0, np.maximum(1.0, resident) * card.sms / blocks)
     found, apart = np.minimum(once, total.dram_bytes), total.dram_bytes
     found = np.where(under_way <= _ROWS_IN_L2 * card.l2_bytes, found, apart)
@@ -537,7 +529,7 @@ def _row_bytes(plans: Sequence[LaunchPlan]) -> tuple[float, float]:
             for use in one.uses:
                 array, name = arrays[use.access.array], use.access.array
                 moved = min(touched_elements(one, use), float(array.elements)) * array.element_bytes
-                if _loads(one, use) and name not in first_written:
+                if _loads(phase, use) and name not in first_written:
                     reads[name] = max(reads[name], moved)
                 if use.writes:
                     writes[name] = max(writes[name], moved)

@@ -87,7 +87,6 @@ from eatss.plan.stage import (
     window_steps,
     with_neighbours,
 )
-from eatss.program.linear import Coefficients
 
 _MOST_TILE = 2.0**20
 _ROUNDED = 1e-9
@@ -1051,24 +1050,6 @@ class Compute:
             together = together * several
         return np.minimum(plan.points_along(named) * uniform.count, together)
 
-    def is_made_before(self, use: UniformSet) -> bool:
-        """Tell whether earlier steps of its loops have written what the statement reads of a set.
-
-        All but the first step finds it on the chip, as in ``y[t] = a * y[t - 1] + b``.
-        """
-
-        def is_earlier(terms: Coefficients, behind: int) -> bool:
-            return any(name in self.serial and factor * behind > 0 for name, factor in terms)
-
-        own = (other for other in self.uses if other.writes)
-        alike = [other for other in own if other.form == use.form]
-        for other in alike if not use.writes and not any(use.spans) else ():
-            apart = [w - r for w, r in zip(other.first, use.first, strict=True)]
-            steps = [one for one in zip(use.access.terms, apart, strict=True) if one[1]]
-            if steps and all(is_earlier(*one) for one in steps):
-                return True
-        return False
-
     def loaded_before(self, use: UniformSet) -> bool:
         """Tell whether a statement before it has loaded a set in the same step of the same loop.
 
@@ -1081,13 +1062,14 @@ class Compute:
         sums = all(o.held and o.reads and loops.isdisjoint(o.access.moving) for o in written)
         if not loops or not sums:
             return False
-        wanted = use.form, use.first, use.spans
+
+        def same(one: UniformSet) -> bool:
+            own, its = use.access, one.access
+            alike = (own.array, own.subscripts, use.spans) == (its.array, its.subscripts, one.spans)
+            return alike and one.reads > 0
+
         before = takewhile(lambda one: one.facts.name != self.facts.name, here)
-        return any(
-            other.reads and (other.form, other.first, other.spans) == wanted
-            for one in before
-            for other in one.uses
-        )
+        return any(same(other) for one in before for other in one.uses)
 
     @cached_property
     def ahead(self) -> Flag:

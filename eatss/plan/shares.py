@@ -22,7 +22,6 @@ from eatss.base.targets import AXES, CUDA
 from eatss.plan import intervals
 from eatss.plan.numbers import Number, chosen, least, most
 from eatss.program import Apply, Constant, Name, at_least
-from eatss.program.linear import Coefficients
 
 _AXES_BEFORE_Z = 2
 
@@ -248,11 +247,6 @@ class UniformSet:
     held: bool
     group: int | None
     touched: tuple[TouchedBox, ...]
-
-    @property
-    def form(self) -> tuple[str, tuple[Coefficients, ...]]:
-        """The array, and the coefficients of the loops for each of its dimensions."""
-        return self.access.array, self.access.terms
 
 
 def uniform_sets(statement: StatementFacts, launch: LaunchFacts) -> tuple[UniformSet, ...]:
