@@ -329,6 +329,9 @@ def test_a_squared_distance_is_two_instructions_of_a_part() -> None:
     assert far is not None
     assert not parts_of(products)  # 1024 instructions
     assert parts_of(far)
+    few = in_parts([steps(16, *distances)], 32)  # no part of 256 instructions, one of 256 products
+    assert few is not None
+    assert parts_of(few)
 
 
 def trips(node: Node, times: int) -> int:
