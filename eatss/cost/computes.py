@@ -216,8 +216,7 @@ class _Counting:
             if use.held:
                 continue
             # what the same iteration wrote is in registers
-            filled = use.group is None or self.plan.stages[use.group].filled
-            if use.reads and filled and not one.loaded_before(use):
+            if use.reads and (use.group is None or self.plan.stages[use.group].filled):
                 self._add_reads(use)
             if use.writes:
                 requests, on = instances * max(1, use.count), self.plan.staged(use.group)

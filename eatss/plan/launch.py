@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
-from itertools import takewhile
 from math import prod
 from typing import Any, Protocol
 
@@ -1049,27 +1048,6 @@ class Compute:
                 several = np.where(alone, points + span, points * several)
             together = together * several
         return np.minimum(plan.points_along(named) * uniform.count, together)
-
-    def loaded_before(self, use: UniformSet) -> bool:
-        """Tell whether a statement before it has loaded a set in the same step of the same loop.
-
-        The loop adds up in registers what its statements write, so that no store is in between.
-        """
-        own = next(part for part in self.plan.cut.parts if self.facts.name in part.statements)
-        here = [one for one in self.plan.computes if one.facts.name in own.statements]
-        written = [other for one in here for other in one.uses if other.writes]
-        loops = {*own.serial}
-        sums = all(o.held and o.reads and loops.isdisjoint(o.access.moving) for o in written)
-        if not loops or not sums:
-            return False
-
-        def same(one: UniformSet) -> bool:
-            own, its = use.access, one.access
-            alike = (own.array, own.subscripts, use.spans) == (its.array, its.subscripts, one.spans)
-            return alike and one.reads > 0
-
-        before = takewhile(lambda one: one.facts.name != self.facts.name, here)
-        return any(same(other) for one in before for other in one.uses)
 
     @cached_property
     def ahead(self) -> Flag:
