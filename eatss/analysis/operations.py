@@ -25,6 +25,7 @@ from eatss.polyhedral.expression import (
     Select,
     Unary,
     fused_quotient,
+    label,
     operands,
     preorder,
 )
@@ -83,7 +84,8 @@ def operations_of(
     everything on integers count nothing; minima, maxima and relations of floating-point
     values are a ``compare``, ``fma`` is a ``multiply`` and an ``add``; any other call is one
     ``function``, whatever it takes inside. Equal parts of a value count once where a statement
-    computes anew what it reads in the source: generated code computes them once.
+    computes anew what it reads in the source, which generated code computes once, and where loops
+    are told apart: that is for code, of which compilers compute them once.
 
     Args:
         statement: the statement.
@@ -93,7 +95,8 @@ def operations_of(
         sizes: numbers that are no literals in generated code, which is for any.
     """
     none = [frozenset[str]()] * len(statement.accesses)
-    visitor = _Visitor(statement, types, moving or none, [*map(str, sizes)])
+    equal_once = bool(statement.recomputed) or moving is not None
+    visitor = _Visitor(statement, types, moving or none, [*map(str, sizes)], equal_once)
     along, _, _ = visitor.visit(statement.value)
     counts = _by_kind(along)
     found = {kind: counts[kind] for kind in KINDS if counts[kind]}
@@ -113,27 +116,34 @@ class _Visitor:
     types: Mapping[str, ElementType]
     moving: Sequence[frozenset[str]]
     sizes: Sequence[str]
+    equal_once: bool
     notes: list[str] = field(default_factory=list)
     integer_products: int = 0
 
     def visit(self, value: Expression) -> _Found:
         """Go through a value from left to right; sums of thousands of terms nest deeply."""
-        known: dict[Expression, _Found] = {}
-        found: list[_Found] = []
+        known: dict[tuple[Expression | int, ...], tuple[int, _Found]] = {}
+        firsts = first_equal(self.statement.accesses) if self.equal_once else ()
+        found: list[tuple[int, _Found]] = []
         todo = [(value, False)]
         while todo:
             node, is_below_done = todo.pop()
             parts = operands(node)
-            if not is_below_done and self.statement.recomputed and node in known:
-                found.append(known[node])
-            elif not is_below_done and parts:
+            if not is_below_done and parts:
                 todo += [(node, True), *((part, False) for part in reversed(parts))]
+                continue
+            at = len(found) - len(parts)
+            name = label(node)
+            if isinstance(name, Read) and self.equal_once:
+                name = Read(access=firsts[name.access])
+            key = (name, *(number for number, _ in found[at:]))
+            if self.equal_once and key in known:
+                found[at:] = [known[key]]
             else:
-                at = len(found) - len(parts)
-                found[at:] = [self._joined(node, found[at:])]
-                if self.statement.recomputed:
-                    known[node] = Counter(), *found[-1][1:]
-        return found[0]
+                joined = self._joined(node, [own for _, own in found[at:]])
+                found[at:] = [(len(known), joined)]
+                known[key] = len(known), (Counter(), *joined[1:])
+        return found[0][1]
 
     def _joined(self, node: Expression, parts: Sequence[_Found]) -> _Found:  # noqa: C901 - a table
         counts = sum((part for part, _, _ in parts), Counter[Along]())

@@ -319,7 +319,7 @@ class _Counter:
     """What holds for all statements of a kernel.
 
     ``layouts`` says how many elements apart neighbours along each dimension of an array lie,
-    ``boxes`` what each reference touches in one launch; ``written`` is what the region writes.
+    ``boxes`` what each reference touches in one launch; ``written`` is what the kernel writes.
     """
 
     def __init__(
@@ -355,7 +355,8 @@ class _Counter:
         }
         self.schedules = {m.get_tuple_name(IN): m for m in maps_of(kernel.schedule)}
         self.names = their_names(kernel.loops + kernel.inner_loops)
-        self.written = scop.written_arrays
+        own = map(scop.statement, kernel.statements)
+        self.written = {one.array for each in own for one in each.accesses if one.is_write}
         known = kernel.launch_domain.intersect_params(scop.context)
         self.launches = sizes.number(known) if kernel.host_loops else 1
         self.pipeline_stages = [self._touched(one, lengths[one.array][-1]) for one in references]
@@ -403,7 +404,7 @@ class _StatementCounter:
     """One statement of a kernel.
 
     ``moving`` are the loops that its instances move along, ``points`` where they run. The value of
-    each access may change along the loops of ``along``: what the region writes along all of them, a
+    each access may change along the loops of ``along``: what the kernel writes along all of them, a
     scalar that it only reads along none.
     """
 
@@ -485,7 +486,7 @@ class _StatementCounter:
             if not isinstance(value, Read):
                 return False
             array = accesses[value.access].array
-            return array not in self.of.written and scop.array(array).n_dims == 0
+            return array not in scop.written_arrays and scop.array(array).n_dims == 0
 
         def moves(value: Expression) -> frozenset[str]:
             return self.along[value.access] & parallel if isinstance(value, Read) else parallel

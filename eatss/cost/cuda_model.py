@@ -67,27 +67,22 @@ def moved_bytes(of: CudaCode) -> Number:
     everything = sum(a.elements * a.element_bytes for a in work.arrays)
     many = plan.launches > 1 or len(plan.variant.launches) > 1
     total: Number = 0.0
-    least = 0.0
     for array in work.arrays:
         moved: dict[bool, Number] = {True: 0.0, False: 0.0}
-        boxes: dict[bool, list[TouchedBox]] = {True: [], False: []}
-        whole = float(array.elements * array.element_bytes)
         for one in plan.computes:
             for use in one.uses:
                 if use.access.array != array.name:
                     continue
                 elements = min(touched_elements(one, use), float(array.elements))
                 touched = elements * array.element_bytes
-                if use.reads and (not use.held or loads_held(plan, use)):
+                if _loads(plan, use):
                     again = np.maximum(_again(of, use, touched), _streamed(of, use, everything))
                     moved[False] = np.maximum(moved[False], touched * again)
-                    boxes[False] += use.touched
                 if use.writes and stores_held(plan, use):
                     moved[True] = np.maximum(moved[True], touched)
-                    boxes[True] += use.touched
-        least += sum(min(whole, touched_bytes(own)) for own in boxes.values())
         total = total + moved[False] + moved[True]
-    least /= plan.launches / max(1, work.launches or 1)  # the host runs a loop of the kernel
+    again = plan.launches / max(1, work.launches or 1)  # the host runs a loop of the kernel
+    least = sum(_least_bytes(of)) / again
     if many and everything < KEPT_SHARE * of.card.l2_bytes:
         total, least = total * KEPT_MISSES, least * KEPT_MISSES
     return np.maximum(np.minimum(total, np.maximum(of.l2_bytes, total * 0.02)), least)
@@ -107,18 +102,41 @@ def _streamed(of: CudaCode, use: UniformSet, everything: float) -> Number:
 
 
 def scatter(of: CudaCode) -> Number:
-    """Return how much longer memory takes because blocks come back to its pages for each point.
+    """Return how much longer memory takes for what it reads and writes, and because of its pages.
 
-    Of narrow blocks with several points along ``x`` each point is another piece of a row.
+    Blocks come back to these for each point: of narrow blocks with several points along ``x`` each
+    point is another piece of a row.
     """
     plan = of.plan
+    mixed = of.card.mixed(*_least_bytes(of))
     if not plan.cut.mapped or plan.cut.sum_loop is not None:
-        return 1.0
+        return mixed
     along = plan.cut.mapped[-1]
     moved = any(along in use.access.moving for use in plan.uses)
     piece = plan.threads[along] * plan.facts.element_bytes
     again = (plan.points[along] - 1.0) * _PAGE_PIECE_BYTES / piece
-    return 1.0 + of.code.page_steps * again * moved
+    return mixed * (1.0 + of.code.page_steps * again * moved)
+
+
+def _least_bytes(of: CudaCode) -> tuple[float, float]:
+    """Return the bytes that a launch reads and writes at least, each once."""
+    found = {False: 0.0, True: 0.0}
+    for array in of.plan.facts.work.arrays:
+        boxes: dict[bool, list[TouchedBox]] = {True: [], False: []}
+        for use in of.plan.uses:
+            if use.access.array == array.name:
+                if _loads(of.plan, use):
+                    boxes[False] += use.touched
+                if use.writes and stores_held(of.plan, use):
+                    boxes[True] += use.touched
+        for writes, own in boxes.items():
+            found[writes] += min(float(array.elements * array.element_bytes), touched_bytes(own))
+    return found[False], found[True]
+
+
+def _loads(plan: LaunchPlan, use: UniformSet) -> bool:
+    """Tell whether a launch loads elements of a uniform set."""
+    return use.reads > 0 and (not use.held or loads_held(plan, use))
 
 
 def touched_elements(one: Compute, use: UniformSet) -> float:
@@ -400,7 +418,8 @@ def _joined(
     first, total = parts[0], mapped(lambda *columns: sum(columns), *parts)
     ones, blocks = np.ones(len(first)), np.maximum.reduce([part.blocks for part in parts])
     registers = np.maximum.reduce([part.registers for part in parts])
-    registers = registers + _kept_words(run, kept, block)
+    fewer = model.code.row_registers - model.code.base_registers
+    registers = registers + fewer + _kept_words(run, kept, block)
     spread = [phase.launch for phase in run.phases if phase.launch.sum_loop is not None]
     # barriers keep a block from loading its rows while it computes with them; others of the SM may
     fetch = total.l2_bytes * card.sms * card.clock_hz / card.l2_bytes_s
@@ -417,24 +436,36 @@ def _joined(
     passed_words = slots_of(block.tile, block.lanes) * sum(passed)  # an SM shuffles a warp a cycle
     wait = wait + passed_words * np.ceil(block.threads / card.warp)
     words = sum(own.element_bytes for launch in spread for own in launch.held)
+    shared_bytes = np.where(warps > 1, block.rows * (warps + (beside > 1)) * words, 0.0)
+    registers = np.minimum(registers, float(card.registers_per_thread))
+    resident = card.resident_blocks(
+        block.threads, registers, shared_bytes, first.shared_limit_bytes
+    )
+    started = np.minimum(resident, np.ceil(blocks / card.sms)) * model.code.row_start_cycles
     demand = replace(
         total,
         launches=first.launches,
         blocks=blocks,
         threads=block.threads,
-        registers=np.minimum(registers, float(card.registers_per_thread)),
-        shared_bytes=np.where(warps > 1, block.rows * (warps + (beside > 1)) * words, 0.0),
+        registers=registers,
+        shared_bytes=shared_bytes,
         shared_limit_bytes=first.shared_limit_bytes,
         lanes=ones,
         late=0.0 * ones,
-        dram_bytes=_moved_bytes(plans, total, card, registers, block, blocks),
-        scatter=ones,
-        chain_cycles=total.chain_cycles + wait + alone,
+        dram_bytes=_moved_bytes(plans, total, card, resident, blocks),
+        scatter=card.mixed(*_row_bytes(plans)) * ones,
+        chain_cycles=total.chain_cycles + wait + alone + started,
         apart_code=first.apart_code,
         apart_again=first.apart_again,
     )
     fits = np.logical_and.reduce(np.broadcast_arrays(*(plan.fits for plan in plans)))
-    return RowsPrediction(demand=demand, expected=predict(demand, card, model.constants), fits=fits)
+    expected = predict(demand, card, _of_rows(model))
+    return RowsPrediction(demand=demand, expected=expected, fits=fits)
+
+
+def _of_rows(model: CudaModel) -> CodeConstants:
+    """Return the constants of launches whose blocks take rows through phases."""
+    return replace(model.constants, sharpness=model.code.row_sharpness)
 
 
 def _through_steps(
@@ -446,7 +477,7 @@ def _through_steps(
     rest = replace(others.demand, chain_cycles=begun)
     every = {one: getattr(own, one) + (steps - 1) * getattr(rest, one) for one in _OF_STEPS}
     demand = replace(own, launches=own.launches / steps, **every)
-    expected = predict(demand, model.card, model.constants)
+    expected = predict(demand, model.card, _of_rows(model))
     return replace(first, demand=demand, expected=expected)
 
 
@@ -470,14 +501,26 @@ def _moved_bytes(
     plans: Sequence[LaunchPlan],
     total: Demand,
     card: Card,
-    registers: Number,
-    block: FusedRows,
+    resident: Number,
     blocks: Number,
 ) -> Number:
     """Return the bytes of a launch from and to memory, where L2 has the rows that are under way.
 
     Where it does not, each phase moves what it would as a launch.
     """
+    arrays = {array.name: array for plan in plans for array in plan.facts.work.arrays}
+    once = sum(_row_bytes(plans))
+    under_way = once * np.minimum(1.0, np.maximum(1.0, resident) * card.sms / blocks)
+    found, apart = np.minimum(once, total.dram_bytes), total.dram_bytes
+    found = np.where(under_way <= _ROWS_IN_L2 * card.l2_bytes, found, apart)
+    everything = sum(array.elements * array.element_bytes for array in arrays.values())
+    if plans[0].launches > 1 and everything < KEPT_SHARE * card.l2_bytes:
+        found = found * KEPT_MISSES
+    return np.minimum(found, np.maximum(total.l2_bytes, found * 0.02))
+
+
+def _row_bytes(plans: Sequence[LaunchPlan]) -> tuple[float, float]:
+    """Return the bytes that phases read and write, those of each array once."""
     arrays = {array.name: array for plan in plans for array in plan.facts.work.arrays}
     reads, writes = dict.fromkeys(arrays, 0.0), dict.fromkeys(arrays, 0.0)
     for phase in plans:
@@ -486,21 +529,8 @@ def _moved_bytes(
             for use in one.uses:
                 array, name = arrays[use.access.array], use.access.array
                 moved = min(touched_elements(one, use), float(array.elements)) * array.element_bytes
-                loads = use.reads and (not use.held or loads_held(phase, use))
-                if loads and name not in first_written:
+                if _loads(phase, use) and name not in first_written:
                     reads[name] = max(reads[name], moved)
                 if use.writes:
                     writes[name] = max(writes[name], moved)
-    once = sum(reads.values()) + sum(writes.values())
-    threads = np.ceil(block.threads / card.warp) * card.warp
-    resident = np.minimum(
-        np.floor(card.threads_per_sm / threads),
-        np.floor(card.registers_per_sm / (np.maximum(1.0, registers) * threads)),
-    )
-    under_way = once * np.minimum(1.0, np.maximum(1.0, resident) * card.sms / blocks)
-    found, apart = np.minimum(once, total.dram_bytes), total.dram_bytes
-    found = np.where(under_way <= _ROWS_IN_L2 * card.l2_bytes, found, apart)
-    everything = sum(array.elements * array.element_bytes for array in arrays.values())
-    if plans[0].launches > 1 and everything < KEPT_SHARE * card.l2_bytes:
-        found = found * KEPT_MISSES
-    return np.minimum(found, np.maximum(total.l2_bytes, found * 0.02))
+    return sum(reads.values()), sum(writes.values())

@@ -5,6 +5,7 @@ The price of sums: what registers keep, lanes and blocks share, and blocks leave
 
 from __future__ import annotations
 
+import math
 from math import prod
 
 import numpy as np
@@ -217,7 +218,9 @@ def add_held(of: CudaCode) -> None:
 def _add_combined(of: CudaCode, own: RegisterTileFacts, cycles: Number, sectors: Number) -> None:
     """Add what makes one of the parts that points along some loops have: of a warp, then of all.
 
-    Atomic operations on one sector come one after the other, in the time of all blocks.
+    Atomic operations on one sector come one after the other, in the time of all blocks. Where
+    values are exchanged only those that change something are, and each is waited for: of ``n``
+    parts in any order the harmonic number of ``n`` are the least so far.
     """
     plan, points = of.plan, of.plan.points_beside(own.across)
     rounds = plan.rounds_across(own.across)
@@ -228,8 +231,13 @@ def _add_combined(of: CudaCode, own: RegisterTileFacts, cycles: Number, sectors:
     each = prod((plan.threads[name] * plan.steps[name] for name in own.across), start=1.0)
     results = prod((plan.trips[one] for one in plan.cut.mapped if one not in own.across), start=1.0)
     beside = min(SECTOR_BYTES / own.element_bytes, results)
-    turns = each / 2.0**rounds * beside * _ATOMIC_TURN_CYCLES
-    alone = rounds * of.card.shared_cycles + of.card.atomic_cycles * times
+    parts = np.maximum(1.0, each / 2.0**rounds)
+    turns = parts * beside * _ATOMIC_TURN_CYCLES
+    waits: Number = 1.0
+    if own.exchanges:
+        changing = (1.0 + np.log2(parts) * math.log(2.0)) / parts
+        waits = points * times * np.minimum(1.0, changing * of.card.warp / 2.0**rounds)
+    alone = rounds * of.card.shared_cycles + of.card.atomic_cycles * waits
     of.chain_cycles += turns * np.minimum(1.0, of.card.sms / plan.blocks) + alone
     of.edge_cycles += (plan.pipeline_stages > 1) * alone  # nothing is copied or multiplied then
 

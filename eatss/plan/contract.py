@@ -43,10 +43,10 @@ MOST_IN_A_TURN = 2048
 steps of 128 products, 2.84 with 32 and 2.90 with 64 (docs/design-findings.md)."""
 
 MOST_UNROLLED = 1280
-"""Products that are unrolled at most."""
+"""Instructions that are unrolled at most: of a product one, of a squared distance two."""
 
 UNROLLED_A_THREAD = 8
-"""Products that are unrolled at most for each thread of a block."""
+"""Instructions that are unrolled at most for each thread of a block."""
 
 
 @frozen

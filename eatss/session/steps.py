@@ -146,10 +146,15 @@ _MOST_PIECES = 12
 """Statements of a region that is cut."""
 
 
-def with_few_sums(scop: Scop) -> Scop:
+def with_few_sums(scop: Scop, once: Memo) -> Scop:
     """Return a region whose sums have factors taken out, itself where sums take too many bytes."""
-    changed, sizes = with_factored_sums(scop), parameter_values(scop)
+    changed, sizes = _made(with_factored_sums, scop, once), parameter_values(scop)
     return scop if _bytes(changed, sizes) - _bytes(scop, sizes) > _MOST_BYTES else changed
+
+
+def _made(change: Callable[[Scop], Scop], scop: Scop, once: Memo) -> Scop:
+    """Return a region with a change, which is proven once."""
+    return once(partial(change, scop), change.__name__, of=scop)
 
 
 def _outline(scop: Scop) -> list[tuple[str, int]]:
@@ -255,7 +260,7 @@ def regions_with(scops: Sequence[Scop], rewrites: Rewrites, once: Memo) -> tuple
             (rewrites.factored, with_factored_sums),
             (rewrites.reverse, with_reversed_sums),
         ):
-            changed = change(changed) if scop.index in regions else changed
+            changed = _made(change, changed, once) if scop.index in regions else changed
         for private in rewrites.private:
             if private.region == scop.index:
                 changed = with_private_arrays(changed, private.outer)

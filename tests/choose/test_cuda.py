@@ -120,7 +120,7 @@ def test_layouts_that_are_a_product_cost_what_each_does(
     assert products
 
 
-@pytest.mark.parametrize(("name", "objective"), [("gemm", "energy"), ("gemver", "time")])
+@pytest.mark.parametrize(("name", "objective"), [("gemm", "energy"), ("trisolv", "time")])
 def test_the_selected_layout_is_the_best_of_all(name: str, objective: Any) -> None:
     card = load_profile("h200")
     selection = select(name, card, objective=objective)

@@ -13,7 +13,10 @@ from eatss.base.shipped import data_directory
 from eatss.base.targets import TargetName
 from eatss.choose.options import SelectOptions
 from eatss.choose.selection import Selection
+from eatss.polyhedral import factored_sums
+from eatss.polyhedral.scop import Scop
 from eatss.report.selection import selection_table
+from eatss.session import steps
 from eatss.session.session import Session
 
 KERNELS = data_directory("kernels")
@@ -120,3 +123,43 @@ def test_no_run_takes_less_than_its_work(asked: dict[str, Any]) -> None:
         run = eatss.select(gpu="h200", **asked).expected
     assert run is not None
     assert run.time_s >= run.least_time_s > 0
+
+
+NEAREST = """
+#include <math.h>
+void kernel(float best[16384], float X[16384][32], float Y[16384][32]) {
+#pragma scop
+  for (int i = 0; i < 16384; i++) {
+    best[i] = 1e30f;
+    for (int j = 0; j < 16384; j++) {
+      float d = 0;
+      for (int k = 0; k < 32; k++) d += (X[i][k] - Y[j][k]) * (X[i][k] - Y[j][k]);
+      best[i] = fminf(best[i], d);
+    }
+  }
+#pragma endscop
+}
+"""
+
+
+def test_distances_are_compared_where_they_are_made() -> None:
+    """Though minima of stored ones would share a launch with what they begin with."""
+    assert ("S1", "S2", "S3") in [one.statements for one in _select(NEAREST).kernels]
+
+
+def test_what_is_taken_out_of_sums_is_proven_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    proven: list[int] = []
+
+    def with_factored_sums(scop: Scop) -> Scop:
+        proven.append(id(scop))
+        return factored_sums.with_factored_sums(scop)
+
+    monkeypatch.setattr(steps, "with_factored_sums", with_factored_sums)
+    _select(
+        "void kernel(double y[64], double x[64][64], double W[64][64], double z[64][64]) {\n"
+        "#pragma scop\n"
+        "  for (int b = 0; b < 64; b++) for (int i = 0; i < 64; i++) for (int j = 0; j < 64; j++)\n"
+        "    y[b] += x[b][i] * W[i][j] * z[b][j];\n"
+        "#pragma endscop\n}\n"
+    )
+    assert len(proven) == len({*proven}) > 0

@@ -197,13 +197,24 @@ def test_the_factor_of_a_product_serves_all_points_along_the_other_loop() -> Non
     assert instructions(product_, i=8) == instructions_of(product_, CONSTANTS) == 2
 
 
-def test_what_the_region_writes_is_not_taken_to_be_the_same() -> None:
-    (_, last) = statements_of(
-        "for (int i = 0; i < 64; i++) { w[i] = 2 * x[i];\n"
-        "for (int j = 0; j < 64; j++) A[i][j] = (w[i] * w[i]) * B[i][j]; }",
-        "double A[64][64], double B[64][64], double w[64], double x[64]",
-    )
+def test_what_a_kernel_writes_is_not_taken_to_be_the_same() -> None:
+    arrays = "double A[64][64], double B[64][64], double w[64], double x[64]"
+    first = "for (int i = 0; i < 64; i++) { w[i] = 2 * x[i];\n"
+    use = "A[i][j] = (w[i] * w[i]) * B[i][j]; }"
+    (_, last) = statements_of(f"{first}for (int j = 0; j < 64; j++) {use}", arrays)
+    assert last.repeated == ((("i",), (("multiply", 1),)),)  # of two kernels
+    along = "for (int i = 0; i < 64; i++) for (int j = 0; j < 64; j++) { w[i] += B[i][j];\n"
+    (_, last) = statements_of(f"{along}{use}", arrays)
     assert last.repeated == ()
+
+
+def test_equal_parts_of_a_value_count_once() -> None:
+    (apart,) = statements_of(
+        "for (int i = 0; i < 64; i++) for (int j = 0; j < 64; j++)\n"
+        "A[i][j] = (x[i] - y[j]) * (x[i] - y[j]) + (y[j] - x[i]);",
+        "double A[64][64], double x[64], double y[64]",
+    )
+    assert dict(apart.operations) == {"add": 3, "multiply": 1}
 
 
 @settings(max_examples=examples(12))

@@ -555,3 +555,11 @@ def test_a_launch_waits_for_whole_blocks_where_the_host_leaves_others_nothing() 
     lu, gemm = models("lu", "h200")[1], models("gemm", "h200")[0]
     assert _over_mean(code(lu, vector))[0] == pytest.approx(3.0, rel=0.01)
     assert _over_mean(code(gemm, (32, 32, 32, 32, 8))) == 1.0
+
+
+def test_memory_is_read_faster_than_it_is_copied() -> None:
+    read, copied, written = CARD.mixed(2.0, 0.0), CARD.mixed(1.0, 1.0), CARD.mixed(0.0, 2.0)
+    assert read < written < copied
+    mean = (CARD.dram_read_bytes_s + CARD.dram_copy_bytes_s) / 2
+    assert copied == pytest.approx(mean / CARD.dram_copy_bytes_s)
+    assert CARD.mixed(0.0, 0.0) == 1.0

@@ -70,6 +70,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from eatss.analysis.operations import operations_of
 from eatss.analysis.variant import WORD_BYTES
 from eatss.base.frozen import frozen
 from eatss.base.trees import free_name
@@ -374,9 +375,13 @@ class Prefetch:
         count = self.count
         if count % STEPS_LOADED or any(map(by_warps, self.phases)):
             return self
-        products = sum(_computed(one.products) for one in self.phases)
-        size = steps_of_a_part(count, products, threads)
-        if not size:
+        phases = [own for one in self.phases for own in one.products]
+        for each in (_instructions, lambda _: 1):  # if a cache keeps no part, one of products
+            products = _computed(phases, each)
+            size = steps_of_a_part(count, products, threads)
+            if size:
+                break
+        else:
             return self
         name = free_name(f"{self.counter}_part", taken)
 
@@ -390,13 +395,21 @@ class Prefetch:
         )
 
 
-def _computed(nodes: Sequence[Node]) -> int:
-    """Return how many products unrolled loops over points have."""
+def _computed(nodes: Sequence[Node], each: Callable[[Compute], int]) -> int:
+    """Return what unrolled loops over points compute, if a product is so much."""
     found = 0
     for node in nodes:
         turns = (trips_from_zero(node) or 1) if isinstance(node, For) else 1
-        found += isinstance(node, Compute) + turns * sum(map(_computed, inside(node)))
+        found += turns * sum(_computed(own, each) for own in inside(node))
+        found += each(node) if isinstance(node, Compute) else 0
     return found
+
+
+def _instructions(node: Compute) -> int:
+    """Return how many instructions a product is: with its sum one, and what else it has."""
+    still = [frozenset[str]()] * len(node.statement.accesses)
+    kinds = operations_of(node.statement, node.types, still).counts
+    return max(1, sum(kinds.values()) - kinds.get("multiply", 0))
 
 
 @frozen

@@ -7,7 +7,7 @@ to it. Copies stand between loads and products, spread over steps, each made onc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, cast
 
@@ -15,6 +15,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from eatss.base.frozen import frozen
 from eatss.lower.instructions.products import MMA_F64_16X8X4
 from eatss.lower.kernel.nodes import (
     AllFinite,
@@ -34,7 +35,7 @@ from eatss.lower.kernel.nodes import (
     Source,
     Steps,
 )
-from eatss.lower.kernel.uses import constant_trips, every, inside, with_expressions
+from eatss.lower.kernel.uses import constant_trips, every, inside, mapped_of, with_expressions
 from eatss.lower.transform.operands_ahead import plain_steps
 from eatss.lower.transform.register_prefetch import Prefetch, PrefetchedSteps, Shares
 from eatss.plan.contract import (
@@ -44,7 +45,8 @@ from eatss.plan.contract import (
     parts_behind,
     steps_of_a_part,
 )
-from eatss.polyhedral.expression import Read
+from eatss.polyhedral.expression import Binary, ElementType, Expression, Literal, Read
+from eatss.polyhedral.scop import Access
 from eatss.program import (
     Constant,
     IntExpr,
@@ -78,9 +80,18 @@ SUMS = tuple(buffer(f"sum{at}", "register", 8, 8) for at in range(2))
 K = Name("k")
 
 
+@frozen
+class Plain:
+    """A statement without operations: a product and its sum are as one."""
+
+    value: Expression = Literal(text="1", element_type=ElementType.DOUBLE)
+    accesses: tuple[Access, ...] = ()
+    recomputed: tuple[Access, ...] = ()
+
+
 def compute(target: Element, *reads: Element) -> Compute:
     return Compute(
-        statement=cast("Any", None),
+        statement=cast("Any", Plain()),
         target=target,
         reads=(target, *reads),
         integers=(),
@@ -302,6 +313,25 @@ def test_sums_get_the_same_where_steps_are_in_parts(
     size = steps_of_a_part(depth, computed, threads)
     assert [one.step for one in parts_of(found)] == ([Constant(size)] if size else [])
     assert ahead(found, depth, turns).sums == plainly(rest, depth, turns).sums
+
+
+def test_a_squared_distance_is_two_instructions_of_a_part() -> None:
+    one = Plain().value
+    apart = Binary(operator="-", left=one, right=one)
+    squared = Binary(operator="+", left=one, right=Binary(operator="*", left=apart, right=apart))
+    distances = mapped_of(
+        (tile(8, 8),),
+        Compute,
+        lambda own: replace(own, statement=cast("Any", Plain(value=squared))),
+    )
+    products, far = (in_parts([steps(16, *own)], 128) for own in ((tile(8, 8),), distances))
+    assert products is not None
+    assert far is not None
+    assert not parts_of(products)  # 1024 instructions
+    assert parts_of(far)
+    few = in_parts([steps(16, *distances)], 32)  # no part of 256 instructions, one of 256 products
+    assert few is not None
+    assert parts_of(few)
 
 
 def trips(node: Node, times: int) -> int:
