@@ -74,7 +74,12 @@ from eatss.plan.shares import lanes_of_warp
 from eatss.plan.stage import StagedReads, Tiling, is_ahead
 from eatss.polyhedral.dependences import at_most
 from eatss.polyhedral.expression import Combiner, ElementType
-from eatss.polyhedral.isl_names import coalesced, parameters_set, without_parameters
+from eatss.polyhedral.isl_names import (
+    coalesced,
+    parameter_names,
+    parameters_set,
+    without_parameters,
+)
 from eatss.polyhedral.scop import Place, Scop
 from eatss.program import (
     Apply,
@@ -253,8 +258,10 @@ class KernelBuilder:
         ranges = {}
         for loop in self._mapping.spread:
             values, all_launches = self._values(loop.name), launch
-            if self._unit.rows is not None and loop is self._mapping.mapped[0]:
-                values = self._unit.rows
+            rows = self._unit.rows
+            if rows is not None and loop.name in parameter_names(rows):
+                others = [name for name in self._bound if name != loop.name]
+                values = coalesced(without_parameters(rows, others))
                 all_launches = coalesced(without_parameters(values, [loop.name]))
             tiles = tile_range(values, loop, all_launches)
             ranges[loop.name] = _only_tile(tiles, loop)

@@ -58,8 +58,8 @@ class Unit:
     """What becomes one CUDA kernel; ``kernel`` is the one of the analysis whose sizes it has.
 
     Sums of arrays that are ``continued`` go on in the registers of other sums. Its blocks take the
-    ``rows``, a set of parameters of which its outermost loop is one, where they are more than it
-    runs.
+    ``rows``, a set of parameters of which its outermost loops are some, where they are more than
+    it runs.
     """
 
     piece: Piece

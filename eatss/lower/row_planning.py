@@ -60,9 +60,10 @@ from eatss.polyhedral.dependences import tried
 from eatss.polyhedral.expression import divisors
 from eatss.polyhedral.isl_names import (
     coalesced,
+    dims_as_parameters,
     parameter_between,
     parameter_bound,
-    renamed_parameter,
+    parameters_as_dims,
     without_parameters,
 )
 from eatss.polyhedral.kernel import ScheduledScop
@@ -130,7 +131,7 @@ class RowPlanner(UnitPlanner):
         if not block.steps and have_same_rows([unit.piece for unit in phases], block.loops):
             return phases
         steps = pieces[0].host_names[-1:] if block.steps else ()
-        return _with_same_rows(phases, steps) if block.loops == 1 else None
+        return _with_same_rows(phases, block.loops, steps)
 
     def _of_piece(self, piece: Piece, block: FusedRows, names: NameTable) -> list[Unit] | None:
         facts, own = piece.facts_in(self._facts), names.inner()
@@ -364,23 +365,22 @@ class _Steps:
         return (*substituted(lasting, known), loop, *substituted(behind, known))
 
 
-def _with_same_rows(units: Sequence[Unit], steps: Names) -> list[Unit]:
-    """Return units whose blocks take all rows between those of any of them, one loop's.
+def _with_same_rows(units: Sequence[Unit], depth: int, steps: Names) -> list[Unit]:
+    """Return units whose blocks take all rows between those of any of them, of so many loops.
 
     They are those of all ``steps``.
     """
-    loops = [unit.mapping.mapped[0].name for unit in units]
+    loops = [their_names(unit.mapping.mapped[:depth]) for unit in units]
     own = [
-        renamed_parameter(
-            without_parameters(placed, [*unit.piece.bound[1:], *steps]).params(), loop, loops[0]
-        )
-        for unit, loop in zip(units, loops, strict=True)
+        parameters_as_dims(without_parameters(placed, inside).params(), names, "row")
+        for unit, names in zip(units, loops, strict=True)
+        for inside in [[*(one for one in unit.piece.bound if one not in names), *steps]]
         for placed in unit.piece.placed
     ]
     rows = isl.Set.from_basic_set(union_of(own).coalesce().simple_hull())
     return [
-        replace(unit, rows=renamed_parameter(rows, loops[0], loop))
-        for unit, loop in zip(units, loops, strict=True)
+        replace(unit, rows=dims_as_parameters(rows, names))
+        for unit, names in zip(units, loops, strict=True)
     ]
 
 
