@@ -146,7 +146,8 @@ def touched_elements(one: Compute, use: UniformSet) -> float:
     dense = prod(trips[name] for name in moving if name in one.facts.loops and name in trips)
     apart = min((abs(step) * width for step in moving.values()), default=0)
     wasted = min(apart, SECTOR_BYTES) / width if apart else 1.0
-    return dense * min(1.0, one.fill * 1.5) * max(1.0, wasted)
+    each = all(name in moving for name in one.facts.loops if name in trips)  # once
+    return dense * min(1.0, one.fill * (1.0 if each else 1.5)) * max(1.0, wasted)
 
 
 def _again(of: CudaCode, use: UniformSet, touched: float) -> Number:
