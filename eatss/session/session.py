@@ -108,6 +108,7 @@ if TYPE_CHECKING:
     from eatss.choose.expectation import ProgramExpectation
     from eatss.cuda.folder import OriginalFiles
     from eatss.lower.recipe import CodeRequest, Recipe
+    from eatss.plan.class_blocks import ClassRun
 
 _MOST_TRIED = 6
 """Arrays that are tried alone: each takes as long as a selection."""
@@ -670,9 +671,12 @@ class Session:
         with suppress(*REFUSALS):
             if any(map(_adds_in_steps, in_blocks(sizes[0]).analysed.scops)):
                 sizes = ROW_SIZES
+        runs: tuple[ClassRun, ...] = ()
         for size in sizes:
             beside = {one.size for one in best.classes} & {size // 2, size * 2}
             if size in CLASS_SIZES[2:] and not beside:
+                continue
+            if not all(own.is_short(size) for one in runs for own in one.parts):
                 continue
             if not has_room():
                 break
@@ -681,7 +685,7 @@ class Session:
                 cut = in_blocks(size)
                 pairs = zip(whole, cut.symbolic.regions, strict=True)
                 if all(one.generic <= its.generic for one, its in pairs):
-                    below = run_cost(best)
+                    below, runs = run_cost(best), cut.class_runs
                     found = cut._selected(
                         profile, options, **how, below=below, progress=no_progress
                     )
@@ -876,7 +880,7 @@ class Session:
             strict_fp=strict_fp,
             fuse_rows=fuse_rows,
             tile_time=tile_time,
-            code=lambda: [region.scheduled for region in self.symbolic.regions],
+            code=self._code,
             below=below,
             known=self._known,
             progress=progress,
@@ -929,6 +933,19 @@ class Session:
         if self.without_values is self or options.ppcg_schedule is not None:
             return analyse_regions(self.file, self.parsed, options, self._classes)
         return analyse_at_values(self.parsed, options, self.without_values.analysed)
+
+    def _code(self) -> list[ScheduledScop]:
+        """Return the schedules of the regions that code is made from."""
+        return [region.scheduled for region in self.symbolic.regions]
+
+    @property
+    def class_runs(self) -> tuple[ClassRun, ...]:
+        """The classes of tiles whose steps code of eatss may make one launch."""
+        from eatss.lower.class_blocks import class_runs_for  # noqa: PLC0415 - PPCG needs none
+        from eatss.plan.class_blocks import ClassRun  # noqa: PLC0415
+
+        found = class_runs_for(self.analysed, self._code)
+        return tuple(one for one in found if isinstance(one, ClassRun))
 
     @property
     def _classes(self) -> dict[int, ScheduledScop]:

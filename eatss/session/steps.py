@@ -172,8 +172,12 @@ def changeable(
     return tuple(found)
 
 
-CLASS_SIZES: Numbers = (64, 32, 128, 16)
-"""Steps of a block that are compared; the last two where half or twice as many are best."""
+CLASS_SIZES: Numbers = (32, 64, 16, 128)
+"""Steps of a block that are compared; the last two where half or twice as many are best.
+
+More than before only where classes of so many steps fit a launch, as those before do: else each
+step is one.
+"""
 
 ROW_SIZES: Numbers = (8, 4)
 """The same where rows are added up in a step: one block has so many rows, whole."""
