@@ -459,7 +459,7 @@ def _schedule(scop: Scop, symbolic: Symbolic, *, patient: bool) -> ScheduledScop
     found: tuple[isl.Schedule, bool, bool] | None = None
     try:
         with bounded_work(scop):
-            general = compute_dependences(symbolic.scop)
+            general = symbolic.scop.dependences or compute_dependences(symbolic.scop)
             found = _checked_schedule(symbolic.scop, general, patient=patient)
     except InputError:
         if general is None or not patient:

@@ -14,6 +14,8 @@ from eatss.program.expression import OwnSizes, SizePairs, Sizes
 if TYPE_CHECKING:
     import islpy as isl
 
+    from eatss.polyhedral.kernel import Dependences
+
 
 ParameterOrigin: TypeAlias = Literal["parameter", "global", "static", "local", "macro"]
 """As :data:`~eatss.polyhedral.expression.Origin`; ``macro`` is a size that ``-D`` may set."""
@@ -189,7 +191,7 @@ class Scop:
     ``written`` is the region of the source where statements compute anew what they read there
     (``None``: this is it). ``conditions`` are part of ``context``: what runs the region's code has
     to check them. Loops are in blocks of ``class_size`` steps where that is not 0; the order of the
-    statements is to be kept then.
+    statements is to be kept then, and their ``dependences`` are known.
     """
 
     file: str
@@ -211,6 +213,7 @@ class Scop:
     written: Scop | None = None
     conditions: tuple[SizeCondition, ...] = ()
     class_size: int = 0
+    dependences: Dependences | None = None
 
     @property
     def isl_context(self) -> isl.Context:
