@@ -77,6 +77,7 @@ class Tape:
         self._known: dict[tuple[Any, ...], Column] = {}
         self._constants: dict[tuple[type, Any], int] = {}
         self._places = count()
+        self.forgets: list[Callable[[], None]] = []
         self.inputs = [Column(self, next(self._places), own) for own in columns]
 
     def made(self, function: Callable[..., Any], inputs: Sequence[Any]) -> Any:
@@ -105,6 +106,11 @@ class Tape:
         if key not in self._constants:
             self._constants[key] = next(self._places)
         return self._constants[key]
+
+    def forget(self) -> None:
+        """Leave all columns, so that nothing waits for Python to look for what it can leave."""
+        for one in (self._known.clear, self.inputs.clear, *self.forgets):
+            one()
 
     def ended(self, result: Any) -> Replay:
         """Return what makes a result, without steps that it does not need.
@@ -220,6 +226,7 @@ class Taped:
         try:
             return tape.ended(self.function(*tape.inputs))
         finally:
+            tape.forget()
             if collects:
                 gc.enable()
 
@@ -240,6 +247,12 @@ def never(flag: Any) -> bool:
 def _refuse(flag: Any) -> None:
     if np.any(flag):
         raise _UnlikeError(flag)
+
+
+def when_recorded(columns: Iterable[Any], forget: Callable[[], None]) -> None:
+    """Call a function when what is computed of columns has been recorded."""
+    for tape in {one.tape for one in columns if isinstance(one, Column)}:
+        tape.forgets.append(forget)
 
 
 def whole(function: Callable[..., Any], *inputs: Any) -> Any:

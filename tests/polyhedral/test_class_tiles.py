@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from eatss.base.diagnostics import InternalError
 from eatss.base.frozen import Numbers
+from eatss.base.memo import Memo
 from eatss.base.shipped import data_directory
 from eatss.frontend.options import FrontendOptions
 from eatss.frontend.parse import parse_file, parse_source
@@ -213,7 +214,7 @@ def test_other_regions_stay_as_they_are(loops: str) -> None:
 
 def pieces_of(scop: Scop, source: str, size: int) -> list[isl.Set]:
     """Return what the pieces of a statement run of it."""
-    tiling = class_tiles._tiling(scop)
+    tiling = class_tiles._tiling(scop, Memo())
     assert tiling is not None
     cut = replace(tiling, size=size).pieces(scop.statement(source))
     return [one.whole.range() for one in cut]
