@@ -80,7 +80,7 @@ Frees: TypeAlias = Callable[[ScheduledScop, ScheduledScop], bool]
 
 def with_anew(scop: Scop, arrays: Names, once: Memo) -> Scop | None:
     """Return a region whose readers compute elements of arrays anew, ``None`` where they cannot."""
-    return once(lambda: with_recomputed_producers(scop, arrays), "anew", arrays, of=scop)
+    return once(lambda: with_recomputed_producers(scop, arrays, once), "anew", arrays, of=scop)
 
 
 def recomputable(
@@ -95,7 +95,7 @@ def recomputable(
     """
     found = []
     for at, region in enumerate(numeric):
-        names = recomputable_arrays(region)
+        names = recomputable_arrays(region, once)
         if names and with_anew(symbolic()[at], names, once) is not None:
             found += [RecomputedArray(region=region.index, array=name) for name in names]
     return tuple(found)
