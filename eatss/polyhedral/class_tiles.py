@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
-from itertools import permutations, product
+from itertools import product
 from typing import TypeAlias
 
 import islpy as isl
@@ -47,6 +47,7 @@ from eatss.polyhedral.isl_names import (
     among,
     coalesced,
     equal_leading_dims,
+    maps_of,
     named_map,
     output_affs,
     universes,
@@ -511,9 +512,11 @@ def _components(pieces: Sequence[_Piece], needed: isl.UnionMap) -> list[list[_Pi
 
     graph = nx.DiGraph()
     graph.add_nodes_from(range(len(pieces)))
-    for one, other in permutations(range(len(pieces)), 2):
-        if _needs(pieces[other : other + 1], pieces[one : one + 1], needed):
-            graph.add_edge(one, other)
+    at = {piece.statement.name: number for number, piece in enumerate(pieces)}
+    for relation in maps_of(needed):
+        ends = [at.get(relation.get_tuple_name(side)) for side in (IN, OUT)]
+        if None not in ends and not relation.is_empty():
+            graph.add_edge(*ends)
     tied = nx.condensation(graph)
     members = {node: sorted(data["members"]) for node, data in tied.nodes(data=True)}
     order = nx.lexicographical_topological_sort(tied, key=lambda node: members[node])

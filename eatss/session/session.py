@@ -108,7 +108,6 @@ if TYPE_CHECKING:
     from eatss.choose.expectation import ProgramExpectation
     from eatss.cuda.folder import OriginalFiles
     from eatss.lower.recipe import CodeRequest, Recipe
-    from eatss.plan.class_blocks import ClassRun
 
 _MOST_TRIED = 6
 """Arrays that are tried alone: each takes as long as a selection."""
@@ -671,12 +670,12 @@ class Session:
         with suppress(*REFUSALS):
             if any(map(_adds_in_steps, in_blocks(sizes[0]).analysed.scops)):
                 sizes = ROW_SIZES
-        runs: tuple[ClassRun, ...] = ()
+        before: Session | None = None
         for size in sizes:
             beside = {one.size for one in best.classes} & {size // 2, size * 2}
             if size in CLASS_SIZES[2:] and not beside:
                 continue
-            if not all(own.is_short(size) for one in runs for own in one.parts):
+            if before is not None and not before.has_short_classes(size):
                 continue
             if not has_room():
                 break
@@ -685,7 +684,7 @@ class Session:
                 cut = in_blocks(size)
                 pairs = zip(whole, cut.symbolic.regions, strict=True)
                 if all(one.generic <= its.generic for one, its in pairs):
-                    below, runs = run_cost(best), cut.class_runs
+                    below, before = run_cost(best), cut
                     found = cut._selected(
                         profile, options, **how, below=below, progress=no_progress
                     )
@@ -938,14 +937,14 @@ class Session:
         """Return the schedules of the regions that code is made from."""
         return [region.scheduled for region in self.symbolic.regions]
 
-    @property
-    def class_runs(self) -> tuple[ClassRun, ...]:
-        """The classes of tiles whose steps code of eatss may make one launch."""
+    def has_short_classes(self, size: int) -> bool:
+        """Tell whether classes of tiles that are one launch would be with so many steps."""
         from eatss.lower.class_blocks import class_runs_for  # noqa: PLC0415 - PPCG needs none
         from eatss.plan.class_blocks import ClassRun  # noqa: PLC0415
 
-        found = class_runs_for(self.analysed, self._code)
-        return tuple(one for one in found if isinstance(one, ClassRun))
+        runs = (one for one in class_runs_for(self.analysed, self._code))
+        parts = (part for one in runs if isinstance(one, ClassRun) for part in one.parts)
+        return all(part.size >= size or part.is_short(size) for part in parts)
 
     @property
     def _classes(self) -> dict[int, ScheduledScop]:
