@@ -115,7 +115,7 @@ class Tape:
 
         It is not known here where another kind of number is among them.
         """
-        places = []
+        places: list[int] = []
         for one in inputs:
             if type(one) is Column:
                 places.append(one.place)
@@ -128,7 +128,7 @@ class Tape:
         if known is None:
             values = (one.value if type(one) is Column else _constant(one) for one in inputs)
             known = self._known[key] = Column(self, next(self._places), function(*values))
-            self.steps.append((function, known.place, key[1:]))
+            self.steps.append((function, known.place, tuple(places)))
         return known
 
     def _constant(self, number: Any) -> int:

@@ -182,6 +182,7 @@ def search(
 _FIRST_S = 0.03
 """Seconds that it takes to bound the first few boxes of a search, about."""
 
+
 def prove(searches: Sequence[Search]) -> None:
     """Bound boxes of searches, whose efforts they share, always of the one that may gain most.
 

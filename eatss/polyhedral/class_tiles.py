@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
-from itertools import product
+from itertools import chain, product
 from typing import TypeAlias
 
 import islpy as isl
@@ -40,25 +40,29 @@ from eatss.polyhedral.dependences import (
     tagging,
     without_tags,
 )
+from eatss.polyhedral.expression import AffineValue, preorder
 from eatss.polyhedral.isl_names import (
     IN,
     OUT,
     SET,
     among,
+    at_values,
     coalesced,
     equal_leading_dims,
+    involved_parameters,
     maps_of,
     named_map,
     output_affs,
     universes,
 )
-from eatss.polyhedral.kernel import Dependences
 from eatss.polyhedral.kept_versions import Versions, spelled, with_versions
+from eatss.polyhedral.kernel import Dependences
 from eatss.polyhedral.kernels import update_of
 from eatss.polyhedral.scalars import with_private_scalars
 from eatss.polyhedral.scop import Access, Scop, Statement
 from eatss.polyhedral.split_sets import check_partition, piece_along
 from eatss.polyhedral.tree import alone, follows
+from eatss.program.expression import SizePairs
 
 _BEFORE, _UP, _DOWN, _BEHIND = range(4)
 """When a statement runs: before all blocks, in blocks of steps, in blocks backwards, behind all."""
@@ -95,6 +99,50 @@ def with_class_tiles(scop: Scop, size: int, once: Memo | None = None) -> Scop:
     return scop if cut is None else replace(cut, written=scop.written or scop)
 
 
+def at_sizes(cut: Scop, numeric: Scop, values: SizePairs) -> Scop | None:
+    """Return a region over numbers in classes, as the one for any size is cut.
+
+    ``None`` where a piece has no instances then, or subscripts and values have sizes.
+
+    Args:
+        cut: the region for any size, in classes.
+        numeric: the region over the numbers, as it was before.
+        values: of the sizes.
+    """
+    names = {name for name, _ in values}
+
+    def at(access: Access) -> Access:
+        return replace(access, relation=at_values(access.relation, values))
+
+    statements = []
+    for one in cut.statements:
+        functions = [f for access in one.accesses for f in output_affs(access.relation)]
+        functions += [node.value for node in preorder(one.value) if isinstance(node, AffineValue)]
+        domain, used = at_values(one.domain, values), map(involved_parameters, functions)
+        if domain.is_empty() or not names.isdisjoint(chain(*used)):
+            return None
+        own = replace(
+            one,
+            domain=domain,
+            schedule=at_values(one.schedule, values),
+            accesses=tuple(map(at, one.accesses)),
+            recomputed=tuple(map(at, one.recomputed)),
+        )
+        statements.append(own)
+    known = {(one.name, one.n_dims): one for one in numeric.arrays}
+    arrays = (
+        known.get((one.name, one.n_dims)) or replace(one, extent=at_values(one.extent, values))
+        for one in cut.arrays
+    )
+    return replace(
+        numeric,
+        arrays=tuple(arrays),
+        statements=tuple(statements),
+        class_size=cut.class_size,
+        written=numeric.written or numeric,
+    )
+
+
 def _in_classes(scop: Scop, tiling: _Tiling, once: Memo) -> Scop | None:
     tiling = replace(tiling, taken=scop.names)
     pieces = [one for statement in scop.statements for one in tiling.pieces(statement)]
@@ -123,8 +171,8 @@ def _with_versions(versions: Versions, size: int, once: Memo) -> Scop | None:
         for one in scop.arrays
     )
     scop = replace(scop, arrays=arrays)
-    whole = once(lambda: versions.with_all_reads, "read", of=versions)
-    found = _of_pieces(whole, pieces, once, versions)
+    read = once(lambda: versions.with_all_reads, "read", of=versions)
+    found = _of_pieces(read, pieces, once, versions)
     return _ordered(scop, pieces, found, size, around=True)
 
 
@@ -148,9 +196,10 @@ def _of_pieces(
                 place = len(versions.source.accesses) + copies.index(access.array)
             tag = before.get((name, firsts[name][place]))
             if tag is not None:
-                own_tag = here[own.name, firsts[own.name][at]]
-                source = piece.whole.range_product(tagging(own, f"__ref{tag}"))
-                own_of = own_of.union(tagging(own, f"__ref{own_tag}").range_product(source).uncurry())
+                tags = f"__ref{here[own.name, firsts[own.name][at]]}", f"__ref{tag}"
+                mine, its = (tagging(own, one) for one in tags)
+                both = mine.range_product(piece.whole.range_product(its)).uncurry()
+                own_of = own_of.union(both)
     found = once(partial(tagged_dependences, whole), "dependences", of=whole)
     cut_to = own_of.reverse()
     found = found.each(lambda one: one.apply_domain(cut_to).apply_range(cut_to))

@@ -20,6 +20,7 @@ from typing import TypeAlias
 import islpy as isl
 
 from eatss.base.frozen import Names, distinct, frozen
+from eatss.base.memo import Memo
 from eatss.polyhedral.dependences import (
     at_most,
     first_equal,

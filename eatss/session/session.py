@@ -218,6 +218,8 @@ class Session:
         """
         if self._apart is not self:
             return self._apart.parsed
+        if self.rewrites.classes:
+            return replace(self._written, scops=self._in_blocks[0])
         return replace(
             self._written, scops=regions_with(self._written.scops, self.rewrites, self._once)
         )
@@ -228,6 +230,8 @@ class Session:
         if self._apart is not self:
             return self._apart.parsed_symbolic
         written = self._written_symbolic
+        if self.rewrites.classes:
+            return replace(written, scops=self._in_blocks[1], numeric=self.parsed)
         numeric = self._written.scops
         same = dict(zip(map(id, numeric), self.parsed.scops, strict=True))
         scops = regions_with(written.scops, self.rewrites, self._once)
@@ -235,6 +239,20 @@ class Session:
             same.get(id(before), after) for before, after in zip(written.scops, scops, strict=True)
         )
         return replace(written, scops=scops, numeric=self.parsed)
+
+    @cached_property
+    def _in_blocks(self) -> tuple[tuple[Scop, ...], tuple[Scop, ...]]:
+        """The regions over numbers and for any size, some in blocks of steps."""
+        before = self._with(replace(self.rewrites, classes=()))
+        symbolic = before.parsed_symbolic
+        sizes = {one.region: one.size for one in self.rewrites.classes}
+        pairs = [
+            in_classes(*pair, sizes[pair[0].index], symbolic.values, self._once)
+            if pair[0].index in sizes
+            else pair
+            for pair in zip(before.parsed.scops, symbolic.scops, strict=True)
+        ]
+        return tuple(one for one, _ in pairs), tuple(other for _, other in pairs)
 
     @cached_property
     def rewrites(self) -> Rewrites:
@@ -280,7 +298,14 @@ class Session:
     @cached_property
     def in_classes(self) -> Numbers:
         """The regions whose loops code of eatss may have in blocks of steps."""
-        return self._changed_by(lambda scop: in_classes(scop, CLASS_SIZES[0], self._once))
+        symbolic = self.parsed_symbolic
+        general = dict(zip(map(id, self.parsed.scops), symbolic.scops, strict=True))
+
+        def change(scop: Scop) -> Scop:
+            own = general.get(id(scop), scop)
+            return in_classes(scop, own, CLASS_SIZES[0], symbolic.values, self._once)[0]
+
+        return self._changed_by(change)
 
     def before_classes(self, decided: Selection) -> Session:
         """Return the session of the regions, changed as decided, whose loops may be in blocks."""
