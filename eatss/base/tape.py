@@ -36,26 +36,19 @@ class _UnlikeError(Exception):
     """What was left out concerns some layouts of this batch, by a flag of them."""
 
 
-_OPERATORS: dict[str, Callable[..., Any]] = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide,
-    "floordiv": np.floor_divide, "mod": np.remainder, "and": np.bitwise_and, "or": np.bitwise_or,
-    "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
-    "eq": np.equal, "ne": np.not_equal,
-}  # fmt: skip
-
-
 def operators_at_once(kind: type[_Kind]) -> type[_Kind]:
     """Let operators of a class make what NumPy would have it make, in a third of the time."""
 
-    def method(function: Callable[..., Any], turned: bool) -> Callable[[Any, Any], Any]:
-        if turned:
-            return lambda own, other: own.made(function, (other, own))
-        return lambda own, other: own.made(function, (own, other))
+    def ways(function: Callable[..., Any]) -> Sequence[Callable[[Any, Any], Any]]:
+        return (
+            lambda own, other: own.made(function, (own, other)),
+            lambda own, other: own.made(function, (other, own)),
+        )
 
-    for name, function in _OPERATORS.items():
-        setattr(kind, f"__{name}__", method(function, turned=False))
-        if hasattr(kind, f"__r{name}__"):
-            setattr(kind, f"__r{name}__", method(function, turned=True))
+    functions = np.add, np.subtract, np.multiply, np.divide
+    for name, function in zip(("add", "sub", "mul", "truediv"), functions, strict=True):
+        for before, way in zip(("", "r"), ways(function), strict=True):
+            setattr(kind, f"__{before}{name}__", way)
     return kind
 
 
@@ -193,11 +186,7 @@ class Replay:
 
     def __init__(self, first: list[Any], steps: list[Step], output: int) -> None:
         """Take what places hold at first, steps, and where the result is."""
-        self.first, self.output = first, output
-        self.steps = [
-            (function, place, operands[0], operands[1] if len(operands) > 1 else None, operands[2:])
-            for function, place, operands in steps
-        ]
+        self.first, self.steps, self.output = first, steps, output
 
     def result(self, columns: Any) -> Any:
         """Return the result of a batch.
@@ -206,13 +195,12 @@ class Replay:
             _UnlikeError: something was left out that concerns it.
         """
         held = [*columns, *self.first[len(columns) :]]
-        for function, place, one, other, more in self.steps:
-            if other is None:
-                held[place] = function(held[one])
-            elif not more:
+        for function, place, operands in self.steps:
+            if len(operands) == 2:  # most are, and a list takes as long as some of them
+                one, other = operands
                 held[place] = function(held[one], held[other])
             else:
-                held[place] = function(held[one], held[other], *[held[at] for at in more])
+                held[place] = function(*[held[one] for one in operands])
         return np.broadcast_to(held[self.output], columns[0].shape)
 
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
-from itertools import chain, product
+from itertools import product
 from typing import TypeAlias
 
 import islpy as isl
@@ -40,7 +40,7 @@ from eatss.polyhedral.dependences import (
     tagging,
     without_tags,
 )
-from eatss.polyhedral.expression import AffineValue, preorder
+from eatss.polyhedral.expression import AffineValue, Expression, mapped
 from eatss.polyhedral.isl_names import (
     IN,
     OUT,
@@ -49,7 +49,6 @@ from eatss.polyhedral.isl_names import (
     at_values,
     coalesced,
     equal_leading_dims,
-    involved_parameters,
     maps_of,
     named_map,
     output_affs,
@@ -102,45 +101,45 @@ def with_class_tiles(scop: Scop, size: int, once: Memo | None = None) -> Scop:
 def at_sizes(cut: Scop, numeric: Scop, values: SizePairs) -> Scop | None:
     """Return a region over numbers in classes, as the one for any size is cut.
 
-    ``None`` where a piece has no instances then, or subscripts and values have sizes.
+    ``None`` where a piece has no instances then.
 
     Args:
         cut: the region for any size, in classes.
         numeric: the region over the numbers, as it was before.
         values: of the sizes.
     """
-    names = {name for name, _ in values}
 
     def at(access: Access) -> Access:
         return replace(access, relation=at_values(access.relation, values))
 
-    statements = []
-    for one in cut.statements:
-        functions = [f for access in one.accesses for f in output_affs(access.relation)]
-        functions += [node.value for node in preorder(one.value) if isinstance(node, AffineValue)]
-        domain, used = at_values(one.domain, values), map(involved_parameters, functions)
-        if domain.is_empty() or not names.isdisjoint(chain(*used)):
-            return None
-        own = replace(
-            one,
-            domain=domain,
-            schedule=at_values(one.schedule, values),
-            accesses=tuple(map(at, one.accesses)),
-            recomputed=tuple(map(at, one.recomputed)),
-        )
-        statements.append(own)
+    def value_at(node: Expression) -> Expression:
+        if isinstance(node, AffineValue):
+            function = at_values(isl.Map.from_pw_aff(node.value), values)
+            return replace(node, value=isl.PwMultiAff.from_map(function).get_at(0))
+        return node
+
     known = {(one.name, one.n_dims): one for one in numeric.arrays}
-    arrays = (
-        known.get((one.name, one.n_dims)) or replace(one, extent=at_values(one.extent, values))
-        for one in cut.arrays
-    )
-    return replace(
+    found = replace(
         numeric,
-        arrays=tuple(arrays),
-        statements=tuple(statements),
+        arrays=tuple(
+            known.get((one.name, one.n_dims)) or replace(one, extent=at_values(one.extent, values))
+            for one in cut.arrays
+        ),
+        statements=tuple(
+            replace(
+                one,
+                domain=at_values(one.domain, values),
+                schedule=at_values(one.schedule, values),
+                accesses=tuple(map(at, one.accesses)),
+                recomputed=tuple(map(at, one.recomputed)),
+                value=mapped(one.value, value_at),
+            )
+            for one in cut.statements
+        ),
         class_size=cut.class_size,
         written=numeric.written or numeric,
     )
+    return None if any(one.domain.is_empty() for one in found.statements) else found
 
 
 def _in_classes(scop: Scop, tiling: _Tiling, once: Memo) -> Scop | None:

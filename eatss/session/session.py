@@ -978,10 +978,10 @@ class Session:
         if not self.rewrites.classes:
             return found
         for scop, general in zip(self.parsed.scops, self.parsed_symbolic.scops, strict=True):
-            if scop.class_size and scop is not general:
+            names = (their_names(one.statements) for one in (general, scop))
+            if scop.class_size and scop is not general and len({*names}) == 1:
                 with suppress(*REFUSALS):
-                    one = schedule_as(general, scop, self.parsed_symbolic.values)
-                    found |= {} if one is None else {scop.index: one}
+                    found[scop.index] = schedule_as(general, scop, self.parsed_symbolic.values)
         return found
 
     def _with_cuts(self, selection: Selection, profile: GpuProfile) -> Selection:
