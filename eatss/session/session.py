@@ -695,12 +695,12 @@ class Session:
         with suppress(*REFUSALS):
             if any(map(_adds_in_steps, in_blocks(sizes[0]).analysed.scops)):
                 sizes = ROW_SIZES
-        before: Session | None = None
+        tried: dict[int, Session] = {}
         for size in sizes:
             beside = {one.size for one in best.classes} & {size // 2, size * 2}
             if size in CLASS_SIZES[2:] and not beside:
                 continue
-            if before is not None and not before.has_short_classes(size):
+            if not all(own.has_short_classes(size) for one, own in tried.items() if one < size):
                 continue
             if not has_room():
                 break
@@ -709,7 +709,7 @@ class Session:
                 cut = in_blocks(size)
                 pairs = zip(whole, cut.symbolic.regions, strict=True)
                 if all(one.generic <= its.generic for one, its in pairs):
-                    below, before = run_cost(best), cut
+                    below, tried[size] = run_cost(best), cut
                     found = cut._selected(
                         profile, options, **how, below=below, progress=no_progress
                     )
@@ -967,9 +967,9 @@ class Session:
         from eatss.lower.class_blocks import class_runs_for  # noqa: PLC0415 - PPCG needs none
         from eatss.plan.class_blocks import ClassRun  # noqa: PLC0415
 
-        runs = (one for one in class_runs_for(self.analysed, self._code))
-        parts = (part for one in runs if isinstance(one, ClassRun) for part in one.parts)
-        return all(part.size >= size or part.is_short(size) for part in parts)
+        found = class_runs_for(self.analysed, self._code)
+        parts = (part for one in found if isinstance(one, ClassRun) for part in one.parts)
+        return all(part.is_short(size) for part in parts)
 
     @property
     def _classes(self) -> dict[int, ScheduledScop]:
