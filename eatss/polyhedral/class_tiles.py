@@ -193,10 +193,12 @@ def _of_pieces(
             place = at
             if versions is not None and access.array in copies and name == versions.source.name:
                 place = len(versions.source.accesses) + copies.index(access.array)
-            tag = before.get((name, firsts[name][place]))
-            if tag is not None:
-                tags = f"__ref{here[own.name, firsts[own.name][at]]}", f"__ref{tag}"
-                mine, its = (tagging(own, one) for one in tags)
+            tags = (
+                here.get((own.name, firsts[own.name][at])),
+                before.get((name, firsts[name][place])),
+            )
+            if None not in tags:
+                mine, its = (tagging(own, f"__ref{tag}") for tag in tags)
                 both = mine.range_product(piece.whole.range_product(its)).uncurry()
                 own_of = own_of.union(both)
     found = once(partial(tagged_dependences, whole), "dependences", of=whole)
