@@ -55,10 +55,9 @@ from eatss.polyhedral.isl_names import (
     universes,
 )
 from eatss.polyhedral.kept_versions import Versions, spelled, with_versions
-from eatss.polyhedral.kernel import Dependences
 from eatss.polyhedral.kernels import update_of
 from eatss.polyhedral.scalars import with_private_scalars
-from eatss.polyhedral.scop import Access, Scop, Statement
+from eatss.polyhedral.scop import Access, Dependences, Scop, Statement
 from eatss.polyhedral.split_sets import check_partition, piece_along
 from eatss.polyhedral.tree import alone, follows
 from eatss.program.expression import SizePairs

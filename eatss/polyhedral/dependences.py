@@ -24,8 +24,7 @@ from eatss.base.diagnostics import (
 )
 from eatss.base.frozen import Numbers, frozen
 from eatss.polyhedral.isl_names import IN, OUT, coalesced, divisors, maps_of, universes
-from eatss.polyhedral.kernel import Dependences
-from eatss.polyhedral.scop import Access, Place, Scop, Statement
+from eatss.polyhedral.scop import Access, Dependences, Place, Scop, Statement
 from eatss.polyhedral.tree import original_schedule
 
 _Found = TypeVar("_Found")

@@ -33,7 +33,7 @@ from eatss.polyhedral.isl_names import (
     with_parameters,
     with_sizes,
 )
-from eatss.polyhedral.kernel import Dependences, ScheduledScop
+from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.kernels import build_kernels
 from eatss.polyhedral.scheduling import (
     TRY_S,
@@ -43,7 +43,7 @@ from eatss.polyhedral.scheduling import (
     original_with_marks,
     with_tilable_bands,
 )
-from eatss.polyhedral.scop import Access, Scop, Statement
+from eatss.polyhedral.scop import Access, Dependences, Scop, Statement
 from eatss.polyhedral.tree import (
     branches,
     children,
