@@ -111,6 +111,33 @@ def test_steps_along_rows_are_in_registers(what: str, window: int, tmp_path: Pat
     )
 
 
+APART = """
+void f(int M, int K, int N, double A[M][N], double X[M][N], double B[K][N], double Y[K][N])
+{
+#pragma scop
+    for (int i = 0; i < M; i++)
+        for (int j = 1; j < N; j++)
+            X[i][j] = (X[i][j] - 0.5 * X[i][j - 1]) / (2 + A[i][j]);
+    for (int i = 0; i < K; i++)
+        for (int j = N - 2; j >= 0; j--)
+            Y[i][j] = 0.25 * Y[i][j + 1] + B[i][j] * Y[i][j];
+#pragma endscop
+}
+"""
+
+
+def test_recurrences_side_by_side_have_blocks_of_their_own(tmp_path: Path) -> None:
+    found = eatss.codegen(APART, gpu="h200", output=tmp_path)
+    (kernel,) = found.kernels
+    assert any(note.startswith("one kernel of 2") for note in kernel.notes)
+    assert not any("not as predicted" in note for note in kernel.notes)
+    (chosen,) = eatss.select(APART, gpu="h200", target="cuda").kernels
+    assert chosen.predicted is not None
+    assert chosen.predicted.blocks == 2 * 4096 // chosen.tile_sizes[0][1]
+    edges = ({"M": 0, "K": 3, "N": 9}, {"M": 33, "K": 0, "N": 40}, {"M": 33, "K": 70, "N": 100})
+    assert verify(tmp_path, device="cpu", sizes=edges).status == "ok"
+
+
 # -- what is wrong is found ---------------------------------------------------------------------
 
 
