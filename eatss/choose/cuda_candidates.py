@@ -55,7 +55,9 @@ THREADS = (64, 128, 256, 512)
 """Threads of a block; fewer where the loops have fewer points."""
 
 FEW_THREADS = (8, 16, 32)
-"""Threads of a block, beside those, where one loop is mapped: its few threads reach more SMs."""
+"""Threads of a block, beside those, where one loop is mapped: its few threads reach more SMs.
+
+Those that are no whole warp are for serial loops that read tiles."""
 
 COPYING_THREADS = (64, 128)
 """Threads of a block where those compute and the others copy tiles."""
@@ -349,7 +351,11 @@ def _plain(
     for offer in _OFFERS:
         free, several, single = offer
         wide = len(mapped) > len(AXES)
-        threads, points = _wide_pairs(facts, mapped, free) if wide else _pairs(mapped)
+        threads, points = (
+            _wide_pairs(facts, mapped, free)
+            if wide
+            else _pairs(mapped, stages=bool(serial and groups))
+        )
         if not held:
             few = points.prod(axis=1) <= STREAM_POINTS
             threads, points = threads[few], points[few]
@@ -628,13 +634,14 @@ def _fit_z(threads: tuple[int, ...]) -> bool:
     return threads_along("z", threads, thread_axes(threads)) <= CUDA.most_threads["z"]
 
 
-def _pairs(mapped: Sequence[Loop]) -> tuple[Integers, Integers]:
+def _pairs(mapped: Sequence[Loop], *, stages: bool) -> tuple[Integers, Integers]:
     """Return threads and points along up to three mapped loops, a row each."""
     reaches = [reach(loop.trip_count) for loop in mapped]
     most = [min(r, THREADS[-1]) for r in reaches]
     if len(mapped) == len(AXES):
         most[0] = min(reaches[0], CUDA.most_threads["z"])
-    offered = (*FEW_THREADS, *THREADS) if len(mapped) == 1 else THREADS
+    few = FEW_THREADS if stages else FEW_THREADS[-1:]
+    offered = (*few, *THREADS) if len(mapped) == 1 else THREADS
     totals = {min(total, prod(most)) for total in offered}
     least = min(LEAST_ALONG_X, most[-1])
     threads = [own for own in _powers(most) if prod(own) in totals and own[-1] >= least]

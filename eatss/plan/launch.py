@@ -1124,7 +1124,16 @@ class Compute:
 
     @property
     def loads_late(self) -> Flag:
-        """Where buffers are filled ahead, but what a step reads of them is not loaded so."""
+        """Where buffers are filled ahead, but what a step reads of them is not loaded so.
+
+        Steps that store elements along their loop, as those of a recurrence, wait for other things.
+        """
+        if any(
+            use.writes and one.serial[-1] in use.access.moving
+            for one in self._turn
+            for use in one.uses
+        ):
+            return False
         staged = any_of(self.plan.staged(use.group) > 0 for use in self._read)
         return staged & (self.plan.pipeline_stages > 1) & no(self.waits_for_nothing)
 
