@@ -228,7 +228,7 @@ def streaming_candidates(
     found = []
     for own in alone:
         loop = own.variant.stream_loop
-        if loop is None or own.variant.spreads:
+        if loop is None or own.variant.spreads or own.copies:
             continue
         staged = {
             group: on if any(loop in one.loops for one, _ in _accesses(facts, group)) else 0 * on
@@ -389,7 +389,8 @@ def _plain(
 
 def _with_copiers(own: Candidates) -> Iterator[Candidates]:
     """Yield layouts of blocks in which one warp computes and others only copy tiles."""
-    if len(own.block) != 1 or len(own.tile_sizes) == 1 or not own.staged:
+    shares = own.variant.shared_loop is not None
+    if len(own.block) != 1 or len(own.tile_sizes) == 1 or not own.staged or shares:
         return
     ((name, threads),), staged = own.block, np.maximum.reduce([*own.staged.values()])
     alone = (staged > 0) & (threads == own.tiles[name]) & (threads <= CUDA.lanes)
