@@ -30,6 +30,7 @@ from eatss.analysis.variant import (
 )
 from eatss.base.targets import AXES, CUDA
 from eatss.cards.profile import GpuProfile
+from eatss.cost.access import LINE_BYTES
 from eatss.cost.demand import Column
 from eatss.plan.launch import trips_of
 from eatss.plan.shares import outer_tile
@@ -54,13 +55,17 @@ jacobi-2d takes 2.54 ms with 4 and 2.97 ms with 32, heat-3d 1.57 ms with 4 and 1
 THREADS = (64, 128, 256, 512)
 """Threads of a block; fewer where the loops have fewer points."""
 
-FEW_THREADS = (8, 16, 32)
+FEW_THREADS = (16, 32)
 """Threads of a block, beside those, where one loop is mapped: its few threads reach more SMs.
 
-Those that are no whole warp are for serial loops that read tiles."""
+Those that are no whole warp are for serial loops that read tiles, whose rows are no less than lines
+then: in integral images of floats 16 threads took 0.53 ms on an H200, and 32 took 0.45."""
 
 COPYING_THREADS = (64, 128)
 """Threads of a block where those compute and the others copy tiles."""
+
+MOST_COPIED = 4
+"""Blocks of an SM up to which there are such: others have enough warps."""
 
 LEAST_ALONG_X = 4
 """Threads along x, where the loop has so many points: a sector of doubles."""
@@ -205,7 +210,7 @@ def candidates_of(
             every = set(range(len(facts.references)))
             ahead = profile.compute_capability >= CUDA.copies_ahead and _may_run_ahead(facts, every)
             plain = _plain(facts, variant, PLAIN_STAGES if ahead else (1,), most)
-            found += [plain, *_with_copiers(plain)]
+            found += [plain, *_with_copiers(facts, plain, profile)]
         else:
             found.append(_made(facts, variant, 1, {}, {}))
     return [own for own in found if len(own)]
@@ -354,7 +359,7 @@ def _plain(
         threads, points = (
             _wide_pairs(facts, mapped, free)
             if wide
-            else _pairs(mapped, stages=bool(serial and groups))
+            else _pairs(mapped, facts.element_bytes if serial and groups else 0)
         )
         if not held:
             few = points.prod(axis=1) <= STREAM_POINTS
@@ -387,13 +392,14 @@ def _plain(
     )
 
 
-def _with_copiers(own: Candidates) -> Iterator[Candidates]:
+def _with_copiers(facts: KernelFacts, own: Candidates, profile: GpuProfile) -> Iterator[Candidates]:
     """Yield layouts of blocks in which one warp computes and others only copy tiles."""
     shares = own.variant.shared_loop is not None
     if len(own.block) != 1 or len(own.tile_sizes) == 1 or not own.staged or shares:
         return
     ((name, threads),), staged = own.block, np.maximum.reduce([*own.staged.values()])
     alone = (staged > 0) & (threads == own.tiles[name]) & (threads <= CUDA.lanes)
+    alone &= _tiles(facts, own) <= MOST_COPIED * profile.sm_count
     kept = own.map(itemgetter(np.flatnonzero(alone)))
     for count in COPYING_THREADS:
         yield replace(kept, block=((name, np.full(len(kept), count)),))
@@ -635,13 +641,13 @@ def _fit_z(threads: tuple[int, ...]) -> bool:
     return threads_along("z", threads, thread_axes(threads)) <= CUDA.most_threads["z"]
 
 
-def _pairs(mapped: Sequence[Loop], *, stages: bool) -> tuple[Integers, Integers]:
+def _pairs(mapped: Sequence[Loop], staged_bytes: int) -> tuple[Integers, Integers]:
     """Return threads and points along up to three mapped loops, a row each."""
     reaches = [reach(loop.trip_count) for loop in mapped]
     most = [min(r, THREADS[-1]) for r in reaches]
     if len(mapped) == len(AXES):
         most[0] = min(reaches[0], CUDA.most_threads["z"])
-    few = FEW_THREADS if stages else FEW_THREADS[-1:]
+    few = [one for one in FEW_THREADS if one * max(4, staged_bytes) >= LINE_BYTES]
     offered = (*few, *THREADS) if len(mapped) == 1 else THREADS
     totals = {min(total, prod(most)) for total in offered}
     least = min(LEAST_ALONG_X, most[-1])

@@ -130,9 +130,9 @@ def launch_plan(
     threads = {name: within(layout.threads[name], tile[name]) for name in cut.mapped}
     lanes = chunks = outer = copiers = 1.0
     if len(cut.mapped) == 1 and not isinstance(tile[cut.mapped[0]], Interval):
-        (name,), loops = cut.mapped, len(mapped_loops(facts))
-        wanted, spread = layout.threads[name], layout.variant.spreads
-        copiers = block_along(wanted, tile[name], loops, spread=spread) / threads[name]
+        (name,), loops, spread = cut.mapped, len(mapped_loops(facts)), layout.variant.spreads
+        copiers = block_along(layout.threads[name], tile[name], loops, spread=spread)
+        copiers = copiers / threads[name]
     if cut.sum_loop is not None:
         lanes, inwards = layout.lanes, cut.mapped[::-1]
         if cut.scans:  # a warp has a row
@@ -1126,16 +1126,17 @@ class Compute:
     def loads_late(self) -> Flag:
         """Where buffers are filled ahead, but what a step reads of them is not loaded so.
 
-        Steps that store elements along their loop, as those of a recurrence, wait for other things.
+        Steps that store elements along their loop, as those of a recurrence, wait for other things
+        where warps beside them copy.
         """
-        if any(
+        waits = any(
             use.writes and one.serial[-1] in use.access.moving
             for one in self._turn
             for use in one.uses
-        ):
-            return False
+        )
+        alone = (self.plan.copiers == 1) | (not waits)
         staged = any_of(self.plan.staged(use.group) > 0 for use in self._read)
-        return staged & (self.plan.pipeline_stages > 1) & no(self.waits_for_nothing)
+        return alone & staged & (self.plan.pipeline_stages > 1) & no(self.waits_for_nothing)
 
     @property
     def _read(self) -> list[UniformSet]:
