@@ -113,7 +113,7 @@ def _beside(scheduled: ScheduledScop, node: isl.ScheduleNode) -> isl.ScheduleNod
     there are no such recurrences.
     """
     sums = {one.statement for own in scheduled.kernels for one in own.reductions}
-    nodes = list(_parts(node))
+    nodes = list(parts_of(node))
     needed = scheduled.dependences.memory_based.union(scheduled.dependences.forced)
     layers = generations([one.get_domain() for one in nodes], local_dependences(needed, node))
     order, found = list[isl.ScheduleNode | _Nest](), False
