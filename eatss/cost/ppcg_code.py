@@ -440,8 +440,13 @@ class _Counting:
             (plan.tile[name] != plan.tile[first]) | _unlike(plan.threads[name], plan.threads[first])
             for name in others
         )
-        self.bound = np.where(skewed, plan.points_along({*loops} & {*coupled}), 1.0) > 1
-        self.guards = np.where(self.bound, 1.0, plan.guarded(plan.threads))
+        bound = plan.points_along({*loops} & {*coupled})
+        self.tests = 1.0 * (np.where(skewed, bound, 1.0) > 1)
+        if others and self.serial:
+            sides = sum(plan.points[name] for name in (first, *others)) - len(others)
+            alike = np.where(plan.known(self.statement, self.serial[-1]) | (bound <= 1), 0.0, np.minimum(1.0, sides / bound))
+            self.tests = np.maximum(self.tests, alike)
+        self.guards = np.maximum(self.tests, plan.guarded(plan.threads))
         # private arrays in local memory keep the points of a thread in order
         self.side = np.where(self.unrolled & (plan.local == 0), self.points, 1.0)
 
@@ -493,9 +498,9 @@ class _Counting:
         inside = {*self.mapped[still.index(True) :]} if any(still) else set()
         moving = {*self.mapped} & access.moving.keys()
         share = 1.0 / self.plan.points_along({*self.mapped} - moving)
-        guards = np.where(self.bound, 1.0, self.plan.guarded(inside & moving))
+        guards = np.maximum(self.tests, self.plan.guarded(inside & moving))
         tested = mixed(guards, 1.0, self.plan.guarded(moving - inside) * share)
-        first = np.minimum(tested, np.where(self.bound, 1.0, self.plan.guarded(moving)) * share)
+        first = np.minimum(tested, np.maximum(self.tests, self.plan.guarded(moving)) * share)
         unrolled = self.unrolled
         often = np.where(unrolled, mixed(guards, 1.0, share), 1.0)
         return often, tested * unrolled, first * unrolled

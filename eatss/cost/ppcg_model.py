@@ -89,7 +89,20 @@ def _demand(of: PpcgCode) -> Demand:
         shared_limit_bytes=float(of.card.shared_per_block_bytes),
         dram_bytes=_moved_bytes(of),
         scatter=_scatter(of),
+        uneven=_uneven(plan),
     )
+
+
+def _uneven(plan: PpcgPlan) -> float:
+    """Return by how much the last blocks have more work than all in the mean, over the mean.
+
+    Negative where the first ones have more. Where tiles beyond a triangle are empty, the others
+    are whole.
+    """
+    main = max(plan.kernel.statements, key=lambda one: one.instances or 0, default=None)
+    if main is None or not {*main.coupled} & {*plan.serial_loops(main)}:
+        return 0.0
+    return 4.0 * main.late - 2.0  # work rises along the first loop, or falls
 
 
 def _over_mean(of: PpcgCode) -> Number:
@@ -102,7 +115,7 @@ def _over_mean(of: PpcgCode) -> Number:
     work = plan.kernel.facts.work
     writes = (a for one in work.statements for a in one.accesses if a.writes)
     alike = all(one.touched is None or one.touched.fill == 1 for one in writes)
-    if (work.launches or 1) == 1 or not plan.kernel.threads or alike:
+    if not plan.kernel.threads or alike:
         return 1.0
     share = max(_LEAST_SHARE, *map(plan.fill, work.statements))
     several = np.ceil(plan.active / (np.maximum(1.0, of.resident) * of.card.sms)) * plan.turns

@@ -139,15 +139,24 @@ class _Launch:
         )
         at_once = np.where(demand.streams <= resident, demand.streams, 0.0)
         self.resident = np.where(self.streams, at_once, resident)
-        self.tiles = np.ceil(demand.blocks / card.sms)
+        self.tiles = self._in_turn(demand.blocks / card.sms)
         self.most = np.where(self.streams, demand.stream_tiles, self.tiles)
         self.warps = card.warps_of(demand.threads)
         self.together = np.maximum(1.0, self.resident)
 
+    def _in_turn(self, each: Number) -> Number:
+        """Return the mean blocks that one place runs one after the other, of ``each`` on average.
+
+        Where work grows the last block begins when most is done. Where it falls the first is long.
+        """
+        uneven = self.demand.uneven
+        least = np.where(uneven > 0, at_least(each, 1.0), 1.0) + abs(uneven)
+        return np.maximum(np.ceil(each), least)
+
     def on_chip(self) -> dict[str, Number]:
         """Return the seconds of a launch that each part of the SMs takes alone."""
         demand, card, cycles = self.demand, self.card, self.card.clock_hz
-        rounds = np.ceil(demand.blocks / np.maximum(1.0, self.resident * card.sms))
+        rounds = self._in_turn(demand.blocks / np.maximum(1.0, self.resident * card.sms))
         streamed = demand.stream_tiles / np.maximum(1.0, demand.streams)
         rounds = np.where(self.streams, streamed, rounds)
         turns = self._turns(1.0)

@@ -73,16 +73,12 @@ class Group:
     private: bool
     shareable: bool
     box: Box | None
+    reads: bool
 
     @property
     def may_be_staged(self) -> bool:
         """Whether it is copied to shared memory where there is room."""
         return self.shareable and not self.private
-
-    @property
-    def reads(self) -> bool:
-        """Whether any access reads."""
-        return any(use.access.reads for use in self.uses)
 
     @property
     def writes(self) -> bool:
@@ -148,7 +144,8 @@ class PpcgKernel:
                 else:
                     other = joined[at]
                     uses_of_both, loops = other.uses + own.uses, other.loops | own.loops
-                    joined[at] = replace(own, uses=uses_of_both, loops=loops, box=box)
+                    reads = self._needs_old(uses_of_both)
+                    joined[at] = replace(own, uses=uses_of_both, loops=loops, box=box, reads=reads)
         return tuple(joined)
 
     def _group(self, uses: Sequence[Use]) -> Group:
@@ -170,7 +167,22 @@ class PpcgKernel:
             private=private,
             shareable=shareable,
             box=box,
+            reads=self._needs_old(uses),
         )
+
+    def _needs_old(self, uses: Sequence[Use]) -> bool:
+        """Tell whether a tile reads of a group what it has not written itself.
+
+        Where its first statement writes what all others use, PPCG copies nothing in.
+        """
+        first = min(uses, key=lambda use: (use.statement, -use.access.reads))
+        loops = {*self.statements[first.statement].loops}
+        whole = all(
+            use.access.subscripts == first.access.subscripts
+            and loops <= {*self.statements[use.statement].loops}
+            for use in uses
+        )
+        return any(use.access.reads for use in uses) and (first.access.reads > 0 or not whole)
 
     @cached_property
     def _despite(self) -> dict[tuple[int, frozenset[str]], bool]:
