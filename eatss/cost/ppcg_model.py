@@ -132,7 +132,7 @@ def _add_copies(of: PpcgCode) -> None:
     barriers: Number = 0.0
     latency = card.l2_cycles + card.dram_cycles  # all blocks that copy the same wait for the first
     for group, on in zip(plan.kernel.groups, plan.staged, strict=True):
-        steps = _serial_steps(plan, group) * fill
+        steps = _serial_steps(plan, group) * fill / plan.turns_beside(group)
         ways = 1.0 * group.reads + 1.0 * group.writes
         if group.private:
             count, access = plan.all_points, group.uses[0].access

@@ -370,10 +370,10 @@ def ppcg_plan(kernel: PpcgKernel, candidates: PpcgCandidates) -> PpcgPlan:
     steps = {n: _whole(trips[n] / tile[n], cut.get(n)) for n in kernel.band}
     threads = dict(candidates.block)
     blocks: Number = 1.0
-    turns: Number = 1.0
+    turns: dict[str, Number] = {}
     for name, most in zip(kernel.grid, GRID_LIMITS.get(len(kernel.grid), ()), strict=True):
         blocks = blocks * np.minimum(steps[name], most)
-        turns = turns * np.maximum(1.0, steps[name] / most)
+        turns[name] = np.maximum(1.0, steps[name] / most)
     return PpcgPlan(
         kernel=kernel,
         candidates=candidates,
@@ -381,7 +381,7 @@ def ppcg_plan(kernel: PpcgKernel, candidates: PpcgCandidates) -> PpcgPlan:
         threads=threads,
         steps=steps,
         active=named("blocks", blocks),
-        turns=turns,
+        turns_along=turns,
         tiles=prod((steps[name] for name in kernel.grid), start=1.0),
     )
 
@@ -419,12 +419,26 @@ class PpcgPlan(Tiled):
     kernel: PpcgKernel
     candidates: PpcgCandidates
     active: Number
-    turns: Number
+    turns_along: dict[str, Number]
     tiles: Number
 
     def __len__(self) -> int:
         """Return the number of candidates."""
         return len(self.candidates)
+
+    @property
+    def turns(self) -> Number:
+        """Tiles that a block takes, one after the other."""
+        return prod(self.turns_along.values(), start=1.0)
+
+    def turns_beside(self, group: Group) -> Number:
+        """Return for how many tiles in turn a block copies a group once: it is the same in all."""
+        found: Number = 1.0
+        moved: Flag = False
+        for name in reversed(self.kernel.band):
+            moved = moved | ((name in group.loops) & (self.steps[name] > 1))
+            found = found * np.where(moved, 1.0, self.turns_along.get(name, 1.0))
+        return found
 
     def extent(self, loop: str) -> Number:
         """Return the iterations of a loop within a tile."""
