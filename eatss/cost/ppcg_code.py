@@ -579,7 +579,7 @@ class _Counting:
         for count in (2, 4):
             if count * group.element_bytes <= MOST_LOADED_BYTES:
                 whole = np.mod(row, count * group.element_bytes) == 0 if outer else True
-                found = np.where(self.in_full & (self.side == 1) & whole, count, found)
+                found = np.where(self.in_full & whole, count, found)
         return found
 
     def _global_use(self, position: int, access: AccessFacts) -> None:
