@@ -65,7 +65,7 @@ class Demand:
     where a cache does not keep them.
 
     ``uneven``: by how much the last blocks have more work than all in the mean, over the mean,
-    negative where the first ones have.
+    negative where the first ones have. ``empty``: the share of blocks with nothing to do.
     """
 
     launches: Column
@@ -99,6 +99,7 @@ class Demand:
     apart_code: Column
     apart_again: Column
     uneven: Column
+    empty: Column
 
     def __len__(self) -> int:
         """Return the number of candidates."""

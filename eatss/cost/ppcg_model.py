@@ -74,7 +74,8 @@ def _demand(of: PpcgCode) -> Demand:
         serial = prod(float(trips[name]) for name in main.loops if name not in plan.threads)
         of.add_spills(of.spilled_words * serial, plan.fill(main), of.spills_missing)
     of.add_instructions(constants.start_instructions / plan.turns + constants.turn_instructions)
-    of.chain_cycles = of.chain_cycles * _over_mean(of)
+    many = (plan.kernel.facts.work.launches or 1) > 1
+    of.chain_cycles = of.chain_cycles * (_over_mean(of) if many else 1.0)
     each = of.launched_warps / plan.turns
     # a warp issues in order, and after those of its block that share its scheduler, where they wait
     # for each other and no other block is there
@@ -90,14 +91,14 @@ def _demand(of: PpcgCode) -> Demand:
         dram_bytes=_moved_bytes(of),
         scatter=_scatter(of),
         uneven=_uneven(plan),
+        empty=0.0 if many else 1.0 - _busy(plan),
     )
 
 
 def _uneven(plan: PpcgPlan) -> float:
     """Return by how much the last blocks have more work than all in the mean, over the mean.
 
-    Negative where the first ones have more. Where tiles beyond a triangle are empty, the others
-    are whole.
+    Negative where the first ones have more.
     """
     main = max(plan.kernel.statements, key=lambda one: one.instances or 0, default=None)
     if main is None or not {*main.coupled} & {*plan.serial_loops(main)}:
@@ -105,21 +106,28 @@ def _uneven(plan: PpcgPlan) -> float:
     return 4.0 * main.late - 2.0  # work rises along the first loop, or falls
 
 
-def _over_mean(of: PpcgCode) -> Number:
-    """Return how much longer the blocks that a launch waits for take than all do in the mean.
+def _busy(plan: PpcgPlan) -> float:
+    """Return the share of blocks that have something to do, which then have whole tiles.
 
-    Where the host's loops make launches smaller and smaller, some blocks have nothing to do, and
-    the others whole tiles. Where an SM has several in turn, it has some of either.
+    Others have nothing beyond a triangle, or where the host's loops make launches smaller and
+    smaller.
     """
-    plan = of.plan
     work = plan.kernel.facts.work
     writes = (a for one in work.statements for a in one.accesses if a.writes)
     alike = all(one.touched is None or one.touched.fill == 1 for one in writes)
     if not plan.kernel.threads or alike:
         return 1.0
-    share = max(_LEAST_SHARE, *map(plan.fill, work.statements))
+    return max(_LEAST_SHARE, *map(plan.fill, work.statements))
+
+
+def _over_mean(of: PpcgCode) -> Number:
+    """Return how much longer the blocks that a launch waits for take than all do in the mean.
+
+    Where an SM has several in turn, it has some of either kind.
+    """
+    plan = of.plan
     several = np.ceil(plan.active / (np.maximum(1.0, of.resident) * of.card.sms)) * plan.turns
-    return 1.0 / np.minimum(1.0, share * several)
+    return 1.0 / np.minimum(1.0, _busy(plan) * several)
 
 
 # -- copies: private arrays, boxes in shared memory -----------------------------------------------

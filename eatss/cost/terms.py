@@ -144,19 +144,21 @@ class _Launch:
         self.warps = card.warps_of(demand.threads)
         self.together = np.maximum(1.0, self.resident)
 
-    def _in_turn(self, each: Number) -> Number:
+    def _in_turn(self, each: Number, busy: Number = 1.0) -> Number:
         """Return the mean blocks that one place runs one after the other, of ``each`` on average.
 
-        Where work grows the last block begins when most is done. Where it falls the first is long.
+        Where some are empty, the others have more than the mean. Where work grows the last one begins
+        when most is done; where it falls the first is long.
         """
         uneven = self.demand.uneven
         least = np.where(uneven > 0, at_least(each, 1.0), 1.0) + abs(uneven)
-        return np.maximum(np.ceil(each), least)
+        return np.maximum(np.ceil(each * busy) / busy, least)
 
     def on_chip(self) -> dict[str, Number]:
         """Return the seconds of a launch that each part of the SMs takes alone."""
         demand, card, cycles = self.demand, self.card, self.card.clock_hz
-        rounds = self._in_turn(demand.blocks / np.maximum(1.0, self.resident * card.sms))
+        places = np.maximum(1.0, self.resident * card.sms)
+        rounds = self._in_turn(demand.blocks / places, 1.0 - demand.empty)
         streamed = demand.stream_tiles / np.maximum(1.0, demand.streams)
         rounds = np.where(self.streams, streamed, rounds)
         turns = self._turns(1.0)
