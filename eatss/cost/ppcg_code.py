@@ -407,8 +407,7 @@ class _Counting:
     load waits for, ``under_way`` what all would one by one, ``tested_cycles`` those behind tests;
     ``spread`` what requests of many lines or banks take in addition; ``stores`` 1 where something
     is stored that a later load may read. ``guards`` is the share of points that are tested one by
-    one at every step: those that may lie beyond the end of a loop, and all where bounds change from
-    step to step.
+    one at every step: those that may lie beyond the end of a loop, and ``tests`` of all over a triangle.
     """
 
     loads: Number = 0.0
@@ -434,18 +433,16 @@ class _Counting:
         self.unrolled = (plan.unrolled if self.mapped else 0.0) > 0
         changing = any(name in coupled for name in self.serial)
         first, *others = [name for name in self.mapped if name in coupled] or [""]
-        # tests of points over a triangle are alike where its tiles are squares, and threads along
-        # one side a multiple of those along the other
+        # points over a triangle that lie on one diagonal share a test where its tiles are squares, and
+        # threads along one side a multiple of those along the other
         skewed = changing or any_of(
             (plan.tile[name] != plan.tile[first]) | _unlike(plan.threads[name], plan.threads[first])
             for name in others
         )
-        bound = plan.points_along({*loops} & {*coupled})
-        self.tests = 1.0 * (np.where(skewed, bound, 1.0) > 1)
-        if others and self.serial:
-            sides = sum(plan.points[name] for name in (first, *others)) - len(others)
-            alike = np.where(plan.known(self.statement, self.serial[-1]) | (bound <= 1), 0.0, np.minimum(1.0, sides / bound))
-            self.tests = np.maximum(self.tests, alike)
+        both = plan.points_along({*loops} & {*coupled})
+        diagonals = sum(plan.points[name] for name in (first, *others) if name) - len(others)
+        share = np.where(skewed | (both <= 1), 1.0, np.minimum(1.0, diagonals / both))
+        self.tests = share * (both > 1)
         self.guards = np.maximum(self.tests, plan.guarded(plan.threads))
         # private arrays in local memory keep the points of a thread in order
         self.side = np.where(self.unrolled & (plan.local == 0), self.points, 1.0)
@@ -562,7 +559,7 @@ class _Counting:
         self.spread = self.spread + loads * waves * of.constants.bank_wait
         wait = on * of.card.shared_cycles
         self.under_way = self.under_way + loads * of.card.shared_cycles
-        self.tested_cycles = self.tested_cycles + wait * access.reads * tested
+        self.tested_cycles = np.maximum(self.tested_cycles, wait * access.reads * tested)
         self.load_cycles = np.maximum(self.load_cycles, wait)
 
     def _together(self, access: AccessFacts, group: Group) -> Number:
