@@ -407,7 +407,8 @@ class _Counting:
     load waits for, ``under_way`` what all would one by one, ``tested_cycles`` those behind tests;
     ``spread`` what requests of many lines or banks take in addition; ``stores`` 1 where something
     is stored that a later load may read. ``guards`` is the share of points that are tested one by
-    one at every step: those that may lie beyond the end of a loop, and ``tests`` of all over a triangle.
+    one at every step: those that may lie beyond the end of a loop, and the share ``tests`` of those
+    over a triangle.
     """
 
     loads: Number = 0.0
@@ -433,16 +434,18 @@ class _Counting:
         self.unrolled = (plan.unrolled if self.mapped else 0.0) > 0
         changing = any(name in coupled for name in self.serial)
         first, *others = [name for name in self.mapped if name in coupled] or [""]
-        # points over a triangle that lie on one diagonal share a test where its tiles are squares, and
-        # threads along one side a multiple of those along the other
+        # points over a triangle that lie on one diagonal share a test where its tiles are squares,
+        # and threads along one side a multiple of those along the other; none is left in a serial
+        # loop of known length
         skewed = changing or any_of(
             (plan.tile[name] != plan.tile[first]) | _unlike(plan.threads[name], plan.threads[first])
             for name in others
         )
-        both = plan.points_along({*loops} & {*coupled})
-        diagonals = sum(plan.points[name] for name in (first, *others) if name) - len(others)
-        share = np.where(skewed | (both <= 1), 1.0, np.minimum(1.0, diagonals / both))
-        self.tests = share * (both > 1)
+        over = plan.points_along({*loops} & {*coupled})
+        diagonals = sum((plan.points[name] for name in (first, *others) if name), -len(others))
+        known = plan.known(self.statement, self.serial[-1]) if self.serial else True
+        alike = np.where(known, 0.0, np.minimum(1.0, diagonals / over))
+        self.tests = np.where(skewed, 1.0, alike) * (over > 1)
         self.guards = np.maximum(self.tests, plan.guarded(plan.threads))
         # private arrays in local memory keep the points of a thread in order
         self.side = np.where(self.unrolled & (plan.local == 0), self.points, 1.0)
@@ -559,7 +562,7 @@ class _Counting:
         self.spread = self.spread + loads * waves * of.constants.bank_wait
         wait = on * of.card.shared_cycles
         self.under_way = self.under_way + loads * of.card.shared_cycles
-        self.tested_cycles = np.maximum(self.tested_cycles, wait * access.reads * tested)
+        self.tested_cycles = self.tested_cycles + wait * access.reads * tested
         self.load_cycles = np.maximum(self.load_cycles, wait)
 
     def _together(self, access: AccessFacts, group: Group) -> Number:

@@ -66,7 +66,7 @@ class PpcgModel:
 def _demand(of: PpcgCode) -> Demand:
     """Return what each candidate's code asks of the card in one launch."""
     plan, constants, statements = of.plan, of.constants, of.plan.kernel.statements
-    _add_copies(of)
+    barriers = _add_copies(of)
     add_computes(of)
     if statements:
         main = max(statements, key=lambda s: s.instances or 0)
@@ -80,6 +80,7 @@ def _demand(of: PpcgCode) -> Demand:
     # a warp issues in order, and after those of its block that share its scheduler, where they wait
     # for each other and no other block is there
     before = beyond(of.warps / SCHEDULERS, 1.0) / np.maximum(1.0, of.resident)
+    before = before * np.minimum(1.0, barriers / 2)
     in_turn = 1.0 + constants.block_waits * before
     of.chain_cycles += constants.start_cycles + of.issue_cycles / each * in_turn
     return of.demand(
@@ -133,8 +134,11 @@ def _over_mean(of: PpcgCode) -> Number:
 # -- copies: private arrays, boxes in shared memory -----------------------------------------------
 
 
-def _add_copies(of: PpcgCode) -> None:
-    """Add the copies of private and shared groups, and the barriers around them."""
+def _add_copies(of: PpcgCode) -> Number:
+    """Add the copies of private and shared groups, and the barriers around them.
+
+    Return how many barriers a tile has.
+    """
     plan, card, constants = of.plan, of.card, of.constants
     fill = max(map(plan.fill, plan.kernel.statements), default=1.0)
     barriers: Number = 0.0
@@ -171,6 +175,7 @@ def _add_copies(of: PpcgCode) -> None:
             barriers = np.maximum(barriers, on * steps * 2)
     of.add_instructions(barriers * constants.barrier_instructions)
     of.chain_cycles += plan.turns * barriers * constants.barrier_wait * card.barrier_cycles
+    return barriers
 
 
 def _serial_steps(plan: PpcgPlan, group: Group) -> Number:

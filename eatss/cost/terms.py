@@ -147,11 +147,11 @@ class _Launch:
     def _in_turn(self, each: Number, busy: Number = 1.0) -> Number:
         """Return the mean blocks that one place runs one after the other, of ``each`` on average.
 
-        Where some are empty, the others have more than the mean. Where work grows the last one begins
-        when most is done; where it falls the first is long.
+        Where some are empty, the others have more than the mean. Where work grows the last one
+        begins when most is done; where it falls the first is long.
         """
         uneven = self.demand.uneven
-        least = np.where(uneven > 0, at_least(each, 1.0), 1.0) + abs(uneven)
+        least = np.where(uneven > 0, np.maximum(each, 1.0), 1.0) + abs(uneven)
         return np.maximum(np.ceil(each * busy) / busy, least)
 
     def on_chip(self) -> dict[str, Number]:

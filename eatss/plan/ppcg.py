@@ -173,16 +173,19 @@ class PpcgKernel:
     def _needs_old(self, uses: Sequence[Use]) -> bool:
         """Tell whether a tile reads of a group what it has not written itself.
 
-        Where its first statement writes what all others use, PPCG copies nothing in.
+        Where its first statement writes all that others use, PPCG copies nothing in.
         """
         first = min(uses, key=lambda use: (use.statement, -use.access.reads))
-        loops = {*self.statements[first.statement].loops}
-        whole = all(
+        begins, launches = self.statements[first.statement], float(self.facts.work.launches or 1)
+        filled = begins.fill(self.trips, launches)
+        if not any(use.access.reads for use in uses) or first.access.reads:
+            return first.access.reads > 0
+        return not all(
             use.access.subscripts == first.access.subscripts
-            and loops <= {*self.statements[use.statement].loops}
-            for use in uses
+            and {*begins.loops} <= {*one.loops}
+            and one.fill(self.trips, launches) <= filled
+            for use, one in ((use, self.statements[use.statement]) for use in uses)
         )
-        return any(use.access.reads for use in uses) and (first.access.reads > 0 or not whole)
 
     @cached_property
     def _despite(self) -> dict[tuple[int, frozenset[str]], bool]:
