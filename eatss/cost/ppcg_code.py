@@ -5,6 +5,7 @@ The price of a statement in PPCG's code, instance by instance of a thread.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import cached_property
 from math import prod
 
@@ -446,7 +447,7 @@ class _Counting:
         known = plan.known(self.statement, self.serial[-1]) if self.serial else True
         alike = np.where(known, 0.0, np.minimum(1.0, diagonals / over))
         self.tests = np.where(skewed, 1.0, alike) * (over > 1)
-        self.guards = np.maximum(self.tests, plan.guarded(plan.threads))
+        self.guards = self._guarded(plan.threads)
         # private arrays in local memory keep the points of a thread in order
         self.side = np.where(self.unrolled & (plan.local == 0), self.points, 1.0)
 
@@ -487,6 +488,11 @@ class _Counting:
         waits = (self._waits() + result) / self.side
         of.chain_cycles += plan.turns * self.instances * (waits + self.spread)
 
+    def _guarded(self, loops: Collection[str]) -> Number:
+        """Return the share of points behind tests of their own along some loops, or a triangle."""
+        found = self.plan.guarded(loops)
+        return np.maximum(self.tests, found) if self.statement.coupled else found
+
     def _loaded(self, access: AccessFacts) -> tuple[Number, Number, Number]:
         """Return how often an access is made for each point of those side by side.
 
@@ -498,9 +504,9 @@ class _Counting:
         inside = {*self.mapped[still.index(True) :]} if any(still) else set()
         moving = {*self.mapped} & access.moving.keys()
         share = 1.0 / self.plan.points_along({*self.mapped} - moving)
-        guards = np.maximum(self.tests, self.plan.guarded(inside & moving))
+        guards = self._guarded(inside & moving)
         tested = mixed(guards, 1.0, self.plan.guarded(moving - inside) * share)
-        first = np.minimum(tested, np.maximum(self.tests, self.plan.guarded(moving)) * share)
+        first = np.minimum(tested, self._guarded(moving) * share)
         unrolled = self.unrolled
         often = np.where(unrolled, mixed(guards, 1.0, share), 1.0)
         return often, tested * unrolled, first * unrolled
@@ -568,8 +574,8 @@ class _Counting:
     def _together(self, access: AccessFacts, group: Group) -> Number:
         """Return how many elements a load from shared memory takes: those of 16 bytes at most.
 
-        It does where the serial loop inside is unrolled, for one point, walks along a row, and rows
-        begin at multiples of its bytes [machine code].
+        It does where the serial loop inside is unrolled, for one or two points, walks along a row,
+        and rows begin at multiples of its bytes [machine code].
         """
         *outer, (terms, spread) = group.box or [((), 1)]
         if access.writes or spread or not self.serial or dict(terms) != {self.serial[-1]: 1}:
@@ -579,7 +585,7 @@ class _Counting:
         for count in (2, 4):
             if count * group.element_bytes <= MOST_LOADED_BYTES:
                 whole = np.mod(row, count * group.element_bytes) == 0 if outer else True
-                found = np.where(self.in_full & whole, count, found)
+                found = np.where(self.in_full & (self.side <= 2) & whole, count, found)
         return found
 
     def _global_use(self, position: int, access: AccessFacts) -> None:

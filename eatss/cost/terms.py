@@ -151,8 +151,10 @@ class _Launch:
         begins when most is done; where it falls the first is long.
         """
         uneven = self.demand.uneven
-        least = np.where(uneven > 0, np.maximum(each, 1.0), 1.0) + abs(uneven)
-        return np.maximum(np.ceil(each * busy) / busy, least)
+        most = np.ceil(each * busy) / busy if np.any(busy < 1.0) else np.ceil(each)
+        if not np.any(uneven):
+            return most
+        return np.maximum(most, np.where(uneven > 0, np.maximum(each, 1.0), 1.0) + abs(uneven))
 
     def on_chip(self) -> dict[str, Number]:
         """Return the seconds of a launch that each part of the SMs takes alone."""
