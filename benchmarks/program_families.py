@@ -448,6 +448,35 @@ def other_loops(rng: Random) -> Sample:
     return Sample(_function(f"int n, {kind} a[n][n], {kind} b[n][n]", body), _sizes(rng, "n"))
 
 
+def local_terms(rng: Random) -> Sample:
+    """Return sums, waves and maps whose terms are in scalars that are set once or again."""
+    kind = _kind(rng)
+    root = "fabsf" if kind == "float" else "fabs"
+    first = rng.choice(("x[i][j] - y[i][j]", "x[i][j] * y[j][i]", f"{root}(x[i][j])"))
+    then = rng.choice(("", "e = e * 0.5;", "e = e < 1 ? e : 1;", f"{kind} h = e * e; e = h + 1;"))
+    term = rng.choice(("e", "e * e", "e < 1 ? e * e : e"))
+    where = rng.choice(("s[0]", "s[i]", "s[j]"))
+    loops = rng.choice((_loops("ij"), _loops("ji"), f"{_loop('i', 'n')} {_loop('j', 'i')}"))
+    update = rng.choice(("{} += {};", "{} -= {};", "{0} = {1} > {0} ? {1} : {0};"))
+    body = f"{loops} {{ {kind} e = {first}; {then} {update.format(where, f'({term})')} }}"
+    if rng.random() < 0.3:
+        body = f"for (int i = 1; i < n; i++) for (int j = 1; j < n; j++) {{ {kind} e = x[i - 1][j];"
+        body += f" {then} e = e > x[i][j - 1] ? e : x[i][j - 1]; x[i][j] = (e + y[i][j]) * 0.5; }}"
+    if rng.random() < 0.3:
+        body = f"{_loops('ij')} {{ {kind} e = {first}; {kind} g = x[i][j] + 1; {then}"
+        body += f" z[2 * i + {rng.randint(0, 1)}][j] = e * g; s[3 * n + i + j] = e - g; }}"
+        body = body if rng.random() < 0.5 else body.replace("s[3 * n + i + j]", "w[j][i]")
+    if rng.random() < 0.4:
+        body += f" {_loop('i', 'n')} s[i] = s[i] / (n + 1);"
+    text = _function(
+        f"int n, {kind} x[n][n], {kind} y[n][n], {kind} z[2 * n][n], {kind} w[n][n], "
+        f"{kind} s[5 * n]",
+        body,
+        before="#include <math.h>\n",
+    )
+    return Sample(text, _sizes(rng, "n"))
+
+
 def set_scalars(rng: Random) -> Sample:
     """Return subscripts that are set from one another, or narrow."""
     kind = _kind(rng)
@@ -483,7 +512,7 @@ FAMILIES: tuple[Callable[[Random], Sample], ...] = (
     time_steps, flags, narrow_scalars, unsigned_counters, leading_dimensions, conditional_extremes,
     visible_functions, strided, triangular, hand_tiled, contractions, convolutions, chains,
     many_arrays, guards, uniform_conditions, local_indices, sweeps, transposes,
-    other_loops, set_scalars, short_circuits,
+    other_loops, local_terms, set_scalars, short_circuits,
 )  # fmt: skip
 
 

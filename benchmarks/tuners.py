@@ -120,7 +120,7 @@ def prepare(folder: Path, gpu: str, size: int, most: int | None) -> None:
     from eatss.frontend.options import Reading  # noqa: PLC0415
     from eatss.tune.bound import bind  # noqa: PLC0415
     from eatss.tune.document import read_space  # noqa: PLC0415
-    from eatss.tune.jobs import MakerJob, Wanted  # noqa: PLC0415
+    from eatss.tune.jobs import MakerJob, VariantJob  # noqa: PLC0415
     from eatss.tune.makers import CudaMaker  # noqa: PLC0415 - not where the card is
     from eatss.tune.points import card_constants  # noqa: PLC0415
 
@@ -146,7 +146,9 @@ def prepare(folder: Path, gpu: str, size: int, most: int | None) -> None:
     for point in space.points() if most is None else space.sample(most, seed=0):
         decisions = tuple(space.decisions(point).items())
         values = tuple(point.items())
-        made = maker.make(Wanted(variant=variant_key(point), values=values, decisions=decisions))
+        made = maker.make(
+            VariantJob(variant=variant_key(point), values=values, decisions=decisions)
+        )
         assert made.folder is not None, made.reason
         entry, common = _entry(Path(made.folder), sizes, folder)
         if entry is None:

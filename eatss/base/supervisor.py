@@ -126,12 +126,20 @@ class Ready:
 
 
 class LiveWorker:
-    """One worker process. Start, ask and end it from one thread: it ends with that thread."""
+    """One worker process, and another one where that died.
+
+    Start, ask and end it from one thread: it ends with that thread.
+    """
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
         self._kinds = {kind.__name__: kind for kind in (*worker.events, Ready)}
         self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def runs(self) -> bool:
+        """Whether it was started and has not ended, as far as was heard of it."""
+        return self._process is not None
 
     def start(self, take: Take) -> Outcome | None:
         """Start it and wait until it is ready; return how it ended if it ended instead."""

@@ -591,12 +591,20 @@ class RegionBuilder:
         """Return the kernel of a class of tiles, or those of its products, from a piece on.
 
         Raises:
-            InputError: ``EATSS-K011``, it is planned and there is none, or no room for it.
+            InputError: ``EATSS-K011``, it is planned and there is none, no room for it, or its
+                products have other threads.
         """
         found = class_of(self._scheduled, block, pieces, self._facts)
         if isinstance(found, ClassProducts):
             own = pieces[at : at + len(block.kernels)]
             built = [one for piece in own for one in self._piece(piece, context)]
+            if any((one.kernel.threads, 1) != (block.threads, block.width) for one in built):
+                raise input_error(
+                    "EATSS-K011",
+                    f"class_block says {block.threads} threads and width {block.width}: products "
+                    "have the threads of their block, and width 1",
+                    hint="change the block of their kernels, and class_block alike",
+                )
         else:
             has = self._profile.compute_capability >= CUDA.copies_ahead
             context = replace(context, copies_ahead=has)

@@ -342,7 +342,7 @@ class _Printer:
         }
         printer = self._values(node, lambda function: values[id(function)])
         own = {number: self._element(one) for number, one in node.reciprocals}
-        printer = replace(printer, reciprocals=own, inverts=node.inverts)
+        printer = replace(printer, flag=node.flag, reciprocals=own, inverts=node.inverts)
         return printer.assigned(words["target"])
 
     def _values(self, node: Compute | Load, affine: Callable[[Any], IntExpr]) -> ValuePrinter:
@@ -352,7 +352,6 @@ class _Printer:
             affine=affine,
             types=node.types,
             index_bits=self._kernel.index_bits,
-            flag=node.flag,
         )
 
     # Expressions -------------------------------------------------------------------------

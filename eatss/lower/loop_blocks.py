@@ -42,7 +42,6 @@ from eatss.lower.kernel.nodes import (
     Intrinsic,
     Kernel,
     Let,
-    Load,
     LookBack,
     NextTile,
     Node,
@@ -251,7 +250,7 @@ class Bodies:
                     cycle = replace(cycle, name=other.get(cycle.name, cycle.name))
                 counter = other.get(node.counter, node.counter)
                 node = replace(node, counter=counter, cycle=cycle)
-            if isinstance(node, Compute | Load | Reciprocal | Agreed):
+            if isinstance(node, Compute | Reciprocal | Agreed):
                 node = replace(node, flag=other.get(node.flag, node.flag))
             return (node,)
 

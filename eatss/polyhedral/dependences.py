@@ -173,7 +173,7 @@ MAX_STATEMENTS = 1000
 """Statements of one region."""
 
 
-MAX_OPERATIONS = 5_000_000
+MAX_OPERATIONS = 10_000_000
 """isl operations one region may take by default; PolyBench needs at most half."""
 
 OPERATIONS_PER_ACCESS = 1000

@@ -6,8 +6,8 @@
 isl keeps nests apart where one has fewer loops than the other. Where their parallel loops can be
 matched so that no dependence between them leaves its point, they may share a band. What has no
 serial loop then stands before the first iteration of those of the other, or behind the last: an
-epilogue. Nests with as many serial loops that need nothing of each other and read the same elements
-go through them together: several results from one reading.
+epilogue. Nests with as many serial loops, or none, that need nothing of each other and read the
+same elements go through them together: several results from one reading.
 
 A reduction of what a nest makes may share the loops of its terms, the last statement of a point:
 
@@ -65,6 +65,7 @@ from eatss.polyhedral.tree import (
     functions,
     is_tilable,
     marked,
+    parts_of,
     together,
     with_parts,
 )
@@ -104,7 +105,7 @@ def _changed(scheduled: ScheduledScop, fusion: Fusion) -> ScheduledScop:
 def _with_rows_first(scheduled: ScheduledScop) -> ScheduledScop:
     """Return a region whose nests begin with the parallel loops that others have alone."""
     root = scheduled.schedule.get_root().get_child(0)
-    parts = list(_parts(root))
+    parts = list(parts_of(root))
     nests = [_Nest.of(one) for one in parts]
     turned = [one and _rows_first(scheduled, root, one, nests) for one in nests]
     if not any(turned):
@@ -139,7 +140,7 @@ def _rows_first(
 def _with_reductions(scheduled: ScheduledScop) -> ScheduledScop:
     """Return a region in which reductions share the nests that make what they reduce."""
     root = scheduled.schedule.get_root().get_child(0)
-    parts = list(_parts(root))
+    parts = list(parts_of(root))
     nests = [_Nest.of(one) for one in parts]
     for at, place in combinations(range(len(parts)), 2):
         first, then = nests[at], nests[place]
@@ -208,15 +209,6 @@ def _crossed(scheduled: ScheduledScop, part: isl.ScheduleNode) -> _Nest | None:
         serial=(),
         leaves=(own.domain.to_union_set().universe(),),
     )
-
-
-def _parts(node: isl.ScheduleNode) -> Iterator[isl.ScheduleNode]:
-    """Yield what runs one after another."""
-    if node_kind(node) not in PARTED:
-        yield node
-        return
-    for one in branches(node):
-        yield from _parts(one)
 
 
 def _summed(
@@ -464,7 +456,7 @@ def _as_one(
     if not len(first.parallel) == len(then.parallel) <= _MOST_LOOPS:
         return None
     between = _between(scheduled, node, first, then)
-    if between.is_empty() and (fusion != "all" or not (first.serial and then.serial)):
+    if between.is_empty() and (fusion != "all" or bool(first.serial) != bool(then.serial)):
         return None
     for order in permutations(then.parallel):
         pairs = list(zip(first.parallel, order, strict=True))
@@ -479,7 +471,7 @@ def _as_one(
 
 
 def _read_alike(scop: Scop, both: _Nest, first: _Nest, then: _Nest) -> bool:
-    """Tell whether two nests with serial loops read an element both at each point of one nest."""
+    """Tell whether two nests read an element both at each point of one nest."""
     time = isl.UnionMap.from_multi_union_pw_aff(together((*both.parallel, *both.serial)))
 
     def read(nest: _Nest) -> list[isl.UnionMap]:

@@ -118,11 +118,14 @@ def with_expanded_scalars(scop: Scop) -> Scop:
     """Return a region in which scalars have an element for each iteration that values stay in.
 
     The region itself where there is nothing to expand. Expanded are scalars that are dead after
-    the region and live through a loop inside such an iteration; where values of one scalar have
-    nothing to do with each other, each gets an array. The context says that a loop that adds up
-    runs: without it, isl could not put what comes before the sum and after it into one band.
+    the region and live through a loop inside such an iteration, with what else they hold; where
+    values of one scalar have nothing to do with each other, each gets an array. The context says
+    that a loop that adds up runs: without it, isl could not put what comes before the sum and after
+    it into one band.
     """
-    ranges = [one for one in live_ranges(scop, _scalars(scop)) if _expands(scop, one)]
+    known = [*live_ranges(scop, _scalars(scop))]
+    scalars = {one.array.name for one in known if _expands(scop, one)}
+    ranges = [one for one in known if one.array.name in scalars and _may_expand(scop, one)]
     if not ranges:
         return scop
     expanded, names = with_elements(scop, [(one, range(one.depth)) for one in ranges])
@@ -173,7 +176,11 @@ def expanded_arrays(before: Scop, after: Scop) -> Names:
 
 def _expands(scop: Scop, values: LiveRange) -> bool:
     """Tell whether there is a loop inside the iterations that values stay in."""
-    return 0 < values.depth < values.deepest and all(
+    return values.depth < values.deepest and _may_expand(scop, values)
+
+
+def _may_expand(scop: Scop, values: LiveRange) -> bool:
+    return values.depth > 0 and all(
         counts_up_from_zero(scop, values, loop) for loop in range(values.depth)
     )
 
@@ -237,31 +244,33 @@ def _with_terms(scop: Scop, name: str, statements: Sequence[Statement]) -> isl.S
 
 
 def with_private_scalars(scop: Scop) -> tuple[Scop, ...]:
-    """Return a region with scalars expanded, none where none can be.
+    """Return a region with scalars forwarded and expanded, none where none can be.
 
     A second one calls functions again for each reader of a value, where the first does not.
     """
-    found: list[Scop] = []
-    for calls in (False, True):
-        forwarded = with_forwarded_scalars(scop, calls=calls)
-        if found and len(forwarded.statements) == len(found[0].statements):
-            break
-        expanded = with_expanded_scalars(forwarded)
-        if expanded is forwarded:
-            break
-        found.append(expanded)
-    return tuple(found)
+    found: dict[int, Scop] = {}
+    for again in (False, True):
+        forwarded = _with_forwarded_scalars(scop, again=again)
+        changed = with_expanded_scalars(forwarded)
+        if changed is not scop:
+            found.setdefault(len(changed.statements), changed)
+    return tuple(found.values())
 
 
-def with_forwarded_scalars(scop: Scop, *, calls: bool) -> Scop:
+def without_scalars(scop: Scop) -> Scop:
+    """Return a region in which all scalars are forwarded that can be, not only those of sums."""
+    return with_expanded_scalars(_with_forwarded_scalars(scop, again=True, every=True))
+
+
+def _with_forwarded_scalars(scop: Scop, *, again: bool, every: bool = False) -> Scop:
     """Return a region whose sums read no scalars that carry a value within one iteration.
 
-    The region itself where they read none. ``calls`` says whether functions may be called by each
-    of several readers.
+    The region itself where they read none. ``again`` says whether functions may be called by each
+    of several readers, ``every`` whether other statements are not to read any either.
     """
-    found, changed = scop, _forwarded(scop, calls)
+    found, changed = scop, _forwarded(scop, again, every)
     while changed is not None:
-        found, changed = changed, _forwarded(changed, calls)
+        found, changed = changed, _forwarded(changed, again, every)
     if found is scop:
         return scop
     used = found.used_arrays
@@ -269,17 +278,18 @@ def with_forwarded_scalars(scop: Scop, *, calls: bool) -> Scop:
     return replace(found, arrays=arrays, written=scop.written or scop)
 
 
-def _forwarded(scop: Scop, calls: bool) -> Scop | None:
+def _forwarded(scop: Scop, again: bool, every: bool) -> Scop | None:
     """Return the region with the last such scalar gone, ``None`` if there is none."""
-    if not any(map(_adds_up, scop.statements)):
+    if not every and not any(map(_adds_up, scop.statements)):
         return None
     for values in reversed([*live_ranges(scop, _scalars(scop))]):
         writer = _writer(scop, values)
         readers = _readers(values)
-        if writer is None or not any(_adds_up(scop.statement(name)) for name in readers):
+        wanted = every or any(_adds_up(scop.statement(name)) for name in readers)
+        if writer is None or not wanted:
             continue
         found = _stored(scop, values, writer)
-        if found is None and (calls or len(readers) == 1 or not _calls(writer)):
+        if found is None and (again or len(readers) == 1 or not calls(writer)):
             found = with_values_anew(scop, _reads(values))
         if found is not None:
             return found
@@ -307,7 +317,8 @@ def _readers(values: LiveRange) -> set[str]:
     return {name for name, _ in _reads(values)}
 
 
-def _calls(statement: Statement) -> bool:
+def calls(statement: Statement) -> bool:
+    """Tell whether a statement calls functions."""
     return any(isinstance(node, Call) for node in preorder(statement.value))
 
 

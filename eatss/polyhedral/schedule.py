@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
-from itertools import count
+from itertools import count, product
 
 import islpy as isl
 
@@ -40,8 +40,7 @@ from eatss.polyhedral.scheduling import (
     check_coverage,
     check_legality,
     compute_schedule,
-    original_with_marks,
-    with_tilable_bands,
+    in_tilable_bands,
 )
 from eatss.polyhedral.scop import Access, Scop, Statement
 from eatss.polyhedral.tree import (
@@ -118,6 +117,7 @@ class _Sizes:
     def __init__(self, scop: Scop) -> None:
         self._classes = _classes(scop)
         self._chunks = {one.name: one.chunk for one in scop.statements if one.chunk}
+        self._digits = {one for statement in scop.statements for one in _digits(statement)}
         self._span = max(map(_stride, scop.statements), default=0)
         self._clusters: dict[int, list[tuple[str, int]]] = {}
         self.names: dict[str, int] = {}
@@ -161,11 +161,27 @@ class _Sizes:
         )
 
     def _is_size(self, bound: Constraint) -> bool:
-        """Tell whether the constant of a constraint is a size: no steps of a chunk."""
+        """Tell whether the constant of a constraint is a size: no steps of a chunk, no digits."""
         lengths = {self._chunks.get(place.split(" ")[0]) for place, _ in bound.terms} - {None}
         return _is_size(bound) and not (
-            len(bound.terms) == 1 and any(0 < one - bound.constant <= 2 for one in lengths if one)
+            len(bound.terms) == 1
+            and (
+                (bound.terms[0][0], bound.constant + 1) in self._digits
+                or any(0 < one - bound.constant <= 2 for one in lengths if one)
+            )
         )
+
+
+def _digits(statement: Statement) -> Iterator[tuple[str, int]]:
+    """Yield the loops that are digits of a subscript, with their length: 2 of ``q`` in ``2*j+q``.
+
+    For another number of them elements might be the same.
+    """
+    for access in statement.accesses:
+        for form in filter(None, map(affine_form, output_affs(access.relation))):
+            for (loop, by), (_, other) in product(form.coefficients, repeat=2):
+                if abs(other) > abs(by):
+                    yield f"{statement.name} {loop}", abs(other) // abs(by)
 
 
 def _stride(statement: Statement) -> int:
@@ -466,7 +482,7 @@ def _schedule(scop: Scop, symbolic: Symbolic, *, patient: bool) -> ScheduledScop
             raise
     with bounded_work(scop):
         if found is None:
-            found = original_with_marks(symbolic.scop, general), False, True
+            found = in_tilable_bands(symbolic.scop, general), False, True
         general_schedule, assumed, source_order = found
         dependences = instantiate_dependences(general, symbolic.values)
         assumes = scop.context if assumed else None  # numbers that became symbols are as they are
@@ -509,7 +525,7 @@ def _checked_schedule(
     that the source implies, the third whether it is the program's own order.
     """
     if scop.class_size:
-        kept = with_tilable_bands(original_with_marks(scop, dependences), dependences)
+        kept = in_tilable_bands(scop, dependences)
         check_legality(scop, dependences, kept)
         return kept, False, False
     try:
@@ -528,7 +544,7 @@ def _checked_schedule(
             span=scop.span,
             hint="mark a smaller region",
         )
-    schedule = original_with_marks(scop, dependences)
+    schedule = in_tilable_bands(scop, dependences)
     check_legality(scop, dependences, schedule)
     return schedule, False, True
 

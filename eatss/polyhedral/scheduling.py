@@ -266,12 +266,14 @@ def _mark(node: isl.ScheduleNode, coincidence: isl.UnionMap) -> isl.ScheduleNode
     return node
 
 
-def with_tilable_bands(schedule: isl.Schedule, dependences: Dependences) -> isl.Schedule:
-    """Return a schedule of bands of one loop in which parallel ones and those below are one band.
+def in_tilable_bands(scop: Scop, dependences: Dependences) -> isl.Schedule:
+    """Return the program's own schedule, parallel loops and those below them in one band.
 
-    That is where no loop of it takes a dependence backwards, so that it may be tiled.
+    That is where no loop of it takes a dependence backwards, so that it may be tiled; parallel ones
+    take none, but for scalars that each point has one of.
     """
-    return _tilable(schedule.get_root(), dependences.needed).get_schedule()
+    own = original_with_marks(scop, dependences).get_root()
+    return _tilable(own, dependences.needed).get_schedule()
 
 
 def _tilable(node: isl.ScheduleNode, needed: isl.UnionMap) -> isl.ScheduleNode:
@@ -282,7 +284,8 @@ def _tilable(node: isl.ScheduleNode, needed: isl.UnionMap) -> isl.ScheduleNode:
     below = node.child(0)
     loops, marks = functions(node) + functions(below), coincident(node) + coincident(below)
     joined = with_band(below.delete().parent().delete(), loops, marks)
-    return joined if runs_forward(local_dependences(needed, node), joined) else node
+    tilable = all(marks) or runs_forward(local_dependences(needed, node), joined)
+    return joined if tilable else node
 
 
 def _scalar_accesses(scop: Scop) -> isl.UnionSet:

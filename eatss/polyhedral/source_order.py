@@ -22,9 +22,8 @@ from eatss.base.frozen import fixed
 from eatss.polyhedral.isl_names import among, node_kind
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.scheduling import (
+    in_tilable_bands,
     local_dependences,
-    original_with_marks,
-    with_tilable_bands,
 )
 from eatss.polyhedral.tree import (
     alone,
@@ -48,8 +47,7 @@ def in_source_order(scheduled: ScheduledScop) -> Iterator[isl.Schedule]:
     Whether one is legal is for the caller to check.
     """
     dependences = scheduled.dependences
-    own = original_with_marks(scheduled.scop, dependences)
-    for loop in bands(with_tilable_bands(own, dependences).get_root()):
+    for loop in bands(in_tilable_bands(scheduled.scop, dependences).get_root()):
         nests = [] if loop.band_n_member() > 1 or coincident(loop)[0] else _nests(loop.get_child(0))
         ways = product(*(one.with_row() for one in nests)) if len(nests) > 1 else ()
         for rows in islice(ways, _MOST_WAYS):

@@ -6,36 +6,31 @@
 
 The next ``e`` needs what the last ``f`` left, so no band of a schedule has both loops. But a sum
 may be taken in any order. With that freedom they are one band, and a tile of it is a small box of
-``A`` and of ``B`` instead of all that ``f`` reaches.
+``A`` and of ``B`` instead of all that ``f`` reaches. Several sums side by side have the same loops
+then, what stands between them runs at the first or the last of their iterations.
 """
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias, get_args
+from collections.abc import Sequence
+from functools import reduce
 
 import islpy as isl
 
-from eatss.base.frozen import complete, fixed, their_names
+from eatss.base.frozen import their_names
 from eatss.polyhedral.isl_names import IN, maps_of, node_kind, same_except, set_names, sets_of
 from eatss.polyhedral.kernel import Kernel, ScheduledScop
-from eatss.polyhedral.schedule import cut_again
+from eatss.polyhedral.schedule import copied_to, cut_again
 from eatss.polyhedral.scheduling import local_dependences
 from eatss.polyhedral.tree import (
-    PARTED,
-    bands,
-    branches,
     coincident,
     functions,
     is_tilable,
+    parts_of,
     runs_forward,
     with_band,
+    with_parts,
 )
-
-_Place: TypeAlias = Literal["in order", "first", "last"]
-_PLACES: tuple[_Place, ...] = get_args(_Place)
-"""Where statements beside a sum are put along its loops: those of branches before it at the first
-iteration and those after it at the last, or all at one of them (branches of a set have no order).
-"""
 
 
 def with_tiled_sums(scheduled: ScheduledScop) -> ScheduledScop:
@@ -62,16 +57,14 @@ def _joined(scheduled: ScheduledScop, node: isl.ScheduleNode) -> isl.ScheduleNod
     kernel = scheduled.kernel_of.get(names[0])
     if kernel is None or not kernel.reductions or {*kernel.statements} != {*names}:
         return node
-    needed = in_any_order(scheduled.dependences.memory_based, kernel)
-    ordered, taken = local_dependences(needed, node), 0
-    while below := _sums_below(node, kernel, taken):
-        wider = (below.joined_to(node, place) for place in _PLACES)
-        fine = (one for one in wider if one is not None and runs_forward(ordered, one))
-        joined = next(fine, None)
-        if joined is None:
+    ordered = local_dependences(in_any_order(scheduled.dependences.memory_based, kernel), node)
+    taken = 0
+    while (below := _sums_below(node, kernel, taken)) is not None:
+        joined = _with_members(node, below, ordered)
+        if joined is None or not runs_forward(ordered, joined):
             break
+        taken += joined.band_n_member() - node.band_n_member()
         node = joined
-        taken += len(below.members)
     return node
 
 
@@ -91,50 +84,43 @@ def in_any_order(dependences: isl.UnionMap, kernel: Kernel) -> isl.UnionMap:
     return kept.union(free.apply_range(kept))
 
 
-@fixed
-class _Below:
-    """A band of sums below another one, directly or in one branch of a sequence.
+def _with_members(
+    node: isl.ScheduleNode, below: Sequence[isl.ScheduleNode], ordered: isl.UnionMap
+) -> isl.ScheduleNode | None:
+    """Return a band with the members of those below it after its own.
 
-    ``branch`` is that branch. Other branches have statements without loops of their own.
+    Parts without a band run at the first iteration if a sum needs them, else at the last; ``None``
+    where that is not affine.
     """
-
-    branch: int | None
-    members: tuple[isl.UnionPwAff, ...]
-
-    def joined_to(self, node: isl.ScheduleNode, place: _Place) -> isl.ScheduleNode | None:
-        """Return a band with these members after its own; ``None`` where some end is not affine."""
-        members = complete(self._everywhere(node, one, place) for one in self.members)
-        if members is None:
-            return None
-        loops, parallel = [*functions(node), *members], coincident(node)
-        below = node.get_child(0)
-        if self.branch is None:
-            below = below.delete().parent()
-        else:
-            below = below.get_child(self.branch).get_child(0).delete().parent().parent().parent()
-        return with_band(below.delete(), loops, parallel)
-
-    def _everywhere(
-        self, node: isl.ScheduleNode, member: isl.UnionPwAff, place: _Place
-    ) -> isl.UnionPwAff | None:
-        """Return when statements of all branches run along a loop that one of them has."""
-        if self.branch is None:
-            return member
-        parts = branches(node.get_child(0))
-        own = member = member.intersect_domain(parts[self.branch].get_domain())
-        for position, part in enumerate(parts):
-            if position != self.branch:
-                last = position > self.branch if place == "in order" else place == "last"
-                end = _end(own, last=last)
-                if end is None:
-                    return None
-                member = member.union_add(isl.UnionPwAff.aff_on_domain(part.get_domain(), end))
-        return member
+    looped = [one for one in below if node_kind(one) == "band"]
+    once = [one for one in below if node_kind(one) != "band"]
+    inside = reduce(isl.UnionSet.union, (one.get_domain() for one in looped))
+    members = []
+    for own in zip(*map(functions, looped), strict=True):
+        member = reduce(isl.UnionPwAff.union_add, own).intersect_domain(inside)
+        for part in (one.get_domain() for one in once):
+            before = ordered.intersect_domain(part).intersect_range(inside)
+            end = _end(member.intersect_domain(inside), last=before.is_empty())
+            if end is None:
+                return None
+            member = member.union_add(isl.UnionPwAff.aff_on_domain(part, end))
+        members.append(member)
+    parts = [one.get_child(0) if node_kind(one) == "band" else one for one in below]
+    loops, parallel = [*functions(node), *members], coincident(node)
+    band = with_band(node.cut(), loops, parallel)
+    if len(parts) == 1:
+        return copied_to(band.get_child(0), parts[0]).parent()
+    filters = [one.get_domain().universe() for one in below]
+    return with_parts(
+        band.get_child(0), filters, lambda at, leaf: copied_to(leaf, parts[at]), in_order=True
+    ).parent()
 
 
 def with_band_below(node: isl.ScheduleNode) -> isl.ScheduleNode:
     """Return a band with the members of the one right below it after its own."""
-    joined = _Below(None, tuple(functions(node.get_child(0)))).joined_to(node, "first")
+    joined = _with_members(
+        node, [node.get_child(0)], isl.UnionMap.empty(node.get_domain().get_space())
+    )
     assert joined is not None  # only branches have ends that may not be affine
     return joined
 
@@ -145,25 +131,24 @@ def _end(function: isl.UnionPwAff, *, last: bool) -> isl.Aff | None:
     (values,) = sets_of(relation.range())
     end = values.dim_max(0) if last else values.dim_min(0)
     pieces = []
-    end.foreach_piece(lambda _, aff: pieces.append(aff))
+    end.coalesce().foreach_piece(lambda _, aff: pieces.append(aff))
     return pieces[0] if len(pieces) == 1 else None
 
 
-def _sums_below(node: isl.ScheduleNode, kernel: Kernel, taken: int) -> _Below | None:
-    """Return the band below another, if all of its loops are those of sums."""
-    child, branch = node.get_child(0), None
-    if node_kind(child) in PARTED:
-        inside = branches(child)
-        looped = [at for at, one in enumerate(inside) if any(True for _ in bands(one))]
-        if len(looped) != 1:
-            return None
-        (branch,) = looped
-        child = inside[branch]
-    if node_kind(child) != "band":
+def _sums_below(
+    node: isl.ScheduleNode, kernel: Kernel, taken: int
+) -> list[isl.ScheduleNode] | None:
+    """Return what is below a band, if all loops right there are those of sums."""
+    below = [*parts_of(node.get_child(0))]
+    looped = [one for one in below if node_kind(one) == "band"]
+    if len({one.band_n_member() for one in looped}) != 1:
         return None
-    members = tuple(functions(child))
-    loops = their_names(kernel.inner_loops[taken : taken + len(members)])
+    whole = len(looped) == 1
+    if not whole and any(node_kind(one.get_child(0)) != "leaf" for one in looped):
+        return None
+    end = taken + looped[0].band_n_member() if whole else None
+    loops = their_names(kernel.inner_loops[taken:end])
     summed = {name for one in kernel.reductions for name in one.loops}
-    if any(coincident(child)) or not summed.issuperset(loops):
+    if any(any(coincident(one)) for one in looped) or not summed.issuperset(loops):
         return None
-    return _Below(branch, members)
+    return below

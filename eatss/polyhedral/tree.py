@@ -37,6 +37,15 @@ def branches(node: isl.ScheduleNode) -> list[isl.ScheduleNode]:
     return [child.get_child(0) for child in children(node)]
 
 
+def parts_of(node: isl.ScheduleNode) -> Iterator[isl.ScheduleNode]:
+    """Yield what runs one after another."""
+    if node_kind(node) not in PARTED:
+        yield node
+        return
+    for one in branches(node):
+        yield from parts_of(one)
+
+
 def preorder(node: isl.ScheduleNode) -> Iterator[isl.ScheduleNode]:
     """Yield a node and all below it, parents first."""
     todo = [node]

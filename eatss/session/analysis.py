@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
+from itertools import chain
 from math import prod
 
 import islpy as isl
@@ -21,7 +22,7 @@ from eatss.base.diagnostics import (
     input_error,
 )
 from eatss.base.forked import REGION_S, allow
-from eatss.base.frozen import frozen
+from eatss.base.frozen import frozen, their_names
 from eatss.base.targets import Cut
 from eatss.frontend.options import FrontendResult
 from eatss.frontend.symbolic import SymbolicResult
@@ -37,7 +38,13 @@ from eatss.polyhedral.dependences import REFUSALS, at_most, source_lines, with_s
 from eatss.polyhedral.expression import ElementType
 from eatss.polyhedral.isl_names import IN, maps_of
 from eatss.polyhedral.kernel import Kernel, Loop, ScheduledScop
-from eatss.polyhedral.scalars import expanded_arrays, with_private_scalars
+from eatss.polyhedral.kernels import update_of
+from eatss.polyhedral.scalars import (
+    calls,
+    expanded_arrays,
+    with_private_scalars,
+    without_scalars,
+)
 from eatss.polyhedral.schedule import launching_all, schedule_scop
 from eatss.polyhedral.scop import Scop
 from eatss.polyhedral.split_sets import with_shared_launches
@@ -260,21 +267,22 @@ def _with_temporaries(scop: Scop, options: AnalysisOptions) -> ScheduledScop:
     """Schedule a region for code of eatss, with temporaries where kernels gain by them."""
     if not options.temporaries:
         return schedule_scop(scop)
-    expanded = _with_private_scalars(scop)
+    before = cache(lambda: schedule_scop(scop))
+    expanded = _with_private_scalars(scop, before)
     own = scop if expanded is None else expanded.scop
     scheduled = _with_collapsed_loops(own, positive=expanded is not None)
-    scheduled = scheduled or expanded or schedule_scop(scop)
+    scheduled = scheduled or expanded or before()
     copied = _with_copied_operands(scheduled, positive=expanded is not None)
     return copied or scheduled
 
 
-def _with_private_scalars(scop: Scop) -> ScheduledScop | None:
-    """Schedule a region with scalars expanded, ``None`` where they stay.
+def _with_private_scalars(scop: Scop, before: Callable[[], ScheduledScop]) -> ScheduledScop | None:
+    """Schedule a region with scalars expanded, ``None`` where they stay as ``before``.
 
-    Functions are called again for each reader of a value where a sum has but one parallel loop.
-    What is one kernel with enough threads that walk memory side by side stays one.
+    Functions are called again for each reader of a value where a sum has but one parallel loop, and
+    all scalars are forwarded where loops on the host run in one thread. What is one kernel with
+    enough threads that walk memory side by side stays one.
     """
-    before = cache(lambda: schedule_scop(scop))
     found: ScheduledScop | None = None
     for private in with_private_scalars(scop):
         with suppress(*REFUSALS):
@@ -289,13 +297,39 @@ def _with_private_scalars(scop: Scop) -> ScheduledScop | None:
                 for kernel in tried.kernels
                 if any(one.array in names for one in kernel.reductions)
             ]
-            if all(users == 1 for users in _users(tried, names)) or (
+            if not names:
+                if not scalars and _sums_anew(before, tried):
+                    found = tried
+            elif all(users == 1 for users in _users(tried, names)) or (
                 not _fill_card(before()) and (sums or frees_loops(before(), tried, one_thread=True))
             ):
                 found = tried
-            if all(len(kernel.parallel_loops) > 1 for kernel in sums):
+            if names and all(len(kernel.parallel_loops) > 1 for kernel in sums):
                 break
+    whole = scop if found else without_scalars(scop)
+    if whole is not scop and any(scop.statement(one).loops for one in before().host_statements):
+        with suppress(*REFUSALS):
+            tried = schedule_scop(whole, positive=True, patient=False)
+            found = tried if frees_loops(before(), tried, one_thread=True) else None
     return found
+
+
+def _sums_anew(before: Callable[[], ScheduledScop], after: ScheduledScop) -> bool:
+    """Tell whether a sum that leaves a card idle computes anew what it adds, and may be split then.
+
+    Functions are called by as many statements as before, unless these ran in one thread.
+    """
+    types = after.scop.types
+    anew = {
+        one.name
+        for one in after.scop.statements
+        if one.recomputed and update_of(one, types[one.write.array]) is not None
+    }
+    if not anew or _fill_card(before()):
+        return False
+    alone = not anew.isdisjoint(before().host_statements)
+    now, then = (sum(map(calls, one.scop.statements)) for one in (after, before()))
+    return alone or now <= then
 
 
 def _fill_card(scheduled: ScheduledScop) -> bool:
@@ -382,9 +416,9 @@ def _like(symbolic: Scop, raw: Scop, analysed: Scop) -> Scop:
         return symbolic
     if symbolic is raw:
         return analysed
-    if expanded_arrays(raw, analysed):
-        names = {statement.name for statement in analysed.statements}
-        private = with_private_scalars(symbolic)
+    names = {statement.name for statement in analysed.statements}
+    if expanded_arrays(raw, analysed) or not names.issuperset(their_names(raw.statements)):
+        private = chain(with_private_scalars(symbolic), [without_scalars(symbolic)])
         alike = (one for one in private if names.issuperset(s.name for s in one.statements))
         symbolic = next(alike, symbolic)
     if has_collapsed_loops(analysed):

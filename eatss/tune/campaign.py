@@ -14,16 +14,16 @@ from eatss.base.frozen import frozen
 from eatss.tune.generation import contenders, row_of, spread_over
 from eatss.tune.jobs import (
     CAREFUL,
-    Care,
-    Made,
+    BuiltVariant,
     OnProgress,
+    Policy,
     Progress,
     RolePoint,
     SweepOptions,
-    Wanted,
+    VariantJob,
 )
 from eatss.tune.points import Configuration, Decide, Point, variant_key
-from eatss.tune.processes import Done, Lab, Work
+from eatss.tune.processes import MeasureJob, Runner, VariantResult
 from eatss.tune.rows import BESIDE, Identity, Role, Row, cost, latest_of
 from eatss.tune.store import Store
 from eatss.tune.strategies import Guarded, SearchSpace, StrategyJob, make
@@ -76,7 +76,7 @@ class Plan:
     ranked: tuple[Configuration, ...] | None
     roles: tuple[RolePoint, ...]
     options: SweepOptions
-    identity: Callable[[Done], Identity]
+    identity: Callable[[VariantResult], Identity]
     path: Path
     space_text: str
     keeps: bool = False
@@ -87,7 +87,7 @@ class Plan:
         return StrategyJob(space=self.space, seed=self.options.seed, ranked=self.ranked)
 
     @property
-    def choices(self) -> list[Wanted]:
+    def choices(self) -> list[VariantJob]:
         """The variants of the choices."""
         return [of_role(*one) for one in self.roles]
 
@@ -105,18 +105,18 @@ class Campaign:
     def __init__(
         self,
         plan: Plan,
-        lab: Lab,
+        runner: Runner,
         progress: OnProgress = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._plan = plan
-        self._lab = lab
+        self._runner = runner
         self._progress = progress
         self._clock, self._began_s = clock, clock()
         self._variants = 0
         self._rows: list[Row] = []
-        self._wanted: dict[str, Wanted] = {}
-        self._reference: Made | None = None
+        self._wanted: dict[str, VariantJob] = {}
+        self._reference: BuiltVariant | None = None
         self._in_flight = 0
         self._store: Store | None = None
 
@@ -132,7 +132,7 @@ class Campaign:
         with Store.create_or_resume(self._plan.path, identity, self._plan.space_text) as store:
             self._store = store
             self._resume(store)
-            if first.made.variant not in {row.variant for row in self._rows}:
+            if first.built.variant not in {row.variant for row in self._rows}:
                 self._keep(first)
                 self._variants += 1
             self._first_pass()
@@ -141,24 +141,24 @@ class Campaign:
 
     # -- before the store is open -------------------------------------------------------------
 
-    def _first_variant(self) -> Done:
+    def _first_variant(self) -> VariantResult:
         """Make and measure the choices that variants are set beside, until one is right."""
         self._tell("setting up")
         reasons = []
         for role, point in self._plan.roles:
             wanted = of_role(role, point)
             done = self._one(
-                Work(
+                MeasureJob(
                     wanted=wanted,
-                    care=replace(self._plan.options.first, checks=self._plan.options.compares),
+                    policy=replace(self._plan.options.first, checks=self._plan.options.compares),
                 )
             )
-            if done.tried is not None and done.tried.measurement.status in ("ok", "unstable"):
-                self._reference = done.made
+            if done.trial is not None and done.trial.measurement.status in ("ok", "unstable"):
+                self._reference = done.built
                 return done
-            reason = done.made.reason
-            if done.tried is not None:
-                reason = f"{done.tried.measurement.status}: {done.tried.measurement.reason}"
+            reason = done.built.reason
+            if done.trial is not None:
+                reason = f"{done.trial.measurement.status}: {done.trial.measurement.reason}"
             reasons.append(f"{role}: {reason}")
         raise input_error(
             "EATSS-W003",
@@ -166,12 +166,12 @@ class Campaign:
             hint="eatss measure FILE.c says more",
         )
 
-    def _one(self, work: Work) -> Done:
+    def _one(self, work: MeasureJob) -> VariantResult:
         """Let the lab do one thing and wait for it."""
-        self._lab.submit(work)
+        self._runner.submit(work)
         deadline_s = time.monotonic() + FIRST_LIMIT_S
         while time.monotonic() < deadline_s:
-            done = self._lab.done(WAIT_S)
+            done = self._runner.done(WAIT_S)
             if done is not None:
                 return done
         raise input_error(
@@ -212,11 +212,11 @@ class Campaign:
         finally:
             strategy.close()
 
-    def _propose(self, strategy: Guarded, pending: list[Wanted], names: set[str]) -> None:
+    def _propose(self, strategy: Guarded, pending: list[VariantJob], names: set[str]) -> None:
         """Measure what the strategy proposes until it waits for nothing or the budget is spent."""
         options = self._plan.options
         while True:
-            while self._lab.room > 0 and not self._is_spent(first=True):
+            while self._runner.room > 0 and not self._is_spent(first=True):
                 if pending:
                     self._submit(pending.pop(0), options.first)
                     continue
@@ -244,19 +244,21 @@ class Campaign:
         rows = [row for row in latest_of(self._rows) if row.measured]
         rows.sort(key=lambda row: row.time_s or 0.0)
         pending = [row for row in spread_over(rows, options.counters) if row.variant not in counted]
-        care = replace(options.first, stage="counters", counters=True)
-        self._measure_again(pending, care, "counters")
+        policy = replace(options.first, stage="counters", counters=True)
+        self._measure_again(pending, policy, "counters")
 
-    def _measure_again(self, pending: list[Row], care: Care, stage: str = "second pass") -> None:
+    def _measure_again(
+        self, pending: list[Row], policy: Policy, stage: str = "second pass"
+    ) -> None:
         """Measure the variants of rows another time, as far as the budget goes."""
         while pending or self._in_flight:
-            while pending and self._lab.room > 0 and not self._is_spent(first=False):
-                self._submit(self._again(pending.pop(0)), care)
+            while pending and self._runner.room > 0 and not self._is_spent(first=False):
+                self._submit(self._again(pending.pop(0)), policy)
             if self._in_flight == 0:
                 return
             self._wait(stage)
 
-    def _again(self, row: Row) -> Wanted:
+    def _again(self, row: Row) -> VariantJob:
         known = self._wanted.get(row.variant)
         if known is not None:
             return known
@@ -266,21 +268,21 @@ class Campaign:
 
     # -- results ------------------------------------------------------------------------------
 
-    def _submit(self, wanted: Wanted, care: Care) -> None:
+    def _submit(self, wanted: VariantJob, policy: Policy) -> None:
         self._wanted[wanted.variant] = wanted
         self._in_flight += 1
-        self._variants += care.stage == "first"
-        self._lab.submit(
-            Work(
+        self._variants += policy.stage == "first"
+        self._runner.submit(
+            MeasureJob(
                 wanted=wanted,
-                care=care,
+                policy=policy,
                 reference=self._reference,
             )
         )
 
     def _wait(self, stage: str) -> Row | None:
         """Wait a little for what is done next, and keep it."""
-        done = self._lab.done(WAIT_S)
+        done = self._runner.done(WAIT_S)
         row = None
         if done is not None:
             self._in_flight -= 1
@@ -288,19 +290,19 @@ class Campaign:
         self._tell(stage)
         return row
 
-    def _keep(self, done: Done) -> Row:
+    def _keep(self, done: VariantResult) -> Row:
         assert self._store is not None
-        row = row_of(done, done.work.care.stage, self._seconds)
-        if done.tried is not None:
-            self._store.add_card(done.tried.card)
+        row = row_of(done, done.work.policy.stage, self._seconds)
+        if done.trial is not None:
+            self._store.add_card(done.trial.card)
         self._store.add(row)
         self._rows.append(replace(row, measurement=None))
         self._let_go(done)
         return row
 
-    def _let_go(self, done: Done) -> None:
+    def _let_go(self, done: VariantResult) -> None:
         """Remove the folder of a program that nobody needs any more."""
-        folder = done.made.folder
+        folder = done.built.folder
         in_use = self._reference is not None and folder == self._reference.folder
         if folder is not None and not in_use and not self._plan.keeps:
             shutil.rmtree(Path(folder), ignore_errors=True)
@@ -345,15 +347,15 @@ class Campaign:
         )
 
 
-def of_role(role: Role, point: Point | None) -> Wanted:
+def of_role(role: Role, point: Point | None) -> VariantJob:
     """Return the variant of a choice, which its maker makes by its role."""
     values = tuple((point or {"role": role}).items())
-    return Wanted(variant=variant_key(dict(values)), values=values, decisions=(), role=role)
+    return VariantJob(variant=variant_key(dict(values)), values=values, decisions=(), role=role)
 
 
-def of_point(plan: Plan, point: Point) -> Wanted:
+def of_point(plan: Plan, point: Point) -> VariantJob:
     """Return the variant of a point of the space."""
-    return Wanted(
+    return VariantJob(
         variant=variant_key(point),
         values=tuple(point.items()),
         decisions=tuple(plan.decide(point).items()),

@@ -29,35 +29,35 @@ from eatss.ppcg_build.run import find_ppcg
 from eatss.session.source import Source
 from eatss.tune.jobs import CAREFUL, SweepOptions
 from eatss.tune.points import Space
-from eatss.tune.processes import Done
+from eatss.tune.processes import VariantResult
 from eatss.tune.rows import Identity, Metrics, Row, Rows, Stage, cost
 from eatss.version import __version__, package_revision
 
 
-def row_of(done: Done, stage: Stage, at_s: float) -> Row:
+def row_of(done: VariantResult, stage: Stage, at_s: float) -> Row:
     """Return the row of what is done in a pass, ``at_s`` seconds into the sweep."""
-    wanted, made, tried = done.work.wanted, done.made, done.tried
+    wanted, built, trial = done.work.wanted, done.built, done.trial
     row = Row(
         variant=wanted.variant,
         values=wanted.values,
         role=wanted.role,
-        status=made.status,
-        reason=made.reason,
-        metrics=made.metrics,
-        decided=made.decided,
-        made_s=made.made_s,
+        status=built.status,
+        reason=built.reason,
+        metrics=built.metrics,
+        decided=built.decided,
+        made_s=built.made_s,
         at_s=at_s,
         strategy=wanted.strategy,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
     )
-    if tried is None:
+    if trial is None:
         return row
-    found = tried.measurement
+    found = trial.measurement
     return replace(
         row,
-        variant=made.variant,
+        variant=built.variant,
         stage=stage,
-        card=tried.card.uuid,
+        card=trial.card.uuid,
         status=found.status,
         reason=found.reason,
         sizes=found.sizes,
@@ -67,9 +67,9 @@ def row_of(done: Done, stage: Stage, at_s: float) -> Row:
         time_error=None if found.time_estimate is None else found.time_estimate.relative,
         energy_error=None if found.energy_estimate is None else found.energy_estimate.relative,
         flops=found.flops,
-        metrics=(*made.metrics, *measured_metrics(found)),
-        card_s=tried.card_s,
-        card_j=tried.card_j,
+        metrics=(*built.metrics, *measured_metrics(found)),
+        card_s=trial.card_s,
+        card_j=trial.card_j,
         measurement=found,
     )
 
@@ -140,7 +140,7 @@ def _counter_metrics(found: Measurement) -> Metrics:
 
 
 def identity_of(
-    done: Done,
+    done: VariantResult,
     reading: Reading,
     target: SweepTarget,
     generator: str,
@@ -155,8 +155,8 @@ def identity_of(
         generator: version of that.
         options: how the sweep goes.
     """
-    assert done.tried is not None
-    found, read = done.tried.measurement, reading.frontend()
+    assert done.trial is not None
+    found, read = done.trial.measurement, reading.frontend()
     device = found.device
     names = ("meter", "seed", "objective", "timeout_s", "compares")
     chosen = {

@@ -56,7 +56,7 @@ RolePoint: TypeAlias = tuple[Role, Configuration | None]
 
 
 @frozen
-class Wanted:
+class VariantJob:
     """A variant to make and measure.
 
     ``values`` is its point in the space, ``decisions`` what that decides by name. With a ``role``,
@@ -71,7 +71,7 @@ class Wanted:
 
 
 @frozen
-class Made:
+class BuiltVariant:
     """A variant that was made, or why not.
 
     ``folder`` holds the program, ``None`` where ``status`` and ``reason`` say why there is none.
@@ -87,7 +87,7 @@ class Made:
 
 
 @frozen
-class Care(Windows):
+class Policy(Windows):
     """How carefully a variant is measured.
 
     ``checks`` says that it is compared with the original C, at reduced sizes, ``counters`` that
@@ -105,7 +105,7 @@ class Care(Windows):
 
 
 @frozen
-class Tried:
+class Trial:
     """What a card found out about a variant."""
 
     measurement: Measurement
@@ -138,7 +138,7 @@ OnProgress: TypeAlias = Callable[[Progress], None] | None
 
 DEFAULT_VARIANTS = 300
 
-FIRST = Care(
+FIRST = Policy(
     stage="first",
     least_window_s=0.4,
     warm_up_s=0.0,
@@ -154,7 +154,7 @@ FIRST = Care(
 FIRST_TIME = replace(FIRST, least_window_s=0.05, settle_s=0.02, spare=0.3, least_updates=1)
 """The quick pass where time alone is looked for."""
 
-CAREFUL = Care(
+CAREFUL = Policy(
     stage="careful",
     least_window_s=1.0,
     warm_up_s=0.0,
@@ -270,7 +270,7 @@ class SweepOptions(BenchKeywords):
         return budget
 
     @property
-    def first(self) -> Care:
+    def first(self) -> Policy:
         """How the first pass measures."""
         reads = MEASURES[self.objective].reads
         return FIRST_TIME if reads == ("time",) and self.meter == "none" else FIRST

@@ -21,7 +21,7 @@ from eatss.measurement.arguments import complete_sizes
 from eatss.measurement.card import CompileError
 from eatss.measurement.compile import CompileTarget, compile_target
 from eatss.program import load_program
-from eatss.tune.jobs import Made, MakerJob, Wanted
+from eatss.tune.jobs import BuiltVariant, MakerJob, VariantJob
 
 if TYPE_CHECKING:
     from eatss.tune.makers import CudaMaker, PpcgMaker
@@ -41,46 +41,46 @@ def maker_of(job: MakerJob) -> CudaMaker | PpcgMaker:
 def main() -> None:
     """Make what standard input asks for, until it ends."""
     end_at_sigterm()
-    job, orders, emit = connect(MakerJob, Wanted)
+    job, orders, emit = connect(MakerJob, VariantJob)
     maker = maker_of(job)
     with suppress(EatssError):  # who asks for a variant is told of it
         maker.warm()
     compiler = compile_target(job.capability, job.compiler, job.nvcc) if job.capability else None
     for wanted in orders:
         before_s = _spent_s()
-        made = _made(maker, job, compiler, wanted)
-        emit(replace(made, made_s=_spent_s() - before_s))
+        built = _made(maker, job, compiler, wanted)
+        emit(replace(built, made_s=_spent_s() - before_s))
 
 
 def _made(
-    maker: CudaMaker | PpcgMaker, job: MakerJob, compiler: CompileTarget | None, wanted: Wanted
-) -> Made:
+    maker: CudaMaker | PpcgMaker, job: MakerJob, compiler: CompileTarget | None, wanted: VariantJob
+) -> BuiltVariant:
     try:
         maker.set_up(wanted)
-        made = (
+        built = (
             maker.make(wanted)
             if not TARGETS[job.target].own
             else bounded(lambda: maker.make(wanted))
         )
     except EatssError as error:
         reason = "; ".join(found.message for found in error.diagnostics)
-        return Made(
+        return BuiltVariant(
             variant=wanted.variant, folder=None, status="rejected by the model", reason=reason
         )
-    return _compiled(made, compiler)
+    return _compiled(built, compiler)
 
 
-def _compiled(made: Made, compiler: CompileTarget | None) -> Made:
+def _compiled(built: BuiltVariant, compiler: CompileTarget | None) -> BuiltVariant:
     """Return a variant compiled into the cache; as it is where there is nothing that compiles."""
-    if compiler is None or made.folder is None:
-        return made
-    program = load_program(Path(made.folder))
+    if compiler is None or built.folder is None:
+        return built
+    program = load_program(Path(built.folder))
     sizes = complete_sizes(program, {})
     try:
         compiler.compile(program, sizes)
     except CompileError as error:
-        return replace(made, folder=None, status="compile error", reason=str(error))
-    return made
+        return replace(built, folder=None, status="compile error", reason=str(error))
+    return built
 
 
 def _spent_s() -> float:

@@ -27,7 +27,7 @@ from eatss.measurement.options import TileChoice
 from eatss.session.session import Session
 from eatss.tune.derived import KernelVariants
 from eatss.tune.generation import own_folder, predicted_metrics
-from eatss.tune.jobs import Made, MakerJob, Wanted
+from eatss.tune.jobs import BuiltVariant, MakerJob, VariantJob
 from eatss.tune.layouts import selection_at
 from eatss.tune.points import SELECTING, Point
 from eatss.tune.rows import Metrics
@@ -62,11 +62,11 @@ class CudaMaker:
         import_module("eatss.cuda.generate")
         _ = self.program.session.symbolic
 
-    def set_up(self, wanted: Wanted) -> None:
+    def set_up(self, wanted: VariantJob) -> None:
         """Select what the variant begins with, if that is not done."""
         self._base(wanted)
 
-    def make(self, wanted: Wanted) -> Made:
+    def make(self, wanted: VariantJob) -> BuiltVariant:
         """Generate a variant into a folder of its own.
 
         Raises:
@@ -77,7 +77,7 @@ class CudaMaker:
         code = session.generate(recipe, self._profile)
         folder = own_folder(self._job.folder, wanted.variant)
         session.write(code, folder)
-        return Made(
+        return BuiltVariant(
             variant=wanted.variant,
             folder=str(folder),
             metrics=self._expected(selection),
@@ -109,7 +109,7 @@ class CudaMaker:
         variants = kernel_variants_for(session.analysed, self._profile)
         return Program(session=session, base=base, variants=variants)
 
-    def _base(self, wanted: Wanted) -> Selection:
+    def _base(self, wanted: VariantJob) -> Selection:
         """Return the selection that a variant changes."""
         decisions: Point = dict(wanted.decisions)
         choosing = {name: decisions[name] for name in SELECTING if name in decisions}
@@ -126,7 +126,7 @@ class CudaMaker:
             )
         return self._bases[options]
 
-    def chosen(self, wanted: Wanted) -> Selection:
+    def chosen(self, wanted: VariantJob) -> Selection:
         """Return what a variant selects.
 
         Raises:
@@ -207,12 +207,12 @@ class PpcgMaker:
         """Analyse the source, for what is expected of variants."""
         _ = self.session.analysed
 
-    def set_up(self, wanted: Wanted) -> None:
+    def set_up(self, wanted: VariantJob) -> None:
         """Analyse the source, if that is not done."""
         del wanted
         self.warm()
 
-    def make(self, wanted: Wanted) -> Made:
+    def make(self, wanted: VariantJob) -> BuiltVariant:
         """Let PPCG generate a variant into a folder of its own.
 
         Raises:
@@ -237,14 +237,14 @@ class PpcgMaker:
         )
         if built.program is None:
             raise InputError(*(built.warnings or (_unknown(),)))
-        return Made(
+        return BuiltVariant(
             variant=wanted.variant,
             folder=str(built.program),
             metrics=metrics,
             decided=text,
         )
 
-    def _words(self, wanted: Wanted, decisions: Point) -> tuple[Texts, str, Metrics]:
+    def _words(self, wanted: VariantJob, decisions: Point) -> tuple[Texts, str, Metrics]:
         """Return PPCG's arguments, what they decide in words, and what is expected."""
         tiles, threads = positions(decisions, "tile"), positions(decisions, "threads")
         if wanted.role in ("ours", "paper") and not tiles:

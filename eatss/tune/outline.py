@@ -22,7 +22,7 @@ from eatss.tune.bound import BoundSpace, bind
 from eatss.tune.derived import KernelSpace, derived_space, kernel_spaces, point_of
 from eatss.tune.document import parsed_space
 from eatss.tune.generation import predicted_metrics
-from eatss.tune.jobs import MakerJob, RolePoint, Wanted
+from eatss.tune.jobs import MakerJob, RolePoint, VariantJob
 from eatss.tune.layouts import selection_at, short_name
 from eatss.tune.makers import CudaMaker, PpcgMaker, Program
 from eatss.tune.points import (
@@ -145,7 +145,7 @@ def _cuda(job: MakerJob, space: Space | None, rank: int) -> Outline:
         found: list[RolePoint] = []
         for role in ROLES:
             with suppress(EatssError):  # sizes of the paper's model may not fit the card
-                wanted = Wanted(variant="", values=(), decisions=(), role=role)
+                wanted = VariantJob(variant="", values=(), decisions=(), role=role)
                 point = point_of(maker.chosen(wanted).kernels, spaces)
                 known = set(point) == set(bound.names) and point not in [one for _, one in found]
                 found.append((role, point if known else None))

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from eatss.base.diagnostics import Diagnostic, InputError, input_error
 from eatss.base.frozen import frozen
-from eatss.base.supervisor import LiveWorker, Outcome, Refused, Take, Worker
+from eatss.base.supervisor import LiveWorker, Outcome, Refused, Worker
 from eatss.measurement.api import what_ended
 from eatss.measurement.arguments import complete_sizes
 from eatss.measurement.assemble import assemble
@@ -37,7 +37,7 @@ from eatss.measurement.job import (
 from eatss.measurement.measurement import DeviceInfo, Measurement
 from eatss.measurement.options import Variant
 from eatss.program import load_program
-from eatss.tune.jobs import Care, Made, MakerJob, Tried, Wanted
+from eatss.tune.jobs import BuiltVariant, MakerJob, Policy, Trial, VariantJob
 from eatss.tune.rows import CardSeen
 
 ONLY_THE_REFERENCE = "only the reference of the sweep was compared with the original"
@@ -50,44 +50,11 @@ class CardGoneError(InputError):
     """The card does not answer any more, whichever process asks (``EATSS-W033``)."""
 
 
-class HeldProcess:
-    """A worker in a process of its own, and another one where that dies. Use it from one thread."""
-
-    def __init__(self) -> None:
-        self._worker: LiveWorker | None = None
-
-    def start(self, worker: Worker, take: Take) -> Outcome | None:
-        """Start a worker and wait until it is ready; return how it ended if it ended instead."""
-        self._worker = LiveWorker(worker)  # so that it can be stopped while it starts
-        return self._kept(self._worker.start(take))
-
-    def ask(self, order: object, take: Take, limit_s: float) -> Outcome | None:
-        """Give it an order and wait until it is done; return how it ended if it ended instead."""
-        assert self._worker is not None
-        return self._kept(self._worker.ask(order, take, limit_s=limit_s))
-
-    def _kept(self, outcome: Outcome | None) -> Outcome | None:
-        if outcome is not None:
-            self._worker = None
-        return outcome
-
-    def stop(self) -> None:
-        """Give up what it does, from another thread."""
-        if self._worker is not None:
-            self._worker.stop()
-
-    def close(self) -> None:
-        """End it."""
-        if self._worker is not None:
-            self._worker.end()
-            self._worker = None
-
-
-class CardProcess(HeldProcess):
+class CardProcess(LiveWorker):
     """Holds a card. A program that crashes or hangs costs itself alone."""
 
     def __init__(self, bench: Bench) -> None:
-        super().__init__()
+        super().__init__(bench.worker())
         self._bench = bench
         self._opened: CardOpened | None = None
         self._idle: IdleRead | None = None
@@ -101,7 +68,7 @@ class CardProcess(HeldProcess):
             InputError: it cannot be used from here.
             CardGoneError: it does not answer.
         """
-        while self._worker is None:
+        while not self.runs:
             self._open()
         assert self._opened is not None
         return self._opened.device
@@ -120,12 +87,14 @@ class CardProcess(HeldProcess):
             idle_power_w=None if idle is None else idle.power_w,
         )
 
-    def measure(self, made: Made, care: Care, label: str, reference: Made | None) -> Tried:
+    def measure(
+        self, built: BuiltVariant, policy: Policy, label: str, reference: BuiltVariant | None
+    ) -> Trial:
         """Measure a program; its failure is a status.
 
         Args:
-            made: the program.
-            care: how carefully.
+            built: the program.
+            policy: how carefully.
             label: what it is called.
             reference: whose results others are compared with; a fresh process runs it first.
 
@@ -135,26 +104,26 @@ class CardProcess(HeldProcess):
         """
         card = self.seen()
         begin_s = time.monotonic()
-        records = self._records(made, care, label)
+        records = self._records(built, policy, label)
         (record,) = records.variants
         (task,) = records.left()
-        task = replace(task, unchecked="" if care.checks else ONLY_THE_REFERENCE)
-        outcome = self._refer(reference, made, records)
+        task = replace(task, unchecked="" if policy.checks else ONLY_THE_REFERENCE)
+        outcome = self._refer(reference, built, records)
         if outcome is None:
             job = Job(options=records.options, tasks=(task,), looks_around=False)
-            outcome = self.ask(job, partial(_taken, records), START.limit_s)
+            outcome = self.ask(job, partial(_taken, records), limit_s=START.limit_s)
         if outcome is not None:
             record.fail(*what_ended(records.stage, outcome))
         record.fail("launch error", "the measuring process ended it without a word")
         self._fruitless = 0 if outcome is None else self._fruitless
         measurement = assemble(records, record)
-        if care.counters:
+        if policy.counters:
             measurement = _counted(measurement, records)
-        return Tried(
+        return Trial(
             measurement=measurement,
             card=card,
             card_s=time.monotonic() - begin_s,
-            card_j=_joules(record, care.settle_s),
+            card_j=_joules(record, policy.settle_s),
         )
 
     def _open(self) -> None:
@@ -164,9 +133,10 @@ class CardProcess(HeldProcess):
             told.append(event)
             return event.limit_s if isinstance(event, Entered) else None
 
-        outcome = self.start(self._bench.worker(), take)
+        outcome = self.start(take)
         if outcome is None and self._opened is None:  # else by a process that died
-            outcome = self.ask(Job(options=self._bench.options, tasks=()), take, START.limit_s)
+            job = Job(options=self._bench.options, tasks=())
+            outcome = self.ask(job, take, limit_s=START.limit_s)
         refused = next((one for one in told if isinstance(one, Refused)), None)
         if refused is not None:
             raise refused.error()
@@ -188,7 +158,9 @@ class CardProcess(HeldProcess):
                 )
             )
 
-    def _refer(self, reference: Made | None, made: Made, records: Records) -> Outcome | None:
+    def _refer(
+        self, reference: BuiltVariant | None, built: BuiltVariant, records: Records
+    ) -> Outcome | None:
         """Let a fresh process run the reference, so that its results are there.
 
         What it takes is not told; return how the process ended, if it did.
@@ -196,7 +168,7 @@ class CardProcess(HeldProcess):
         if reference is None or reference.folder is None or self._referred:
             return None
         self._referred = True
-        if reference.folder == made.folder:
+        if reference.folder == built.folder:
             return None
         options = replace(
             self._bench.options,
@@ -220,12 +192,12 @@ class CardProcess(HeldProcess):
             return None if isinstance(event, Result) else _taken(records, event)
 
         job = Job(options=options, tasks=(task,), looks_around=False)
-        return self.ask(job, take, START.limit_s)
+        return self.ask(job, take, limit_s=START.limit_s)
 
-    def _records(self, made: Made, care: Care, label: str) -> Records:
+    def _records(self, built: BuiltVariant, policy: Policy, label: str) -> Records:
         assert self._opened is not None
-        assert made.folder is not None
-        folder = Path(made.folder)
+        assert built.folder is not None
+        folder = Path(built.folder)
         program = load_program(folder)
         record = Record(
             variant=Variant(label=label, directory=folder),
@@ -233,7 +205,7 @@ class CardProcess(HeldProcess):
             sizes=complete_sizes(program, {}),
             result=Result(task=0),
         )
-        options = care.options(self._bench.options)
+        options = policy.options(self._bench.options)
         records = Records(options=options, variants=[record])
         records.take(self._opened)
         if self._idle is not None:
@@ -272,12 +244,18 @@ MAKE_LIMIT_S = 300.0
 """The slowest generator and compiler of the largest variant take minutes."""
 
 
-class MakerProcess(HeldProcess):
+class MakerProcess(LiveWorker):
     """Makes variants, one at a time."""
 
     def __init__(self, job: MakerJob) -> None:
-        super().__init__()
-        self._job = job
+        super().__init__(
+            Worker(
+                module="eatss.tune.maker_worker",
+                job=job,
+                events=(BuiltVariant, Refused),
+                start_limit_s=MAKE_LIMIT_S,
+            )
+        )
 
     def warm(self) -> None:
         """Start the process and let it analyse the program.
@@ -286,17 +264,8 @@ class MakerProcess(HeldProcess):
             InputError: nothing can be made here.
         """
         refused: list[Refused] = []
-        outcome = self.start(
-            Worker(
-                module="eatss.tune.maker_worker",
-                job=self._job,
-                events=(Made, Refused),
-                start_limit_s=MAKE_LIMIT_S,
-            ),
-            refused.append,
-        )
+        outcome = self.start(refused.append)
         if refused:
-            self._worker = None
             raise refused[0].error()
         if outcome is not None:
             raise input_error(
@@ -306,24 +275,24 @@ class MakerProcess(HeldProcess):
                 hint="it may lack memory: try with fewer --makers",
             )
 
-    def make(self, wanted: Wanted) -> Made:
+    def make(self, wanted: VariantJob) -> BuiltVariant:
         """Return a variant, or why there is none.
 
         Raises:
             InputError: nothing can be made here.
         """
-        if self._worker is None:
+        if not self.runs:
             self.warm()
-        found: list[Made] = []
-        outcome = self.ask(wanted, found.append, MAKE_LIMIT_S)
+        found: list[BuiltVariant] = []
+        outcome = self.ask(wanted, found.append, limit_s=MAKE_LIMIT_S)
         return found[0] if found else self._failed(wanted, outcome)
 
-    def _failed(self, wanted: Wanted, outcome: Outcome | None) -> Made:
+    def _failed(self, wanted: VariantJob, outcome: Outcome | None) -> BuiltVariant:
         why = "said nothing" if outcome is None else outcome.how
         if outcome is not None and not outcome.in_time:
             why = f"did not end within {MAKE_LIMIT_S:g} s"
         said = "" if outcome is None or not outcome.said else f": {' | '.join(outcome.said)}"
-        return Made(
+        return BuiltVariant(
             variant=wanted.variant,
             folder=None,
             status="rejected by the model",
@@ -336,24 +305,24 @@ AHEAD = 2
 
 
 @frozen
-class Work:
+class MeasureJob:
     """A variant and how carefully it is measured, beside a reference that was made before."""
 
-    wanted: Wanted
-    care: Care
-    reference: Made | None = None
+    wanted: VariantJob
+    policy: Policy
+    reference: BuiltVariant | None = None
 
 
 @frozen
-class Done:
+class VariantResult:
     """What became of a variant; ``tried`` is ``None`` where it never came to a card."""
 
-    work: Work
-    made: Made
-    tried: Tried | None
+    work: MeasureJob
+    built: BuiltVariant
+    trial: Trial | None
 
 
-class Lab:
+class Runner:
     """The card of this machine, and processes that make variants for it.
 
     Args:
@@ -365,11 +334,11 @@ class Lab:
     def __init__(self, maker: MakerJob, count: int, bench: Bench) -> None:
         self._limit = AHEAD * count + 2
         self._on_the_way = 0
-        self._to_make: queue.Queue[Work | None] = queue.Queue()
-        self._to_measure: queue.Queue[tuple[Work, Made] | None] = queue.Queue()
-        self._done: queue.Queue[Done | BaseException] = queue.Queue()
+        self._to_make: queue.Queue[MeasureJob | None] = queue.Queue()
+        self._to_measure: queue.Queue[tuple[MeasureJob, BuiltVariant] | None] = queue.Queue()
+        self._done: queue.Queue[VariantResult | BaseException] = queue.Queue()
         self._ending = False
-        self._busy: list[HeldProcess] = []
+        self._busy: list[LiveWorker] = []
         self._threads = [
             threading.Thread(target=self._make, args=(maker,), daemon=True) for _ in range(count)
         ]
@@ -382,12 +351,12 @@ class Lab:
         """How many variants more may be on the way now."""
         return self._limit - self._on_the_way
 
-    def submit(self, work: Work) -> None:
+    def submit(self, work: MeasureJob) -> None:
         """Take a variant on; does not wait."""
         self._on_the_way += 1
         self._to_make.put(work)
 
-    def done(self, timeout_s: float) -> Done | None:
+    def done(self, timeout_s: float) -> VariantResult | None:
         """Return what is done next; ``None`` if nothing is within the time.
 
         Raises:
@@ -419,15 +388,15 @@ class Lab:
         try:
             process.warm()
             while not self._ending and (work := self._to_make.get()) is not None:
-                made = process.make(work.wanted)
-                if made.folder is None:
-                    self._done.put(Done(work=work, made=made, tried=None))
+                built = process.make(work.wanted)
+                if built.folder is None:
+                    self._done.put(VariantResult(work=work, built=built, trial=None))
                 else:
-                    self._to_measure.put((work, made))
+                    self._to_measure.put((work, built))
         except BaseException as error:
             self._done.put(error)
         finally:
-            process.close()
+            process.end()
 
     def _measure(self, bench: Bench) -> None:
         """Measure variants as they are made."""
@@ -435,11 +404,11 @@ class Lab:
         self._busy.append(process)
         try:
             while not self._ending and (found := self._to_measure.get()) is not None:
-                work, made = found
+                work, built = found
                 label = work.wanted.role or work.wanted.variant
-                tried = process.measure(made, work.care, label, work.reference)
-                self._done.put(Done(work=work, made=made, tried=tried))
+                trial = process.measure(built, work.policy, label, work.reference)
+                self._done.put(VariantResult(work=work, built=built, trial=trial))
         except BaseException as error:
             self._done.put(error)
         finally:
-            process.close()
+            process.end()

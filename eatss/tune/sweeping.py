@@ -31,7 +31,7 @@ from eatss.tune.generation import (
 from eatss.tune.jobs import MakerJob, OnProgress, SweepOptions
 from eatss.tune.outline import outlined
 from eatss.tune.points import Space
-from eatss.tune.processes import Lab
+from eatss.tune.processes import Runner
 from eatss.tune.rows import Sweep
 from eatss.tune.store import Store, store_place
 from eatss.tune.strategies import STRATEGIES, make
@@ -84,8 +84,8 @@ def sweep(
         make(chosen.strategy, plan.job).close()  # before anything is measured
         makers = chosen.makers or max(1, min(MOST_MAKERS, (os.cpu_count() or 2) - 1))
         bench = Bench(card=card or CUPY_CARD, options=chosen.measuring)
-        lab = stack.enter_context(closing(Lab(job, makers, bench)))
-        Campaign(plan, lab, progress).run()
+        runner = stack.enter_context(closing(Runner(job, makers, bench)))
+        Campaign(plan, runner, progress).run()
     return Store.read(path)
 
 

@@ -66,6 +66,8 @@ def program(of: Session, threads: int = 64, width: int = 8, **how: Any) -> Progr
     """Return a program all of whose classes are one launch, products in small tiles."""
     blocks = {
         one.kernels[0]: ClassBlock(kernels=one.kernels, threads=threads, width=width)
+        if isinstance(one, ClassRun)
+        else ClassBlock(kernels=one.kernels, threads=32, width=1)
         for one in every(of)
     }
     found, small = apart(of), [name for names in products(of) for name in names]
@@ -363,6 +365,18 @@ def test_blocks_of_another_program_are_refused() -> None:
     wrong = replace(found, kernels=(replace(first, class_block=block), *others))
     with pytest.raises(InputError, match="EATSS-K011"):
         of.generate(recipe_of(wrong, CodegenOptions()), load_profile("h200"))
+
+
+def test_threads_that_products_do_not_have_are_refused() -> None:
+    of = session("floyd-warshall")
+    (names,) = products(of)
+    found, wrong = apart(of), ClassBlock(kernels=names, threads=1024, width=1)
+    kernels = tuple(
+        replace(one, class_block=wrong) if one.name == names[0] else one for one in found.kernels
+    )
+    recipe = recipe_of(replace(found, kernels=kernels), CodegenOptions())
+    with pytest.raises(InputError, match="class_block says 1024"):
+        of.generate(recipe, load_profile("h200"))
 
 
 @pytest.mark.parametrize("size", [-1, 0, 2**40])

@@ -335,6 +335,8 @@ JOINED = {
     "greatest": f"{LOOPS} {SUM} C[i][j] = fmax(C[i][j], {PRODUCT});",
     "triangular": f"{LOOPS} for (int e = 0; e < M; e++) for (int f = 0; f <= e; f++)"
     f" C[i][j] += {PRODUCT};",
+    "side by side": "for (int i = 0; i < N; i++) { double s = 0, t = 0;"
+    f" {SUM} {{ s += A[i][e][f]; t += A[i][e][f] * f; }} D[i][0] = t / (s * s + 1); }}",
 }
 LEFT = {
     "seen in between": f"{LOOPS} {SUM} {{ C[i][j] += {PRODUCT}; P[i][j][e][f] = C[i][j]; }}",
@@ -354,12 +356,13 @@ def loops_of(text: str) -> set[str]:
     return {loop.name for kernel in region.scheduled.kernels for loop in kernel.loops}
 
 
-@pytest.mark.parametrize("what", ["greatest", "triangular"])
+@pytest.mark.parametrize("what", ["greatest", "triangular", "side by side"])
 def test_sums_over_several_loops_are_tiled(what: str, tmp_path: Path) -> None:
     text = HEAD + JOINED[what] + TAIL
     assert {"e", "f"} <= loops_of(text)
     tiles = {"i": 4, "j": 8, "e": 3, "f": 4}
-    program, found = in_tiles(text, tmp_path, tiles=tiles)
+    own = {name: size for name, size in tiles.items() if name in loops_of(text)}
+    program, found = in_tiles(text, tmp_path, tiles=own)
     assert any(kernel.reassociates for kernel in program.kernels)
     assert not found.bit_equal
 
@@ -401,7 +404,8 @@ def random_sum(seed: int) -> tuple[str, dict[str, int]]:
         ]
     )
     update = dice.choice(["C[i][j] += {};", "C[i][j] -= {};", "C[i][j] = fmax({}, C[i][j]);"])
-    body = f"{nest} {update.format(value)}"
+    beside = dice.choice(["", "", f"D[i][j] += A[i][e][f] * {last};"])
+    body = f"{nest} {{ {update.format(value)} {beside} }}"
     before = dice.choice(["", "C[i][j] = D[i][j];", "C[i][j] = 0.5 * C[i][j];"])
     after = dice.choice(["", "D[i][j] = C[i][j];", "C[i][j] = C[i][j] + D[j][i];"])
     text = f"{HEAD}{LOOPS} {{ {before} {body} {after} }}{TAIL}"

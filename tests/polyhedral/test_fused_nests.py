@@ -101,6 +101,15 @@ def test_nests_that_read_an_array_at_other_points_stay_apart() -> None:
     assert len(fused(loops, "all").kernels) == 2
 
 
+@pytest.mark.parametrize(("read", "kernels"), [("A[i][j]", 1), ("A[j][i]", 2)])
+def test_maps_that_read_the_same_are_one(read: str, kernels: int) -> None:
+    loops = USE % f"{{ C[i][j] = A[i][j] * b[j]; D[i][j] = {read} * c[j]; }}"
+    assert len(fused(loops).kernels) == 2
+    both = fused(loops, "all")
+    assert len(both.kernels) == kernels
+    assert executed(as_scheduled(both)) == executed(region(loops))
+
+
 def test_loops_that_take_turns_are_parted() -> None:
     loops = """
         for (int i = 0; i < 6; i++) {

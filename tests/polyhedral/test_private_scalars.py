@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from eatss.api import codegen, inspect, select
 from eatss.frontend.parse import parse_source
 from eatss.polyhedral.scalars import expanded_arrays, with_expanded_scalars, with_private_scalars
 from eatss.polyhedral.scop import Scop
+from eatss.program import Program
 from eatss.verify.run import verify
 from tests.examples import examples
 from tests.polyhedral.executing import executed
@@ -54,6 +56,13 @@ def source(row: str, before: str = "", inside: str = "") -> str:
         f"#include <math.h>\nvoid f({ARGUMENTS}) {{\n{before}\n#pragma scop\n{inside}\n"
         f"for (int i = 0; i < n; i++) {{{row}\n}}\n#pragma endscop\n}}\n"
     )
+
+
+def program(text: str, folder: Path) -> Program:
+    """Return the program of a text, for an H200."""
+    path = folder / "f.c"
+    path.write_text(text + "\n")
+    return codegen(path, gpu="h200", output=folder / "out")
 
 
 def region(text: str) -> Scop:
@@ -119,6 +128,45 @@ def test_a_value_is_not_stored_early_where_that_is_seen(between: str) -> None:
     b[i] = z;"""
     (first, _) = with_private_scalars(region(source(row)))
     assert [s.text for s in first.statements if s.write.array == "O"][-1] == "O[i][j] = e;"
+
+
+ALL = "void f(int n, float s[1], float x[n], float y[n]) {{\n#pragma scop\n{}\n#pragma endscop\n}}"
+LOSS = "for (int i = 0; i < n; i++) { float e = fabsf(x[i] - y[i]); s[0] += e < 1 ? e * e : e; }"
+
+
+def test_a_sum_of_all_is_split_though_its_terms_are_in_a_scalar(tmp_path: Path) -> None:
+    made = program(f"#include <math.h>\n{ALL.format(LOSS)}", tmp_path)
+    assert max(prod(kernel.block) for kernel in made.kernels) >= 32
+    assert verify(tmp_path / "out").ok
+
+
+WAVE = """for (int i = 1; i < n; i++) for (int j = 1; j < n; j++) {
+    float h = A[i - 1][j - 1] + B[i][j];
+    h = h > A[i - 1][j] ? h : A[i - 1][j];
+    h = h > A[i][j - 1] ? h : A[i][j - 1];
+    A[i][j] = h;
+}"""
+
+
+def test_a_scalar_that_is_set_again_keeps_no_wave_in_one_thread(tmp_path: Path) -> None:
+    text = (
+        f"void f(int n, float A[n][n], float B[n][n]) {{\n#pragma scop\n{WAVE}\n#pragma endscop\n}}"
+    )
+    made = program(text, tmp_path)
+    assert min(prod(kernel.block) for kernel in made.kernels) >= 32
+    assert verify(tmp_path / "out").ok
+
+
+def test_all_values_of_a_scalar_expand_with_one_of_them() -> None:
+    row = """
+    float s = 0;
+    for (int j = 0; j < m; j++) s += S[i][j];
+    s /= m;
+    a[i] = s * s;
+    b[i] = s;"""
+    before = region(source(row))
+    (private,) = with_private_scalars(before)
+    assert expanded_arrays(before, private) == ("s", "s_1")
 
 
 def test_rows_are_what_the_original_computes(tmp_path: Path) -> None:

@@ -16,8 +16,9 @@ from eatss.base.forked import Cause, ForkEndedError
 from eatss.polyhedral import dependences, schedule, scheduling
 from eatss.polyhedral.dependences import at_most, bounded_work, compute_dependences, ran_out
 from eatss.polyhedral.schedule import generalise, schedule_scop
-from eatss.polyhedral.scheduling import check_legality
+from eatss.polyhedral.scheduling import check_legality, in_tilable_bands
 from eatss.polyhedral.scop import Scop
+from eatss.polyhedral.tree import bands, coincident
 from tests.examples import examples
 
 STENCIL = (
@@ -163,6 +164,21 @@ def test_a_step_that_runs_out_leaves_the_rest_to_the_work_around_it(
     assert caught.value.code == "EATSS-P001"
     assert context.get_max_operations() == 0
     compute_dependences(scop)
+
+
+def test_a_private_scalar_keeps_no_loops_of_the_source_apart(scop_of: Callable[..., Any]) -> None:
+    loops = "for i in range(0, N):\n    for j in range(0, N):\n"
+    body = "        t = A[i,j]\n        B[i,j] = t*t\n"
+    scop = scop_of(loops + body, parameters=["N"], local=["t"])
+    (band,) = bands(in_tilable_bands(scop, compute_dependences(scop)).get_root())
+    assert coincident(band) == [True, True]
+
+
+def test_a_digit_of_a_subscript_is_no_size(scop_of: Callable[..., Any]) -> None:
+    loops = "for p in range(0, 2):\n    for q in range(0, 2):\n        for i in range(0, N):\n"
+    body = "            for j in range(0, N):\n                B[2*i+p,2*j+q] = A[p,q,i,j]\n"
+    (kernel,) = schedule_scop(scop_of(loops + body, parameters=["N"])).kernels
+    assert [loop.parallel for loop in kernel.loops] == [True] * 4
 
 
 def test_a_private_scalar_does_not_serialise_a_loop(scop_of: Callable[..., Any]) -> None:

@@ -21,11 +21,11 @@ from eatss.program import load_program
 from eatss.session.session import Session
 from eatss.tune.derived import kernel_spaces, point_of
 from eatss.tune.document import space_from_text
-from eatss.tune.jobs import MakerJob, Wanted
+from eatss.tune.jobs import MakerJob, VariantJob
 from eatss.tune.makers import CudaMaker, default_sizes
 from eatss.tune.outline import Outline, outlined
 from eatss.tune.points import variant_key
-from eatss.tune.processes import Lab
+from eatss.tune.processes import Runner
 from eatss.tune.rows import Role
 from tests.refusals import refusing
 
@@ -56,7 +56,7 @@ def test_a_point_comes_back_from_the_selection_it_decides(tmp_path: Path) -> Non
     refused: list[str] = []
     points = [*(outline.ranked or ())[:3], *bound.sample(8, 0)]
     for point in points:
-        wanted = Wanted(
+        wanted = VariantJob(
             variant=variant_key(point),
             values=tuple(point.items()),
             decisions=tuple(bound.decisions(point).items()),
@@ -106,7 +106,7 @@ def test_iterators_that_only_expressions_use_are_no_mistake(tmp_path: Path) -> N
 def chosen(decisions: dict[str, int | str], tmp_path: Path, role: Role = "") -> KernelSelection:
     """Return what decisions make of gemm, whose selection has tensor cores."""
     maker = CudaMaker(job("gemm", tmp_path))
-    wanted = Wanted(
+    wanted = VariantJob(
         variant="v",
         values=tuple(decisions.items()),
         decisions=tuple(decisions.items()),
@@ -159,35 +159,35 @@ def test_variants_are_of_the_program_that_is_selected(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     maker = CudaMaker(made_of)
     for role, decisions in (("", dict(outline.ranked[-1])), ("paper", {})):
-        wanted = Wanted(
+        wanted = VariantJob(
             variant=f"{role}{len(decisions)}",
             values=tuple(decisions.items()),
             decisions=tuple(decisions.items()),
             role=role,  # type: ignore[arg-type]
         )
-        made = maker.make(wanted)
-        assert made.folder is not None
-        kernels = load_program(Path(made.folder)).kernels
+        built = maker.make(wanted)
+        assert built.folder is not None
+        kernels = load_program(Path(built.folder)).kernels
         assert [kernel.statements for kernel in kernels] == [("S1",)]
 
 
 def test_ours_is_what_users_get_with_steps_of_time_in_one_launch(tmp_path: Path) -> None:
     maker = CudaMaker(job("jacobi-2d", tmp_path))
-    wanted = Wanted(variant="ours", values=(), decisions=(), role="ours")
+    wanted = VariantJob(variant="ours", values=(), decisions=(), role="ours")
     first, *_ = maker.chosen(wanted).kernels
     assert first.time_tile is not None
-    made = maker.make(wanted)
-    program = load_program(Path(made.folder or ""))
+    built = maker.make(wanted)
+    program = load_program(Path(built.folder or ""))
     assert any("time tile: " in note for kernel in program.kernels for note in kernel.notes)
     assert first.predicted is not None
-    assert dict(made.metrics)["predicted_energy_j"] == first.predicted.energy_j
+    assert dict(built.metrics)["predicted_energy_j"] == first.predicted.energy_j
 
 
 def test_a_lab_that_cannot_make_anything_says_why(tmp_path: Path) -> None:
     broken = replace(job("gemm", tmp_path), target="none")  # type: ignore[arg-type]
-    lab = Lab(broken, 1, Bench(card="tests.tune.no_card:NoCard"))
+    runner = Runner(broken, 1, Bench(card="tests.tune.no_card:NoCard"))
     try:
         with pytest.raises(InputError, match=r"the process that generates variants .* started"):
-            lab.done(120.0)
+            runner.done(120.0)
     finally:
-        lab.close()
+        runner.close()

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from eatss.tune.campaign import Campaign, Plan
-from eatss.tune.jobs import CAREFUL, FIRST, Care, Made, SweepOptions, Tried
-from eatss.tune.processes import Done, Lab, Work
+from eatss.tune.jobs import CAREFUL, FIRST, BuiltVariant, Policy, SweepOptions, Trial
+from eatss.tune.processes import MeasureJob, Runner, VariantResult
 from eatss.tune.rows import CardSeen, Sweep
 from eatss.tune.store import Store
 from eatss.tune.strategies import Budget, ListedSpace
@@ -23,12 +23,12 @@ SECONDS = {FIRST: 0.95, CAREFUL: 6.5}
 """What a measurement took on an H200; a careful one took 4.3 to 9.9."""
 
 
-class TimedLab(Lab):
+class TimedRunner(Runner):
     """A lab whose card takes the seconds it is told and no time at all."""
 
-    def __init__(self, seconds: dict[Care, float] | None = None) -> None:
+    def __init__(self, seconds: dict[Policy, float] | None = None) -> None:
         self.now_s = 0.0
-        self.waiting: deque[Work] = deque()
+        self.waiting: deque[MeasureJob] = deque()
         self.seconds = seconds or SECONDS
 
     def clock(self) -> float:
@@ -38,25 +38,25 @@ class TimedLab(Lab):
     def room(self) -> int:
         return 5 - len(self.waiting)
 
-    def submit(self, work: Work) -> None:
+    def submit(self, work: MeasureJob) -> None:
         self.waiting.append(work)
 
-    def done(self, timeout_s: float) -> Done | None:
+    def done(self, timeout_s: float) -> VariantResult | None:
         if not self.waiting:
             self.now_s += timeout_s
             return None
         work = self.waiting.popleft()
-        took = self.seconds.get(replace(work.care, checks=False), 0.0)
+        took = self.seconds.get(replace(work.policy, checks=False), 0.0)
         self.now_s += took
         variant = work.wanted.variant
-        made = Made(variant=variant, folder=None)
+        built = BuiltVariant(variant=variant, folder=None)
         found = replace(measured(), power_w=WATTS, windows=())
-        tried = Tried(measurement=found, card=CARD, card_s=took, card_j=WATTS * took)
-        return Done(work=work, made=made, tried=tried)
+        trial = Trial(measurement=found, card=CARD, card_s=took, card_j=WATTS * took)
+        return VariantResult(work=work, built=built, trial=trial)
 
 
-def swept(path: Path, chosen: SweepOptions, lab: TimedLab | None = None) -> Sweep:
-    lab = lab or TimedLab()
+def swept(path: Path, chosen: SweepOptions, runner: TimedRunner | None = None) -> Sweep:
+    runner = runner or TimedRunner()
     plan = Plan(
         space=ListedSpace(["x"], [{"x": x} for x in range(400)]),
         decide=lambda point: point,
@@ -67,7 +67,7 @@ def swept(path: Path, chosen: SweepOptions, lab: TimedLab | None = None) -> Swee
         path=path,
         space_text="",
     )
-    Campaign(plan, lab, clock=lab.clock).run()
+    Campaign(plan, runner, clock=runner.clock).run()
     return Store.read(path, measurements=False)
 
 

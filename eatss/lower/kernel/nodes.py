@@ -500,7 +500,6 @@ class Load:
     target: Element
     reads: tuple[Element, ...]
     types: Mapping[str, ElementType]
-    flag: str = ""
 
 
 @frozen

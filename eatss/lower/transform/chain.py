@@ -30,11 +30,6 @@ from eatss.lower.kernel.checks import fault_in, kernel_faults
 from eatss.lower.kernel.instruction import Instruction
 from eatss.lower.kernel.nodes import Barrier, Buffer, For, Kernel, Node, Nodes, Scope
 from eatss.lower.kernel.uses import inexact_instructions, taken_names, with_bodies, without_unused
-from eatss.lower.transform.common_subexpressions import (
-    with_common_subexpressions,
-    with_loads_before_tests,
-    with_registers_defined,
-)
 from eatss.lower.transform.copy_ways import (
     Copying,
     with_rows_in_registers,
@@ -49,6 +44,10 @@ from eatss.lower.transform.point_groups import (
     with_fragments_interleaved,
     with_interleaved_vectors,
     with_threadblock_swizzle,
+)
+from eatss.lower.transform.registers_defined import (
+    with_loads_before_tests,
+    with_registers_defined,
 )
 from eatss.lower.transform.row_windows import with_row_windows
 from eatss.lower.transform.rows_one_by_one import with_rows_one_by_one
@@ -131,10 +130,9 @@ def transformed(
     if row_windows:
         kernel = with_row_windows(kernel, taken(kernel))
     kernel = with_registers_defined(kernel, taken(kernel))
-    kernel = with_common_subexpressions(kernel, taken(kernel))
     # tests of where rows begin may need sizes that nothing else does
     kernel = with_integers(replace(kernel, body=without_unused(kernel.body)), integers)
-    kernel = _checked(kernel, macros, "after registers got values and parts of values names: ")
+    kernel = _checked(kernel, macros, "after registers got values: ")
     if strict_fp:
         _check_rounding(kernel)
     return synchronised(kernel, macros)

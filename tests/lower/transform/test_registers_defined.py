@@ -1,6 +1,4 @@
-"""Parts that stand in a value several times: which get a name, and that others stay.
-
-Registers that are set behind tests and read without them are zero first, if they are many.
+"""Registers that are set behind tests and read without them are zero first, if they are many.
 
 Loads from whole boxes stand in front of the tests that they do not depend on.
 
@@ -9,12 +7,10 @@ Sums, quotients and remainders in their shortest form have the values they had.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,7 +27,7 @@ from eatss.lower.kernel.nodes import (
     Node,
     Scope,
 )
-from eatss.lower.transform.common_subexpressions import with_registers_defined
+from eatss.lower.transform.registers_defined import with_registers_defined
 from eatss.lower.transform.use_instruction import in_order
 from eatss.program import (
     Apply,
@@ -55,41 +51,6 @@ from tests.lower.small_kernels import (
     loop,
     place,
 )
-
-SOURCE = """
-void f(double A[64][64], float F[64][64], double B[64][64]) {{
-    double T[64][64];
-#pragma scop
-    for (int i = 0; i < 64; i++) for (int j = 0; j < 63; j++) T[i][j] = {producer};
-    for (int i = 0; i < 64; i++) for (int j = 1; j < 63; j++) B[i][j] = {reader};
-#pragma endscop
-}}
-"""
-DIFFERENCE = "A[i][j + 1] - A[i][j]"
-
-
-def parts(producer: str, reader: str) -> list[str]:
-    """Return the types of the parts that have a name in the code of whole tiles."""
-    text = eatss.codegen(
-        SOURCE.format(producer=producer, reader=reader), gpu="h200", recompute="all"
-    ).text
-    (kernel,) = text.split("__global__")[1:]
-    (first, *_) = re.split(r"\n *B\[", kernel)
-    return re.findall(r"(\w+) v\d+;", first)
-
-
-@pytest.mark.parametrize(
-    ("producer", "reader", "named"),
-    [
-        (DIFFERENCE, "T[i][j] * T[i][j]", ["double"]),
-        ("A[i][j]", "T[i][j] * T[i][j]", []),
-    ],
-)
-def test_what_stands_there_several_times_has_a_name(
-    producer: str, reader: str, named: list[str]
-) -> None:
-    assert parts(producer, reader) == named
-
 
 TESTS = ("a", "b", "c")
 MEMORY = buffer("C", "global", 8)

@@ -1,18 +1,4 @@
-"""Parts that stand in a value several times are computed once.
-
-    out[i] = (b[i + 1] - b[i]) * s > 0 ? 0 : b[i + 1] - b[i];
-
-becomes
-
-    double v0;
-    v0 = b[i + 1] - b[i];
-    out[i] = v0 * s > 0 ? 0 : v0;
-
-Compilers see most of that by themselves. It is done where statements compute anew what they read
-in the source, whose values repeat whole producers: horizontal diffusion in float takes 52 registers
-and 0.162 ms on an H200 without, 40 and 0.140 ms with it. Nothing is rounded otherwise.
-
-Registers that a tile sets only where it has points begin as zero where all of them compute.
+"""Registers that a tile sets only where it has points begin as zero where all of them compute.
 
     float C_r[8][16];
     for (ri…) if (i < NI) for (rj…) if (j < NJ) C_r[ri][rj] = beta * C[i][j];
@@ -40,7 +26,7 @@ each test.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from eatss.analysis.variant import WORD_BYTES
@@ -56,10 +42,8 @@ from eatss.lower.kernel.nodes import (
     If,
     Kernel,
     Let,
-    Load,
     Node,
     Nodes,
-    Scope,
     Source,
     filled,
 )
@@ -75,121 +59,7 @@ from eatss.lower.kernel.uses import (
     trips_from_zero,
     with_homes,
 )
-from eatss.polyhedral.expression import (
-    AffineValue,
-    Binary,
-    Cast,
-    ElementType,
-    Expression,
-    Literal,
-    Read,
-    Select,
-    Unary,
-    operands,
-    preorder,
-    rebuilt,
-)
-from eatss.polyhedral.scop import Access, AccessKind
 from eatss.program import IntExpr, Name, names_in
-
-_ARITHMETIC = frozenset({"+", "-", "*", "/"})
-
-
-def with_common_subexpressions(kernel: Kernel, taken: set[str]) -> Kernel:
-    """Return a kernel in which statements that compute anew do so once for each value.
-
-    Names that are ``taken`` stay what they are.
-    """
-
-    def change(node: Compute) -> Node | Nodes:
-        return _parted(node, taken) if node.statement.recomputed else node
-
-    return replace(kernel, body=mapped_of(kernel.body, Compute, change))
-
-
-def _parted(node: Compute, taken: set[str]) -> Nodes:
-    """Return nodes that compute the parts of a value that repeat, then the value from them."""
-    statement, types = node.statement, dict(node.types)
-    accesses, reads, names = list(statement.accesses), list(node.reads), taken | set(types)
-    values: dict[Expression, Read] = {}
-    parts: list[tuple[Buffer, Expression]] = []
-
-    def shortened(part: Expression) -> Expression:
-        known = values.get(part)
-        return rebuilt(part, shortened) if known is None else known
-
-    for part in _repeated(statement.value):
-        kind = _floating_type(part, types, accesses)
-        if kind is not None:
-            own = Buffer.of("register", free_name(f"v{len(parts)}", names), kind)
-            parts.append((own, shortened(part)))
-            values[part] = Read(access=len(accesses))
-            read = replace(statement.write, array=own.name, kind=AccessKind.READ, text=own.name)
-            accesses.append(read)
-            reads.append(own.at())
-            types[own.name] = kind
-    if not parts:
-        return (node,)
-    whole = replace(statement, value=shortened(statement.value), accesses=tuple(accesses))
-    last = replace(node, statement=whole, reads=tuple(reads), types=types)
-    loads = (
-        Load(
-            statement=whole,
-            part=part,
-            target=own.at(),
-            reads=last.reads,
-            types=types,
-            flag=node.flag,
-        )
-        for own, part in parts
-    )
-    declared = (Declare(buffer=own) for own, _ in parts)
-    both = (one for pair in zip(declared, loads, strict=True) for one in pair)
-    return (Scope(body=(*both, last)),)
-
-
-def _repeated(value: Expression) -> tuple[Expression, ...]:
-    """Return the parts that are operands of several others, or of one twice; inner ones first.
-
-    Those with values of counters are left out: their text depends on the place in the value.
-    """
-    users: dict[Expression, int] = {}
-    order = []
-
-    def visit(node: Expression) -> None:
-        users[node] = users.get(node, 0) + 1
-        if users[node] > 1:
-            return
-        for operand in operands(node):
-            visit(operand)
-        order.append(node)
-
-    visit(value)
-    return tuple(
-        node
-        for node in order
-        if users[node] > 1
-        and operands(node.operand if isinstance(node, Cast) else node)
-        and not any(isinstance(one, AffineValue) for one in preorder(node))
-    )
-
-
-def _floating_type(
-    node: Expression, types: Mapping[str, ElementType], accesses: Sequence[Access]
-) -> ElementType | None:
-    """Return the floating-point type of a value, ``None`` where it has none or it is not sure."""
-    if isinstance(node, Literal | Cast):
-        found: ElementType | None = node.element_type
-    elif isinstance(node, Read):
-        found = types.get(accesses[node.access].array)
-    elif isinstance(node, Unary | Binary) and node.operator not in _ARITHMETIC:
-        found = None
-    else:  # the tree has all conversions, so operands are of the type of the result
-        own = (node.if_true, node.if_false) if isinstance(node, Select) else operands(node)
-        known = (_floating_type(one, types, accesses) for one in own)
-        found = None if isinstance(node, AffineValue) else next(filter(None, known), None)
-    return found if found is not None and found.is_floating else None
-
 
 _LEAST_BYTES = 48 * WORD_BYTES
 """Registers with gaps, all together, from which on a kernel is changed."""
