@@ -139,15 +139,17 @@ def _loads(plan: LaunchPlan, use: UniformSet) -> bool:
     return use.reads > 0 and (not use.held or loads_held(plan, use))
 
 
-def touched_elements(one: Compute, use: UniformSet) -> float:
-    """Return the elements of a uniform set that one launch touches."""
+def touched_elements(one: Compute, use: UniformSet, more: float = 1.5) -> float:
+    """Return the elements of a uniform set that one launch touches.
+
+    Of a box that it runs a share of, as of a triangle, ``more`` than that share.
+    """
     moving, width = use.access.moving, use.access.element_bytes
     trips = one.plan.trips
     dense = prod(trips[name] for name in moving if name in one.facts.loops and name in trips)
     apart = min((abs(step) * width for step in moving.values()), default=0)
     wasted = min(apart, SECTOR_BYTES) / width if apart else 1.0
-    each = all(name in moving for name in one.facts.loops if name in trips)  # once
-    return dense * min(1.0, one.fill * (1.0 if each else 1.5)) * max(1.0, wasted)
+    return dense * min(1.0, one.fill * more) * max(1.0, wasted)
 
 
 def _again(of: CudaCode, use: UniformSet, touched: float) -> Number:
@@ -532,7 +534,8 @@ def _row_bytes(plans: Sequence[LaunchPlan]) -> tuple[float, float]:
         for one in phase.computes:
             for use in one.uses:
                 array, name = arrays[use.access.array], use.access.array
-                moved = min(touched_elements(one, use), float(array.elements)) * array.element_bytes
+                touched = min(touched_elements(one, use, more=1.0), float(array.elements))
+                moved = touched * array.element_bytes
                 if _loads(phase, use) and name not in first_written:
                     reads[name] = max(reads[name], moved)
                 if use.writes:

@@ -498,16 +498,22 @@ def _fused(
         yield from _fused(scheduled, node.get_child(at), fusion)
     if node_kind(node) not in PARTED:
         return
-    nests = [_Nest.of(one) for one in branches(node)]
-    places = range(len(nests))
-    ordered = node_kind(node) == "sequence"
+    ordered, parts = node_kind(node) == "sequence", list(branches(node))
+    members = [  # those of a set need nothing of each other
+        list(branches(one)) if ordered and node_kind(one) == "set" else [one] for one in parts
+    ]
+    nests = [[*map(_Nest.of, own)] for own in members]
+    places = range(len(parts))
     for at, other in pairwise(places) if ordered else combinations(places, 2):
-        first, then = nests[at], nests[other]
-        if first is None or then is None:
-            continue
-        both = _as_one(scheduled, node, first, then, fusion)
-        if both is not None:
-            yield _replaced(node, (at, other), both), both.assumes
+        for (here, first), (there, then) in product(enumerate(nests[at]), enumerate(nests[other])):
+            if first is None or then is None:
+                continue
+            both = _as_one(scheduled, node, first, then, fusion)
+            if both is not None:
+                own, its = members[at], members[other]
+                merged = [*own[:here], *own[here + 1 :], both, *its[:there], *its[there + 1 :]]
+                tree = [*parts[:at], *merged, *parts[at + 1 : other], *parts[other + 1 :]]
+                yield _in_order(node, tree, in_order=ordered), both.assumes
 
 
 def _between(
@@ -643,10 +649,3 @@ def _one_form(function: isl.PwAff) -> isl.Aff | None:
     pieces: list[isl.Aff] = []
     function.coalesce().foreach_piece(lambda _, aff: pieces.append(aff))
     return pieces[0] if len(pieces) == 1 else None
-
-
-def _replaced(node: isl.ScheduleNode, at: tuple[int, int], both: _Nest) -> isl.ScheduleNode:
-    """Return a sequence or set in which two parts are one nest."""
-    parts = [both if place == at[0] else one for place, one in enumerate(branches(node))]
-    del parts[at[1]]
-    return _in_order(node, parts, in_order=node_kind(node) == "sequence")
