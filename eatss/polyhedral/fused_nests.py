@@ -508,11 +508,17 @@ def _fused(
         for (here, first), (there, then) in product(enumerate(nests[at]), enumerate(nests[other])):
             if first is None or then is None:
                 continue
+            uses = bool(first.serial) and not then.serial  # a sum
+            if not uses and len(nests[at]) + len(nests[other]) > len((first, then)):
+                continue
             both = _as_one(scheduled, node, first, then, fusion)
             if both is not None:
-                own, its = members[at], members[other]
-                merged = [*own[:here], *own[here + 1 :], both, *its[:there], *its[there + 1 :]]
-                tree = [*parts[:at], *merged, *parts[at + 1 : other], *parts[other + 1 :]]
+                before, behind = (
+                    [*one[:where], *one[where + 1 :]]
+                    for one, where in ((members[at], here), (members[other], there))
+                )
+                rest = [*parts[at + 1 : other], *parts[other + 1 :]]
+                tree: list[isl.ScheduleNode | _Nest] = [*parts[:at], *before, both, *behind, *rest]
                 yield _in_order(node, tree, in_order=ordered), both.assumes
 
 
