@@ -12,28 +12,25 @@ a step may share that of the last of the step before.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import reduce
 from graphlib import CycleError, TopologicalSorter
-from itertools import chain, combinations, permutations
+from itertools import combinations, permutations
 
 import islpy as isl
 
 from eatss.base.diagnostics import IllegalScheduleError, internal_error
 from eatss.base.frozen import fixed
 from eatss.base.trees import free_name
-from eatss.polyhedral.dependences import at_most, first_equal
 from eatss.polyhedral.expression import pulled_back
 from eatss.polyhedral.isl_names import (
     IN,
     OUT,
     affine_form,
     affine_text,
-    constant_value,
     dim_names,
-    equal_leading_dims,
     node_kind,
     outermost,
     output_affs,
@@ -41,16 +38,9 @@ from eatss.polyhedral.isl_names import (
     set_names,
 )
 from eatss.polyhedral.kernel import ScheduledScop
-from eatss.polyhedral.recomputed_producers import (
-    Flow,
-    Source,
-    flow_to_reads,
-    reading_anew,
-    source_of,
-)
 from eatss.polyhedral.schedule import cut_again
 from eatss.polyhedral.scheduling import local_dependences
-from eatss.polyhedral.scop import Access, Place, Scop, Statement
+from eatss.polyhedral.scop import Access, Scop, Statement
 from eatss.polyhedral.tree import (
     PARTED,
     alone,
@@ -64,9 +54,6 @@ from eatss.polyhedral.tree import (
 
 _MOST_PIECES = 9
 """Pieces of one statement: two hyperplanes, three parts each."""
-
-_EARLY = 2_000_000
-"""isl operations to find out whether pieces may compute anew what others write."""
 
 _Sides = tuple[isl.Set, isl.Set, isl.Set]
 """The instances of a statement before a hyperplane, on it and behind it."""
@@ -86,10 +73,7 @@ def with_split_sets(scop: Scop) -> Scop:
     statements = tuple(piece for one in scop.statements for piece in _pieces(one, taken))
     if len(statements) == len(scop.statements):
         return scop
-    cut = replace(scop, statements=statements)
-    with suppress(isl.Error), at_most(scop.isl_context, _EARLY):
-        cut = _with_early_reads(cut) or cut
-    return replace(cut, written=scop.written or scop)
+    return replace(scop, statements=statements, written=scop.written or scop)
 
 
 def _pieces(statement: Statement, taken: set[str]) -> tuple[Statement, ...]:
@@ -148,14 +132,10 @@ def piece_along(statement: Statement, instance: isl.MultiAff, domain: isl.Set) -
 
     It runs when the other does.
     """
-    whole = Source(
-        producer=statement,
-        instance=instance,
-        relation=isl.Map.from_multi_aff(instance).intersect_domain(domain),
-    )
+    whole = isl.Map.from_multi_aff(instance).intersect_domain(domain)
 
     def of(access: Access) -> Access:
-        relation = whole.elements(access)
+        relation = whole.apply_range(access.relation)
         forms = [affine_form(outermost(one, domain)) for one in output_affs(relation)]
         subscripts = "".join(f"[{affine_text(one)}]" for one in forms if one)
         text = access.text if None in forms else access.array + subscripts
@@ -166,7 +146,7 @@ def piece_along(statement: Statement, instance: isl.MultiAff, domain: isl.Set) -
         name=domain.get_tuple_name(),
         loops=dim_names(domain),
         domain=domain,
-        schedule=whole.relation.apply_range(statement.schedule),
+        schedule=whole.apply_range(statement.schedule),
         accesses=tuple(map(of, statement.accesses)),
         value=pulled_back(statement.value, instance),
         recomputed=tuple(map(of, statement.recomputed)),
@@ -174,115 +154,16 @@ def piece_along(statement: Statement, instance: isl.MultiAff, domain: isl.Set) -
     )
 
 
-# -- early reads -------------------------------------------------------------------------------
-
-
-def _with_early_reads(scop: Scop) -> Scop | None:
-    """Return a region that reads nothing of what it writes in the same step of its one outer loop.
-
-    Such values are computed anew, and what writes what others read comes last: pieces of a step
-    then need fewer launches in turn. ``None`` where that is not proven to give the same values.
-    """
-    if not all(one.loops for one in scop.statements) or any(
-        constant_value(output_affs(one.schedule)[0]) for one in scop.statements
-    ):
-        return None
-    expected = dict(flow_to_reads(scop))
-    changed = scop
-    for at in chain(*_ranked(scop, reduce(isl.UnionMap.union, expected.values())) or ()):
-        found = _reading_early(changed.statements[at], changed, expected)
-        if found is None:
-            return None
-        before, after = changed.statements[:at], changed.statements[at + 1 :]
-        changed = replace(changed, statements=(*before, found, *after))
-    reads = _used(read for one in changed.statements for read in one.reads)
-    ranks = _ranked(changed, reads.apply_range(written_by(changed).reverse()))
-    if changed is scop or ranks is None:
-        return None
-    rank_of = {at: rank for rank, ats in enumerate(ranks) for at in ats}
-    late = (_at_place(one, rank_of[at]) for at, one in enumerate(changed.statements))
-    changed = replace(changed, statements=tuple(late))
-    return changed if _same_values(scop, changed, expected) else None
-
-
-def _ranked(scop: Scop, relation: isl.UnionMap) -> list[list[int]] | None:
-    """Return the numbers of statements in an order in which a relation leads forward in a step."""
-    domains = [one.domain.to_union_set() for one in scop.statements]
-    return _generations(domains, equal_leading_dims(relation, 1))
-
-
-def _generations(domains: Sequence[isl.UnionSet], relation: isl.UnionMap) -> list[list[int]] | None:
-    """Return the numbers of sets so that a relation leads forward between them, if it can."""
-    graph = TopologicalSorter(dict.fromkeys(range(len(domains)), ()))
-    for one, other in permutations(range(len(domains)), 2):
-        leading = relation.intersect_domain(domains[one])
-        if not leading.intersect_range(domains[other]).is_empty():
-            graph.add(other, one)
-    try:
-        graph.prepare()
-    except CycleError:
-        return None
-    found = []
-    while ready := graph.get_ready():
-        found.append(sorted(ready))
-        graph.done(*ready)
-    return found
-
-
-def _used(accesses: Iterable[Access]) -> isl.UnionMap:
-    return reduce(isl.UnionMap.union, (one.relation.to_union_map() for one in accesses))
-
-
 def written_by(scop: Scop) -> isl.UnionMap:
     """Return which instances write which elements."""
-    return _used(one.write for one in scop.statements)
-
-
-def _at_place(statement: Statement, place: int) -> Statement:
-    """Return a statement that runs at a place among the others of a step."""
-    free = statement.schedule.eliminate(OUT, 2, 1)
-    return replace(statement, schedule=free.fix_val(OUT, 2, isl.Val(place, free.get_ctx())))
-
-
-def _same_values(before: Scop, after: Scop, expected: Flow) -> bool:
-    """Tell whether reads get what is expected, and writes of each element come in their order."""
-    flow = flow_to_reads(after)
-    same = writes_in_order(before).is_equal(writes_in_order(after))
-    return same and all(flow[place].is_equal(expected[place]) for place in flow)
+    writes = (one.write.relation.to_union_map() for one in scop.statements)
+    return reduce(isl.UnionMap.union, writes)
 
 
 def writes_in_order(scop: Scop) -> isl.UnionMap:
     """Return which instances write an element, and which do later."""
     pairs = written_by(scop).apply_range(written_by(scop).reverse())
     return pairs.intersect(scop.schedule.lex_lt_union_map(scop.schedule))
-
-
-def _reading_early(
-    statement: Statement, scop: Scop, expected: dict[Place, isl.UnionMap]
-) -> Statement | None:
-    """Return a statement that computes anew what is written in its step, and note its flow."""
-    firsts = first_equal(statement.accesses)
-    sources: dict[int, Source] = {}
-    for at in sorted({*firsts} - {0}):
-        place = statement.name, at
-        if not equal_leading_dims(expected[place], 1).is_empty():
-            source = source_of(scop, place, expected, shared=True)
-            if source is None:
-                return None
-            sources[at] = source
-    anew = reading_anew(statement, sources) if sources else (statement, {})
-    if anew is None:
-        return None
-    kept = [at for at, first in enumerate(firsts) if first not in sources]
-    found = [(at, expected[statement.name, old]) for at, old in enumerate(kept)]
-    for at, reads in anew[1].items():
-        here = sources[at].relation.reverse().to_union_map()
-        for operand, read in reads.items():
-            flow = expected[sources[at].producer.name, operand].apply_range(here)
-            found.append((read, flow))
-    expected |= {(statement.name, at): flow for at, flow in found}
-    same = all(expected[statement.name, at].is_equal(flow) for at, flow in found)
-    return anew[0] if same else None
 
 
 # -- launches ----------------------------------------------------------------------------------
@@ -399,6 +280,24 @@ def _layers(
     needed = needed.eq_at_multi_union_pw_aff(alone(_step(launches)))
     layers = _generations([one.domain for one in launches], needed)
     return [_joined(scheduled.scop, [launches[at] for at in layer]) for layer in layers or ()]
+
+
+def _generations(domains: Sequence[isl.UnionSet], relation: isl.UnionMap) -> list[list[int]] | None:
+    """Return the numbers of sets so that a relation leads forward between them, if it can."""
+    graph = TopologicalSorter(dict.fromkeys(range(len(domains)), ()))
+    for one, other in permutations(range(len(domains)), 2):
+        leading = relation.intersect_domain(domains[one])
+        if not leading.intersect_range(domains[other]).is_empty():
+            graph.add(other, one)
+    try:
+        graph.prepare()
+    except CycleError:
+        return None
+    found = []
+    while ready := graph.get_ready():
+        found.append(sorted(ready))
+        graph.done(*ready)
+    return found
 
 
 def _step(launches: Sequence[_Launch]) -> isl.UnionPwAff:
