@@ -5,24 +5,19 @@
 four read the row or the column before or after it is written, and each is parallel. It is known as
 index set splitting [Griebl, Feautrier and Lengauer, 2000].
 
-Pieces run what the statement runs, and nothing is assumed of values. Their order is isl's. Pieces
-that then need nothing of each other in a step of the loop around share a launch, and the first of
-a step may share that of the last of the step before.
+Pieces run what the statement runs, and nothing is assumed of values. Their order is isl's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import reduce
-from graphlib import CycleError, TopologicalSorter
-from itertools import combinations, permutations
+from itertools import combinations
 
 import islpy as isl
 
-from eatss.base.diagnostics import IllegalScheduleError, internal_error
-from eatss.base.frozen import fixed
+from eatss.base.diagnostics import internal_error
 from eatss.base.trees import free_name
 from eatss.polyhedral.expression import pulled_back
 from eatss.polyhedral.isl_names import (
@@ -31,26 +26,11 @@ from eatss.polyhedral.isl_names import (
     affine_form,
     affine_text,
     dim_names,
-    node_kind,
     outermost,
     output_affs,
-    renaming,
-    set_names,
 )
 from eatss.polyhedral.kernel import ScheduledScop
-from eatss.polyhedral.schedule import cut_again
-from eatss.polyhedral.scheduling import local_dependences
 from eatss.polyhedral.scop import Access, Scop, Statement
-from eatss.polyhedral.tree import (
-    PARTED,
-    alone,
-    branches,
-    coincident,
-    functions,
-    is_tilable,
-    with_band,
-    with_parts,
-)
 
 _MOST_PIECES = 9
 """Pieces of one statement: two hyperplanes, three parts each."""
@@ -166,9 +146,6 @@ def writes_in_order(scop: Scop) -> isl.UnionMap:
     return pairs.intersect(scop.schedule.lex_lt_union_map(scop.schedule))
 
 
-# -- launches ----------------------------------------------------------------------------------
-
-
 def frees_parts(before: ScheduledScop, after: ScheduledScop) -> bool:
     """Tell whether a piece of a statement, or its chunks, have more parallel loops than it has."""
     loops = {name: len(one.parallel_loops) for name, one in before.kernel_of.items()}
@@ -178,148 +155,3 @@ def frees_parts(before: ScheduledScop, after: ScheduledScop) -> bool:
         for name, one in after.kernel_of.items()
         for own in (after.scop.statement(name),)
     )
-
-
-def with_shared_launches(scheduled: ScheduledScop) -> ScheduledScop:
-    """Return a region of split statements in which pieces share launches.
-
-    The region itself where none of its statements is split, or no launches can be shared.
-    """
-    if not any(one.piece_of for one in scheduled.scop.statements):
-        return scheduled
-    for in_turn in (True, False):
-        root = _shared(scheduled, scheduled.schedule.get_root(), in_turn)
-        with suppress(IllegalScheduleError, isl.Error):
-            return cut_again(scheduled, root.get_schedule())
-    return scheduled
-
-
-@fixed
-class _Launch:
-    """Instances that run together: the loop of the host, and parallel ones, none for one point.
-
-    Those of ``first`` are before the others at each point.
-    """
-
-    domain: isl.UnionSet
-    step: isl.UnionPwAff
-    members: tuple[isl.UnionPwAff, ...]
-    first: isl.UnionSet | None = None
-
-    def with_(self, other: _Launch) -> _Launch:
-        """Return both as one launch."""
-        members = tuple(map(isl.UnionPwAff.union_add, self.members, other.members))
-        step, domain = self.step.union_add(other.step), self.domain.union(other.domain)
-        return replace(self, domain=domain, step=step, members=members)
-
-    def at_leaf(self, leaf: isl.ScheduleNode) -> isl.ScheduleNode:
-        """Put its band at a leaf."""
-        if not self.members:
-            return leaf
-        band = with_band(leaf, self.members, [True] * len(self.members))
-        if self.first is None:
-            return band
-        parts = [self.first, self.domain.subtract(self.first)]
-        return with_parts(band.get_child(0), parts, lambda _, below: below, in_order=True).parent()
-
-
-def _shared(scheduled: ScheduledScop, node: isl.ScheduleNode, in_turn: bool) -> isl.ScheduleNode:
-    """Return a node of a tree in which launches below loops of the host are shared.
-
-    ``in_turn`` says that the first launch of a step joins the last of the step before.
-    """
-    if is_tilable(node):
-        return node
-    launches = _launches(node, None)
-    layers = _layers(scheduled, node, launches) if len(launches) > 1 else []
-    if not layers:
-        for at in range(node.n_children()):
-            node = _shared(scheduled, node.get_child(at), in_turn).parent()
-        return node
-    if in_turn and len(layers) > 2 and len(layers[0]) == len(layers[-1]) == 1:
-        (early,), (late,) = layers[0], layers[-1]
-        one = isl.UnionPwAff.val_on_domain(early.domain, isl.Val(1, early.domain.get_ctx()))
-        before = _beside(scheduled.scop, late, [early])
-        if len(before.members) == len(early.members) > 0:
-            both = before.with_(replace(early, step=early.step.sub(one)))
-            both = replace(both, first=None if late.members else late.domain)
-            layers = [*layers[1:-1], [both]]
-    order = [one for layer in layers for one in layer]
-    band = node.cut().insert_partial_schedule(alone(_step(order)))
-    return with_parts(
-        band.band_set_permutable(1).get_child(0),
-        [one.domain for one in order],
-        lambda at, below: order[at].at_leaf(below),
-        in_order=True,
-    ).parent()
-
-
-def _launches(node: isl.ScheduleNode, step: isl.UnionPwAff | None) -> list[_Launch]:
-    """Return the launches of a step of a loop of the host, in their order.
-
-    Without a step, those of all such loops at a node. None where some have loops inside.
-    """
-    if node_kind(node) in PARTED:
-        parts = [_launches(one, step) for one in branches(node)]
-        return [one for part in parts for one in part] if all(parts) else []
-    if step is None:
-        alone_ = node_kind(node) == "band" and node.band_n_member() == 1
-        return _launches(node.get_child(0), functions(node)[0]) if alone_ else []
-    parallel = is_tilable(node) and all(coincident(node))
-    domain, inside = node.get_domain().universe(), node.get_child(0) if parallel else node
-    members = tuple(functions(node)) if parallel else ()
-    found = [_Launch(domain, step.intersect_domain(domain), members)]
-    return found if node_kind(inside) == "leaf" else []
-
-
-def _layers(
-    scheduled: ScheduledScop, node: isl.ScheduleNode, launches: Sequence[_Launch]
-) -> list[list[_Launch]]:
-    """Return launches in layers that need nothing of each other, where there are such."""
-    needed = local_dependences(scheduled.dependences.needed, node)
-    needed = needed.eq_at_multi_union_pw_aff(alone(_step(launches)))
-    layers = _generations([one.domain for one in launches], needed)
-    return [_joined(scheduled.scop, [launches[at] for at in layer]) for layer in layers or ()]
-
-
-def _generations(domains: Sequence[isl.UnionSet], relation: isl.UnionMap) -> list[list[int]] | None:
-    """Return the numbers of sets so that a relation leads forward between them, if it can."""
-    graph = TopologicalSorter(dict.fromkeys(range(len(domains)), ()))
-    for one, other in permutations(range(len(domains)), 2):
-        leading = relation.intersect_domain(domains[one])
-        if not leading.intersect_range(domains[other]).is_empty():
-            graph.add(other, one)
-    try:
-        graph.prepare()
-    except CycleError:
-        return None
-    found = []
-    while ready := graph.get_ready():
-        found.append(sorted(ready))
-        graph.done(*ready)
-    return found
-
-
-def _step(launches: Sequence[_Launch]) -> isl.UnionPwAff:
-    return reduce(isl.UnionPwAff.union_add, (one.step for one in launches))
-
-
-def _joined(scop: Scop, layer: Sequence[_Launch]) -> list[_Launch]:
-    """Return launches that need nothing of each other, those of as many loops as one."""
-    found: dict[int, _Launch] = {}
-    for at, one in enumerate(_beside(scop, one, layer) for one in layer):
-        place = len(one.members) or -at - 1
-        found[place] = found[place].with_(one) if place in found else one
-    return list(found.values())
-
-
-def _beside(scop: Scop, point: _Launch, others: Sequence[_Launch]) -> _Launch:
-    """Return a launch of one point as one of those that other pieces of its statement run in."""
-    own = scop.statement(set_names(point.domain)[0])
-    for other in others if own.piece_of and not point.members else ():
-        for name in set_names(other.domain) if other.members else ():
-            if scop.statement(name).piece_of == own.piece_of:
-                to_piece = renaming([(own.domain, name)])
-                here = (one.pullback_union_pw_multi_aff(to_piece) for one in other.members)
-                return replace(point, members=tuple(here))
-    return point
