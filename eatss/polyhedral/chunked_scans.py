@@ -512,8 +512,8 @@ class _Chunks:
         within = self.found.loop if loops == self._steps else "0"
         own = f"{PLACES} * ({texts[at]}) + {place}"
         times = [*texts[:at], own, self._chunk, "0", within, *texts[at + 2 :]]
-        own = domain.get_tuple_name(), loops
-        return map_between(self.old.domain, own, ("", times)).intersect_domain(domain)
+        point = domain.get_tuple_name(), loops
+        return map_between(self.old.domain, point, ("", times)).intersect_domain(domain)
 
 
 def later(statement: Statement, at: int, more: int, place: int = PLACES - 1) -> Statement:

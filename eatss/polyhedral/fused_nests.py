@@ -47,6 +47,7 @@ from eatss.polyhedral.isl_names import (
     linear_function,
     maps_of,
     node_kind,
+    only_form,
     output_affs,
     set_names,
     sets_of,
@@ -563,8 +564,8 @@ def _at_end(
     if not moving:
         return None
     reached = reduce(isl.Set.union, moving).coalesce()
-    end = _one_form(reached.dim_max(0) if last else reached.dim_min(0))
-    once = [_one_form(one.dim_max(0)) for one in values if one not in moving]
+    end = only_form((reached.dim_max(0) if last else reached.dim_min(0)).coalesce())
+    once = [only_form(one.dim_max(0).coalesce()) for one in values if one not in moving]
     others = [one for one in once if one is not None]
     if end is None or len(others) < len(once):
         return None
@@ -573,13 +574,6 @@ def _at_end(
     sets = [end.ge_set(one) if last else end.le_set(one) for one in others]
     needed = reduce(isl.Set.intersect, sets) if sets else None
     return extended, None if needed is None or needed.plain_is_universe() else needed
-
-
-def _one_form(function: isl.PwAff) -> isl.Aff | None:
-    """Return the affine function that a function of sizes is everywhere, if it is one."""
-    pieces: list[isl.Aff] = []
-    function.coalesce().foreach_piece(lambda _, aff: pieces.append(aff))
-    return pieces[0] if len(pieces) == 1 else None
 
 
 def _replaced(node: isl.ScheduleNode, at: tuple[int, int], both: _Nest) -> isl.ScheduleNode:

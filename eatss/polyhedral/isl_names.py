@@ -163,6 +163,12 @@ def affine_form(function: isl.PwAff) -> AffineForm | None:
     )
 
 
+def only_form(function: isl.PwAff) -> isl.Aff | None:
+    """Return the affine function that a function is everywhere, if it is one."""
+    pieces = function.get_pieces()
+    return pieces[0][1] if len(pieces) == 1 else None
+
+
 def affine_text(form: AffineForm) -> str:
     """Return an affine function as C spells it: ``i + 1``, ``2 * i - j``, ``n - 1``."""
     return c_text(Linear(dict((*form.coefficients, *form.parameters)), form.constant).expression())
