@@ -153,6 +153,14 @@ def _integers(text: str) -> list[IntExpr]:
     return read
 
 
+def _integer(text: str) -> IntExpr:
+    """Return the expression that a text is."""
+    first, *others = _integers(text)
+    if others:
+        raise Reader(tokens(text)).no_integer()
+    return first
+
+
 _START = "cudaCheckKernel"
 """The macro that PPCG defines at the start of every region."""
 
@@ -272,17 +280,17 @@ class _Region(Reader):
         match = _LOOP.fullmatch(head)
         if match is None:
             raise self._unknown()
-        lower, upper = (_integers(match[at])[0] for at in (2, 4))
+        upper = _integer(match[4])
         return HostLoop(
             counter=match[1],
-            lower=lower,
+            lower=_integer(match[2]),
             upper=upper if match[3] == "<=" else Apply(Operator.SUB, (upper, Constant(1))),
             step=int(match[5]),
             body=self._statement(),
         )
 
     def _condition(self, head: str) -> HostSteps:
-        (condition,) = _integers(head)
+        condition = _integer(head)
         then = HostIf(condition=condition, body=self._statement())
         if not self.takes("else"):
             return (then,)
@@ -321,14 +329,11 @@ class _Region(Reader):
         )
 
     def _launch(self, kernel: str, grid: str, block: str, passed: str) -> HostStep:
-        ones: list[IntExpr] = [Constant(1)] * 3
-        if not self._dims.keys() >= {grid, block}:
+        if not all(one in self._dims and len(self._dims[one]) <= 3 for one in (grid, block)):
             raise self._unknown()
-        extents, threads = ((self._dims[one] + ones)[: max(3, len(self._dims[one]))]
-                            for one in (grid, block))  # fmt: skip
+        ones = [Constant(1)] * 3
+        extents, threads = ([*self._dims[one], *ones][:3] for one in (grid, block))
         sizes = [one.value for one in threads if isinstance(one, Constant)]
-        if len(extents) > 3 or len(threads) > 3:
-            raise self._unknown()
         if len(sizes) < 3:
             raise NotUnderstoodError(f"the block of {kernel} is no number")
         (x, y, z), (width, height, depth) = sizes, extents
