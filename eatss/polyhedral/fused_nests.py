@@ -115,8 +115,8 @@ def _beside(scheduled: ScheduledScop, node: isl.ScheduleNode) -> isl.ScheduleNod
     """
     sums = {one.statement for own in scheduled.kernels for one in own.reductions}
     nodes = list(parts_of(node))
-    needed = scheduled.dependences.memory_based.union(scheduled.dependences.forced)
-    layers = _generations([one.get_domain() for one in nodes], local_dependences(needed, node))
+    needed = local_dependences(scheduled.dependences.needed, node)
+    layers = _generations([one.get_domain() for one in nodes], needed)
     order, found = list[isl.ScheduleNode | _Nest](), False
     for layer in layers or ():
         once = [nodes[at].get_domain() for at in layer if node_kind(nodes[at]) == "leaf"]
@@ -308,13 +308,7 @@ def _summed(
         return
     serial = {loop.name for loop in kernel.loops if not loop.parallel}
     parts = [
-        replace(
-            nest,
-            domain=nest.domain.intersect(own),
-            parallel=tuple(loop.intersect_domain(own) for loop in nest.parallel),
-            serial=tuple(loop.intersect_domain(own) for loop in nest.serial),
-            leaves=(own,),
-        )
+        nest.within(own)
         for leaf in nest.leaves
         for own in map(isl.UnionSet.from_set, sets_of(leaf))
     ]
@@ -362,10 +356,7 @@ def _parted(node: isl.ScheduleNode) -> isl.ScheduleNode:
             node = _parted(node.get_child(at)).parent()
         return node
     parts = nest.parts()
-    if len(parts) == 1:
-        return node
-    filters = [one.domain for one in parts]
-    return with_parts(node.cut(), filters, lambda at, leaf: parts[at].at_leaf(leaf), in_order=True)
+    return node if len(parts) == 1 else _in_order(node, parts)
 
 
 def _with_fused_nests(scheduled: ScheduledScop, fusion: Fusion) -> ScheduledScop:
@@ -435,17 +426,22 @@ class _Nest:
 
     def _part(self, domain: isl.UnionSet, moving: Collection[isl.UnionSet]) -> _Nest:
         """Return the nest of some statements, the first of which that moves along its counter."""
-        (loop,) = (one.intersect_domain(domain) for one in self.serial)
+        found = self.within(domain)
+        (loop,) = found.serial
         first = next(one for one in moving if one.is_subset(domain))
         (own,) = maps_of(isl.UnionMap.from_union_pw_aff(loop.intersect_domain(first)))
         (function,) = output_affs(own)
         form = affine_form(function)
-        leaves = [one.intersect(domain) for one in self.leaves]
+        return found if form is None else replace(found, serial=(_shifted(loop, form),))
+
+    def within(self, domain: isl.UnionSet) -> _Nest:
+        """Return the nest of some of its instances."""
+        leaves = (one.intersect(domain) for one in self.leaves)
         return replace(
             self,
             domain=self.domain.intersect(domain),
             parallel=tuple(one.intersect_domain(domain) for one in self.parallel),
-            serial=(loop if form is None else _shifted(loop, form),),
+            serial=tuple(one.intersect_domain(domain) for one in self.serial),
             leaves=tuple(one for one in leaves if not one.is_empty()),
         )
 
