@@ -194,19 +194,6 @@ def _check_cheaper(
             raise DearerError(Diagnostic(code="EATSS-M020", message=message))
 
 
-def select_kernel(
-    facts: KernelFacts, profile: GpuProfile, options: ModelOptions
-) -> KernelSelection:
-    """Select the tile sizes of one kernel, whatever the others have.
-
-    Raises:
-        InputError: options that do not fit profile or kernel.
-        NoSolutionError: no tile sizes stay within the limits in any cell.
-    """
-    (modelled,), card = as_modelled([facts], profile, options)
-    return _Published(profile=card, options=options, device=profile).alone(modelled)
-
-
 def proofs(
     kernels: Sequence[KernelFacts], profile: GpuProfile, selection: Selection
 ) -> tuple[SmtScript, ...]:
