@@ -580,20 +580,21 @@ class KernelBuilder:
                 *self._single_points([loop]),
                 *self._at_points((replace(neutral, target=values),), self._mapping.spread),
             ]
-            for part in self._parts:
-                nodes += self._part(part, inside)
+            summing, *using = self._parts
+            nodes += self._part(summing, inside)
+            used = [node for part in using for node in self._part(part, inside)]
             width = self._mapping.scan_vector
             if width > 1:
                 own = scan_in_vectors(
                     values, carried, combiner, loop, width, look_back, self._names.inner()
                 )
-                return (*nodes, *self._at_points(own), *self._transfers("store", inside))
+                return (*nodes, *self._at_points(own), *used, *self._transfers("store", inside))
             steps, handed_on = scan_steps(values, carried, combiner, loop.threads)
             rows = (self._at_points(own, (loop,)) for own in (steps, handed_on))
             nodes += self._at_points(tuple(node for own in rows for node in own))
             if look_back is not None:
                 nodes += self._with_tiles_before(values, look_back, loop)
-            return (*nodes, *self._transfers("store", inside))
+            return (*nodes, *used, *self._transfers("store", inside))
 
         before = self._transfers("load", known)
         if look_back is None:

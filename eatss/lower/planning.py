@@ -362,7 +362,8 @@ class UnitPlanner:
         mapped = their_names(whole.mapping.mapped)
         found = None
         if len(part.serial) == 1:
-            found = scan_of(whole.piece, part.statements, part.serial[0], mapped, self._scop)
+            dependences, loop = self._scheduled.dependences, part.serial[0]
+            found = scan_of(whole.piece, part.statements, loop, mapped, self._scop, dependences)
         if found is None:
             return None
         kind = self._scop.array(found.piece.statements[0].write.array).element_type
@@ -380,6 +381,7 @@ class UnitPlanner:
         )
         if mapping.split is None:
             return None
+        first, *users = their_names(found.piece.statements)
         rows, split = mapping.mapped, replace(mapping.split, grid=None)
         how = f"the running {found.combiner.what} over {split.source_name}"
         how += f" is shared by {CUDA.lanes} threads"
@@ -390,7 +392,9 @@ class UnitPlanner:
         return Unit(
             piece=found.piece,
             mapping=replace(mapping, mapped=rows, split=split, scan=found.combiner),
-            parts=(Part(statements=part.statements, serial=()),),
+            parts=tuple(
+                Part(statements=names, serial=()) for names in ((first,), tuple(users)) if names
+            ),
             storage=scan_storage(self._scop, found, mapped, loop, self._scheduled.dependences),
             kernel=whole.kernel,
             names=own,

@@ -163,7 +163,7 @@ def scan_storage(
         loop: that along rows.
         dependences: of the region.
     """
-    (statement,) = scan.piece.statements
+    statement = scan.piece.statements[0]
     array = statement.write.array
     of_values, of_rows = (
         _Planner(scop, scan.piece, names, dependences) for names in ((*mapped, loop), tuple(mapped))
@@ -171,12 +171,15 @@ def scan_storage(
     tied = of_values._tied[statement.name]
     image = of_values._image((statement.name, 0), of_values._tied)
     points = of_values._points(tied)
+    stored, alone = points, statement.write.relation.is_injective()
+    if (declared := scop.array(array)).is_local or not alone:
+        stored = of_values._points(tied.intersect(of_rows._escaping(declared, statement.name)))
     values = Registers(
         array=array,
         places=scan.places,
         relation=parameters_as_inputs(image, of_values._mapped, "point"),
         load=isl.Set.empty(points.get_space()),
-        store=points,
+        store=coalesced(stored),
         along=loop,
     )
     row = of_rows._tied[statement.name]
@@ -188,7 +191,8 @@ def scan_storage(
         load=rows,
         store=isl.Set.empty(rows.get_space()),
     )
-    read = frozenset(one.array for one in statement.accesses) - {array}
+    used = {one.array for own in scan.piece.statements for one in own.accesses}
+    read = frozenset(used.difference(own.write.array for own in scan.piece.statements))
     return StoragePlan(registers=(values, carried), scalars=(), candidates=(), read_only=read)
 
 

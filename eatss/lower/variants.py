@@ -371,7 +371,7 @@ def _held(unit: Unit, held: Registers, kernel: KernelFacts, scop: Scop) -> Regis
         and combiner is not None
         and element_type not in combiner.single,
         continued=held.array in unit.continued,
-        stored=bool(mapping.shares_sums) or not held.store.is_empty(),
+        stored=(mapping.shares_sums and mapping.scan is None) or not held.store.is_empty(),
         across=tuple(one.source_name for one in mapping.mapped if one.name in held.across),
     )
 
@@ -380,8 +380,8 @@ def _loads(unit: Unit, held: Registers) -> bool:
     """Tell whether a thread reads from memory what it then keeps: a running sum the old values."""
     mapping = unit.mapping
     if mapping.scan is not None:
-        (statement,) = unit.piece.statements
-        return sum(one.array == held.array for one in statement.accesses) > len(held.places)
+        accesses = (one for statement in unit.piece.statements for one in statement.accesses)
+        return sum(one.array == held.array for one in accesses) > len(held.places)
     return (mapping.shared is None or mapping.split is not None) and not held.load.is_empty()
 
 
