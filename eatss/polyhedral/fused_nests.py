@@ -19,6 +19,9 @@ registers. What begins the reduction is moved in front of both, what uses it beh
 all there is may have such parts alone, where lanes along no loop find neighbours in all that is
 read: ``t += A[i][j] * B[j][i]``.
 
+Recurrences that need nothing of each other are side by side: the outermost loop of one stands
+behind that of the other, so that each block has rows of one of them.
+
 isl may also lay one loop of a band behind another one, by ``N + j``. Such loops are parted, so that
 they are phases of the same rows.
 """
@@ -57,6 +60,7 @@ from eatss.polyhedral.schedule import copied_to, cut_again
 from eatss.polyhedral.scheduling import local_dependences
 from eatss.polyhedral.scop import Scop
 from eatss.polyhedral.source_order import in_source_order
+from eatss.polyhedral.split_sets import generations
 from eatss.polyhedral.tree import (
     PARTED,
     bands,
@@ -100,6 +104,66 @@ def _changed(scheduled: ScheduledScop, fusion: Fusion) -> ScheduledScop:
     own = "users" if fusion == "sums" else fusion
     found = scheduled.once(lambda: _with_fused_nests(scheduled, own), "fused", own)
     return _with_reductions(found) if fusion == "sums" else found
+
+
+def _beside(scheduled: ScheduledScop, node: isl.ScheduleNode) -> isl.ScheduleNode | None:
+    """Return a sequence in which recurrences that need nothing of each other are one nest.
+
+    All that needs nothing of each other comes together: what runs once, then nests. ``None`` where
+    there are no such recurrences.
+    """
+    sums = {one.statement for own in scheduled.kernels for one in own.reductions}
+    nodes = list(parts_of(node))
+    needed = scheduled.dependences.memory_based.union(scheduled.dependences.forced)
+    layers = generations([one.get_domain() for one in nodes], local_dependences(needed, node))
+    order, found = list[isl.ScheduleNode | _Nest](), False
+    for layer in layers or ():
+        once = [nodes[at].get_domain() for at in layer if node_kind(nodes[at]) == "leaf"]
+        if once:
+            order.append(_Nest(reduce(isl.UnionSet.union, once), (), (), tuple(once)))
+        last: _Nest | None = None
+        for one in (nodes[at] for at in layer if node_kind(nodes[at]) != "leaf"):
+            own = _Nest.of(one)
+            if own is None or not own.serial or sums & {*set_names(own.domain)}:
+                order.append(one)
+                continue
+            both = None if last is None else _behind(last, own)
+            if both is not None:
+                order, found = [one for one in order if one is not last], True
+            last = both or own
+            order.append(last)
+    return _in_order(node, order) if found else None
+
+
+def _behind(first: _Nest, then: _Nest) -> _Nest | None:
+    """Return two nests as one, the outermost loop of one behind that of the other.
+
+    Loops inside begin together.
+    """
+    count = len(first.parallel)
+    if (count, len(first.serial)) != (len(then.parallel), len(then.serial)):
+        return None
+    loops = list[isl.UnionPwAff]()
+    for one, other in zip(
+        (*first.parallel, *first.serial), (*then.parallel, *then.serial), strict=True
+    ):
+        values, own = (
+            reduce(isl.Set.union, nest.values(loop)).coalesce()
+            for nest, loop in ((first, one), (then, other))
+        )
+        end = values.dim_max(0).add_constant_val(isl.Val.one(values.get_ctx()))
+        place = _one_form(values.dim_min(0) if loops else end)
+        begin = _one_form(own.dim_min(0))
+        if place is None or begin is None:
+            return None
+        by = isl.UnionPwAff.aff_on_domain(then.domain, place.sub(begin))
+        loops.append(one.union_add(other.add(by)))
+    return _Nest(
+        domain=first.domain.union(then.domain),
+        parallel=tuple(loops[:count]),
+        serial=tuple(loops[count:]),
+        leaves=(*first.leaves, *then.leaves),
+    )
 
 
 def _with_rows_first(scheduled: ScheduledScop) -> ScheduledScop:
@@ -287,7 +351,8 @@ def _parted(node: isl.ScheduleNode) -> isl.ScheduleNode:
 def _with_fused_nests(scheduled: ScheduledScop, fusion: Fusion) -> ScheduledScop:
     for root, assumes in _fused(scheduled, scheduled.schedule.get_root(), fusion):
         with suppress(IllegalScheduleError):
-            return _with_fused_nests(cut_again(scheduled, root.get_schedule(), assumes), fusion)
+            found = cut_again(scheduled, root.get_schedule(), assumes)
+            return found if fusion == "beside" else _with_fused_nests(found, fusion)
     return scheduled
 
 
@@ -316,6 +381,8 @@ class _Nest:
 
     def at_leaf(self, leaf: isl.ScheduleNode) -> isl.ScheduleNode:
         """Put it at a leaf."""
+        if not self.parallel:
+            return with_parts(leaf, self.leaves, lambda _, leaf: leaf, in_order=True)
         band = leaf.insert_partial_schedule(together((*self.parallel, *self.serial)))
         marks = [True] * len(self.parallel) + [False] * len(self.serial)
         band = marked(band, permutable=True, parallel=marks)
@@ -422,6 +489,10 @@ def _fused(
 ) -> Iterator[tuple[isl.ScheduleNode, isl.Set | None]]:
     """Yield trees in which two neighbours are one nest, and the sizes that each is right for."""
     if is_tilable(node):
+        return
+    if node_kind(node) in PARTED and fusion == "beside":
+        own = _beside(scheduled, node)
+        yield from () if own is None else ((own, None),)
         return
     for at in range(node.n_children()):
         yield from _fused(scheduled, node.get_child(at), fusion)

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import reduce
 from graphlib import CycleError, TopologicalSorter
-from itertools import chain, combinations, permutations
+from itertools import chain, combinations
 
 import islpy as isl
 
@@ -208,16 +208,17 @@ def _with_early_reads(scop: Scop) -> Scop | None:
 def _ranked(scop: Scop, relation: isl.UnionMap) -> list[list[int]] | None:
     """Return the numbers of statements in an order in which a relation leads forward in a step."""
     domains = [one.domain.to_union_set() for one in scop.statements]
-    return _generations(domains, equal_leading_dims(relation, 1))
+    return generations(domains, equal_leading_dims(relation, 1))
 
 
-def _generations(domains: Sequence[isl.UnionSet], relation: isl.UnionMap) -> list[list[int]] | None:
+def generations(domains: Sequence[isl.UnionSet], relation: isl.UnionMap) -> list[list[int]] | None:
     """Return the numbers of sets so that a relation leads forward between them, if it can."""
     graph = TopologicalSorter(dict.fromkeys(range(len(domains)), ()))
-    for one, other in permutations(range(len(domains)), 2):
-        leading = relation.intersect_domain(domains[one])
-        if not leading.intersect_range(domains[other]).is_empty():
-            graph.add(other, one)
+    for one, domain in enumerate(domains):
+        leading = relation.intersect_domain(domain)
+        for other, own in enumerate(domains):
+            if other != one and not leading.intersect_range(own).is_empty():
+                graph.add(other, one)
     try:
         graph.prepare()
     except CycleError:
@@ -397,7 +398,7 @@ def _layers(
     """Return launches in layers that need nothing of each other, where there are such."""
     needed = local_dependences(scheduled.dependences.needed, node)
     needed = needed.eq_at_multi_union_pw_aff(alone(_step(launches)))
-    layers = _generations([one.domain for one in launches], needed)
+    layers = generations([one.domain for one in launches], needed)
     return [_joined(scheduled.scop, [launches[at] for at in layer]) for layer in layers or ()]
 
 
