@@ -281,7 +281,8 @@ def _copied_otherwise(plan: LaunchPlan, kernel: Kernel) -> Iterator[str]:
         array = next((use.access.array for use in plan.readers(group)), "")
         planned.append((array, _one(stage.on * stage.width)))
     for array, width in planned:
-        made = max((one.width for one in copies if one.source.buffer.name == array), default=1)
+        own = [one for one in copies if array in (one.source.buffer.name, one.target.buffer.name)]
+        made = max((one.width for one in own), default=1)
         if width > made:
             yield f"{array} is to be copied {width:.0f} elements at a time, it is {made}"
 
