@@ -12,7 +12,8 @@ A warp has a row. What is added to the element before is added to nothing first,
 below have, then to what the steps before came to: an order of its own, as that of a sum.
 
 Where each step's value is used at once, ``s += x[i][j]; m[i][j] = s / (j + 1);``, what uses it
-runs behind ``s_r``, at the same points. One element may be all that ``s`` is.
+runs behind ``s_r``, at the same points. One element may be all that ``s`` is. What is used before
+``s`` is updated are values of the lane below. Several sums of one kind stand side by side.
 """
 
 from __future__ import annotations
@@ -23,29 +24,89 @@ from dataclasses import replace
 import islpy as isl
 
 from eatss.analysis.variant import WORD_BYTES
-from eatss.base.frozen import frozen, their_names
+from eatss.base.frozen import Names, frozen, their_names
 from eatss.lower.pieces import LoopMember, Piece, functions_of
 from eatss.lower.units import restricted
 from eatss.polyhedral.expression import Combiner, ElementType, combiner_of
 from eatss.polyhedral.isl_names import IN, OUT, maps_of, named_map
-from eatss.polyhedral.kernel import Dependences
 from eatss.polyhedral.kernels import update_of
-from eatss.polyhedral.scop import Access, Place, Scop, Statement
+from eatss.polyhedral.scop import Dependences, Place, Scop, Statement
+
+
+@frozen
+class RunningValue:
+    """What a statement updates along rows: elements, and what combines.
+
+    ``before`` is the element in front of a row, which its first instance reads in the region;
+    ``places`` are what is written, what is read of the step before, and what other statements read
+    of each step; ``earlier`` what these read of the step before theirs. The old value of an
+    element is read from memory.
+    """
+
+    statement: Statement
+    before: isl.Map
+    places: frozenset[Place]
+    earlier: frozenset[Place]
+    combiner: Combiner
 
 
 @frozen
 class Scan:
-    """A running sum: a piece whose first statement updates elements, and what combines.
-
-    ``before`` is the element in front of a row, which its first instance reads in the region;
-    ``places`` are what is written, what is read of the step before, and what the other statements
-    read of each step. The old value of an element is read from memory.
-    """
+    """Running sums side by side, and a piece of them and of ``users`` of their steps."""
 
     piece: Piece
-    before: isl.Map
-    places: frozenset[Place]
-    combiner: Combiner
+    values: tuple[RunningValue, ...]
+    users: Names
+
+    @property
+    def combiner(self) -> Combiner:
+        """What combines all of them."""
+        return self.values[0].combiner
+
+
+@frozen
+class _Times:
+    """When statements of a piece run: ``times`` are all loops, ``launches`` those of the host."""
+
+    piece: Piece
+    loop: str
+
+    @property
+    def rows(self) -> tuple[LoopMember, ...]:
+        return tuple(one for one in self.piece.band if one.name != self.loop)
+
+    def along(self, loops: Sequence[LoopMember], one: Statement) -> isl.Map:
+        return named_map(one.domain, functions_of(loops, one.domain), "time", ())
+
+    def time(self, one: Statement) -> isl.Map:
+        last = (own for own in self.piece.band if own.name == self.loop)
+        return self.along([*self.piece.host, *self.rows, *last], one)
+
+    def row(self, one: Statement) -> isl.Map:
+        return self.along([*self.piece.host, *self.rows], one)
+
+    def same(self, one: Statement, other: Statement) -> isl.Map:
+        """Map instances to those of another statement at the same step."""
+        return self.time(one).apply_range(self.time(other).reverse())
+
+    def following(self, one: Statement, other: Statement) -> isl.Map:
+        """Map instances to those of another statement at the next step of a row."""
+        time = self.time(one)
+        *stay, last = (f"t{k}" for k in range(time.dim(OUT)))
+        step = (
+            f"{{ time[{', '.join([*stay, last])}] -> time[{', '.join([*stay, f'{last} + 1'])}] }}"
+        )
+        forward = isl.Map.read_from_str(time.get_ctx(), step)
+        return time.apply_range(forward).apply_range(self.time(other).reverse())
+
+    def together(self, one: Statement, other: Statement) -> isl.Map:
+        """Map instances to those of another statement in the same launch."""
+        first, then = (self.along(self.piece.host, own) for own in (one, other))
+        return first.apply_range(then.reverse())
+
+    def elements(self, one: Statement) -> isl.Map:
+        """Map instances to what they write, in a launch."""
+        return one.write.relation.flat_range_product(self.along(self.piece.host, one))
 
 
 def scan_of(
@@ -56,11 +117,11 @@ def scan_of(
     scop: Scop,
     dependences: Dependences,
 ) -> Scan | None:
-    """Return the running sum that a statement is along a loop, ``None`` if it is none.
+    """Return the running sums that statements are along a loop, ``None`` if they are none.
 
     Each instance but one of a row reads the element that the one before it wrote, and no other of
     the array; rows are the mapped loops, and there are no others. What other statements need of
-    each other, and of the sum, they need at one step.
+    each other, and of the sums, they need at one step.
 
     Args:
         piece: the piece.
@@ -71,47 +132,66 @@ def scan_of(
         dependences: of the region.
     """
     piece = restricted(piece, statements)
-    if not piece.statements or {*piece.bound} != {*mapped, loop} or piece.inner:
+    if {*piece.bound} != {*mapped, loop} or piece.inner:
         return None
-    (statement, *users), domain = piece.statements, piece.statements[0].domain
-    write, accesses = statement.write, statement.accesses
+    times = _Times(piece=piece, loop=loop)
+    found = [one for own in piece.statements if (one := _running(times, own, scop)) is not None]
+    updated = {one.statement.name: one.statement for one in found}
+    users = [one for one in piece.statements if one.name not in updated]
+    arrays = {one.statement.write.array for one in found}
+    if (
+        len({one.combiner for one in found}) != 1
+        or len(arrays) < len(found)
+        or not (users or all(one.statement.write.relation.is_injective() for one in found))
+        or not _only_meet_at_steps(times, users)
+    ):
+        return None
+    values = []
+    for one in found:
+        own = _with_users(times, one, users, dependences)
+        array = one.statement.write.array
+        others = (other for name, other in updated.items() if name != one.statement.name)
+        if own is None or any(other.uses(array) for other in others):
+            return None
+        if any(
+            _feeds(times, user, piece.statement(one.statement.name), dependences) for user in users
+        ):
+            return None
+        values.append(own)
+    return Scan(
+        piece=replace(
+            piece, statements=tuple(updated.get(one.name, one) for one in piece.statements)
+        ),
+        values=tuple(values),
+        users=their_names(users),
+    )
+
+
+def _running(times: _Times, statement: Statement, scop: Scop) -> RunningValue | None:
+    """Return what a statement updates along rows, by itself, ``None`` where it updates nothing."""
+    domain, write, accesses = statement.domain, statement.write, statement.accesses
     own = [k for k, one in enumerate(accesses) if one.array == write.array]
     other = [k for k in own if not accesses[k].relation.is_equal(write.relation)]
-    if not other and users:  # one element for a row
-        other = own[1:]
+    still = not write.relation.is_injective()  # one element for a row
+    other = own[1:] if still and not other else other
     reads = [accesses[k].relation for k in other]
     if not reads or not all(one.is_equal(reads[0]) for one in reads[1:]):
         return None
-
-    def along(loops: Sequence[LoopMember], where: isl.Set = domain) -> isl.Map:
-        return named_map(where, functions_of(loops, where), "time", ())
-
-    rows = [one for one in piece.band if one.name != loop]
-    all_loops = [*piece.host, *rows, *(one for one in piece.band if one.name == loop)]
-    time, launch = along(all_loops[len(piece.host) :]), along(piece.host)
-    stay, last = [f"t{k}" for k in range(len(rows))], f"t{len(rows)}"
-    step = f"{{ time[{', '.join([*stay, last])}] -> time[{', '.join([*stay, f'{last} + 1'])}] }}"
-    forward = isl.Map.read_from_str(domain.get_ctx(), step)
-    forward = time.apply_range(forward).apply_range(time.reverse())
-    each = along([*piece.host, *rows])
-    to_next, written = forward, _in_launch(write, launch)
-    if reads[0].is_equal(write.relation):
-        written = each.reverse().apply_range(written)
+    forward, row = times.following(statement, statement), times.row(statement)
+    to_next, written = forward, times.elements(statement)
+    if still and reads[0].is_equal(write.relation):
+        written = row.reverse().apply_range(written)
     else:
         to_next = write.relation.apply_range(reads[0].reverse())
     to_next = to_next.intersect_domain(domain).intersect_range(domain)
-    to_next = to_next.intersect(launch.apply_range(launch.reverse()))
+    to_next = to_next.intersect(times.together(statement, statement))
     first = domain.subtract(to_next.range())
     if (
         not written.is_injective()
         or to_next.is_empty()
         or not to_next.is_subset(forward)
-        or not each.intersect_domain(first).is_injective()
+        or not row.intersect_domain(first).is_injective()
     ):
-        return None
-    times = {one.name: along(all_loops, one.domain) for one in piece.statements}
-    launches = {one.name: along(piece.host, one.domain) for one in piece.statements}
-    if not _used_at_once(piece.statements, times, launches, dependences):
         return None
 
     def with_relations(changed: Mapping[int, isl.Map]) -> Statement:
@@ -125,63 +205,67 @@ def scan_of(
     combiner = None if operator is None else combiner_of(operator, kind)
     if combiner is None:
         return None
-    of_users = [
-        (one.name, k)
-        for one in users
-        for k, access in enumerate(one.accesses)
-        if access.array == write.array
-    ]
-    return Scan(
-        piece=replace(piece, statements=(with_relations(updates), *users)),
+    return RunningValue(
+        statement=with_relations(updates),
         before=reads[0].intersect_domain(first),
-        places=frozenset([*((statement.name, k) for k in (0, *other)), *of_users]),
+        places=frozenset((statement.name, k) for k in (0, *other)),
+        earlier=frozenset(),
         combiner=combiner,
     )
 
 
-def _in_launch(write: Access, launch: isl.Map) -> isl.Map:
-    return write.relation.flat_range_product(launch)
-
-
-def _used_at_once(
-    statements: Sequence[Statement],
-    times: Mapping[str, isl.Map],
-    launches: Mapping[str, isl.Map],
-    dependences: Dependences,
-) -> bool:
-    """Tell whether statements behind a running sum need nothing of other steps in a launch.
-
-    They read its element once it is there, and whatever else is written is of one step.
-    """
-    scan, *users = statements
-    array = scan.write.array
+def _with_users(
+    times: _Times, value: RunningValue, users: Sequence[Statement], dependences: Dependences
+) -> RunningValue | None:
+    """Return a running value with what others read of it, ``None`` where that is of other steps."""
+    own, first = value.statement, value.before.domain()
+    places, earlier = set(value.places), set[Place]()
     for one in users:
-        same = times[scan.name].apply_range(times[one.name].reverse())
-        flow = [
-            relation
-            for relation in maps_of(dependences.flow)
-            if relation.get_tuple_name(IN) == scan.name and relation.get_tuple_name(OUT) == one.name
-        ]
-        reads = [access for access in one.reads if access.array == array]
-        fed = isl.Set.empty(one.domain.get_space())
-        for relation in flow:
-            fed = fed.union(relation.range())
-        alike = all(
-            same.apply_range(access.relation).is_equal(
-                scan.write.relation.intersect_domain(same.domain())
-            )
-            for access in reads
-        )
-        if (
-            one.write.array == array
-            or not _in_launch(one.write, launches[one.name]).is_injective()
-            or not all(relation.is_subset(same) for relation in flow)
-            or (reads and not (alike and fed.is_equal(one.domain)))
+        reads = [k for k, other in enumerate(one.accesses) if k and other.array == own.write.array]
+        if one.write.array == own.write.array:
+            return None
+        if not reads:
+            continue
+        same, later = times.same(own, one), times.following(own, one)
+        flow = isl.Map.empty(same.get_space())
+        for relation in maps_of(dependences.flow):
+            if (relation.get_tuple_name(IN), relation.get_tuple_name(OUT)) == (own.name, one.name):
+                flow = flow.union(relation)
+        if not one.domain.is_subset(same.range()):
+            return None
+        if flow.is_subset(same) and flow.range().is_equal(one.domain):
+            found, element = places, same.reverse().apply_range(own.write.relation)
+        elif flow.is_subset(later) and flow.range().is_equal(
+            one.domain.subtract(first.apply(same))
         ):
+            found, element = earlier, later.reverse().apply_range(own.write.relation)
+            element = element.union(same.reverse().apply_range(value.before))
+        else:
+            return None
+        if not all(
+            element.intersect_domain(one.domain).is_equal(one.accesses[k].relation) for k in reads
+        ):
+            return None
+        found.update((one.name, k) for k in reads)
+    return replace(value, places=frozenset(places), earlier=frozenset(earlier))
+
+
+def _feeds(times: _Times, one: Statement, scan: Statement, dependences: Dependences) -> bool:
+    """Tell whether what is to run behind a running sum makes something that it reads."""
+    return any(
+        (relation.get_tuple_name(IN), relation.get_tuple_name(OUT)) == (one.name, scan.name)
+        and not relation.intersect(times.together(one, scan)).is_empty()
+        for relation in maps_of(dependences.flow)
+    )
+
+
+def _only_meet_at_steps(times: _Times, users: Sequence[Statement]) -> bool:
+    """Tell whether whatever statements write besides running sums is used at one step only."""
+    for one in users:
+        if not times.elements(one).is_injective():
             return False
-        for then in statements:
-            same = times[one.name].apply_range(times[then.name].reverse())
-            together = launches[one.name].apply_range(launches[then.name].reverse())
+        for then in times.piece.statements:
+            together, same = times.together(one, then), times.same(one, then)
             for access in then.accesses:
                 if access.array == one.write.array:
                     pairs = one.write.relation.apply_range(access.relation.reverse())
@@ -190,12 +274,12 @@ def _used_at_once(
     return True
 
 
-def looks_back(piece: Piece, kind: ElementType) -> bool:
+def looks_back(piece: Piece, kinds: Sequence[ElementType]) -> bool:
     """Tell whether tiles of a row may each have a warp, which finds what those before come to.
 
-    It may in a launch that runs once.
+    It may in a launch that runs once, with one running sum of a row.
     """
-    return not piece.host and kind.size_bytes >= WORD_BYTES
+    return not piece.host and len(kinds) == 1 and kinds[0].size_bytes >= WORD_BYTES
 
 
 def is_scan(
