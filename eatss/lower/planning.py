@@ -367,12 +367,14 @@ class UnitPlanner:
         if found is None:
             return None
         kinds = [self._scop.types[one.statement.write.array] for one in found.values]
+        written = (self._scop.types[one.write.array] for one in found.piece.statements)
+        exact = not any(one.is_floating for one in written)
         sizes = self._sizes(facts.name)
         single = all(one.tile == 1 for one in whole.mapping.mapped)
         chunks = sizes.chunks if single and looks_back(whole.piece, kinds) else 1
         lanes = SplitK(lanes=CUDA.lanes, tile=sizes.sum_tile, chunks=chunks)
         if trips(facts, self._source(whole, part.serial[0])) < LEAST_TRIPS or (
-            self._options.strict_fp and any(one.is_floating for one in kinds)
+            self._options.strict_fp and not exact
         ):
             return None
         own, card, loop = names.inner(), self._profile, part.serial[0]

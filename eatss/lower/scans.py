@@ -40,7 +40,7 @@ class RunningValue:
     ``before`` is the element in front of a row, which its first instance reads in the region;
     ``places`` are what is written, what is read of the step before, and what other statements read
     of each step; ``earlier`` what these read of the step before theirs. The old value of an
-    element is read from memory.
+    element is read from memory. Where it is ``still``, a row has one element.
     """
 
     statement: Statement
@@ -48,6 +48,7 @@ class RunningValue:
     places: frozenset[Place]
     earlier: frozenset[Place]
     combiner: Combiner
+    still: bool
 
 
 @frozen
@@ -142,7 +143,7 @@ def scan_of(
     if (
         len({one.combiner for one in found}) != 1
         or len(arrays) < len(found)
-        or not (users or all(one.statement.write.relation.is_injective() for one in found))
+        or (not users and any(one.still for one in found))
         or not _only_meet_at_steps(times, users)
     ):
         return None
@@ -172,17 +173,16 @@ def _running(times: _Times, statement: Statement, scop: Scop) -> RunningValue | 
     domain, write, accesses = statement.domain, statement.write, statement.accesses
     own = [k for k, one in enumerate(accesses) if one.array == write.array]
     other = [k for k in own if not accesses[k].relation.is_equal(write.relation)]
-    still = not write.relation.is_injective()  # one element for a row
-    other = own[1:] if still and not other else other
+    forward, row = times.following(statement, statement), times.row(statement)
+    written = times.elements(statement)
+    of_rows = row.reverse().apply_range(written)
+    still = bool(of_rows.is_single_valued()) and not other
+    other = own[1:] if still else other
     reads = [accesses[k].relation for k in other]
     if not reads or not all(one.is_equal(reads[0]) for one in reads[1:]):
         return None
-    forward, row = times.following(statement, statement), times.row(statement)
-    to_next, written = forward, times.elements(statement)
-    if still and reads[0].is_equal(write.relation):
-        written = row.reverse().apply_range(written)
-    else:
-        to_next = write.relation.apply_range(reads[0].reverse())
+    written = of_rows if still else written
+    to_next = forward if still else write.relation.apply_range(reads[0].reverse())
     to_next = to_next.intersect_domain(domain).intersect_range(domain)
     to_next = to_next.intersect(times.together(statement, statement))
     first = domain.subtract(to_next.range())
@@ -211,6 +211,7 @@ def _running(times: _Times, statement: Statement, scop: Scop) -> RunningValue | 
         places=frozenset((statement.name, k) for k in (0, *other)),
         earlier=frozenset(),
         combiner=combiner,
+        still=still,
     )
 
 

@@ -170,14 +170,14 @@ def scan_storage(
     )
     registers = list[Registers]()
     for one in scan.values:
-        name, written = one.statement.name, one.statement.write
-        declared, alone = scop.array(written.array), written.relation.is_injective()
+        name = one.statement.name
+        declared = scop.array(one.statement.write.array)
         tied, row = of_values._tied[name], of_rows._tied[name]
         points, rows = of_values._points(tied), of_rows._points(row)
         stored, nothing = points, isl.Set.empty(points.get_space())
-        if declared.is_local or not alone:
+        if declared.is_local or one.still:
             stored = of_values._points(tied.intersect(of_rows._escaping(declared, name)))
-        if not (alone or stored.is_empty()):
+        if one.still and not stored.is_empty():
             return None  # a lane would store what others load in front of the row
         values = Registers(
             array=declared.name,
