@@ -32,6 +32,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cmp_to_key, partial, reduce
+from graphlib import CycleError, TopologicalSorter
 from itertools import combinations, compress, pairwise, permutations, product
 from operator import not_
 
@@ -50,6 +51,7 @@ from eatss.polyhedral.isl_names import (
     linear_function,
     maps_of,
     node_kind,
+    only_form,
     output_affs,
     set_names,
     sets_of,
@@ -60,7 +62,6 @@ from eatss.polyhedral.schedule import copied_to, cut_again
 from eatss.polyhedral.scheduling import local_dependences
 from eatss.polyhedral.scop import Scop
 from eatss.polyhedral.source_order import in_source_order
-from eatss.polyhedral.split_sets import generations
 from eatss.polyhedral.tree import (
     PARTED,
     bands,
@@ -114,8 +115,8 @@ def _beside(scheduled: ScheduledScop, node: isl.ScheduleNode) -> isl.ScheduleNod
     """
     sums = {one.statement for own in scheduled.kernels for one in own.reductions}
     nodes = list(parts_of(node))
-    needed = scheduled.dependences.memory_based.union(scheduled.dependences.forced)
-    layers = generations([one.get_domain() for one in nodes], local_dependences(needed, node))
+    needed = local_dependences(scheduled.dependences.needed, node)
+    layers = _generations([one.get_domain() for one in nodes], needed)
     order, found = list[isl.ScheduleNode | _Nest](), False
     for layer in layers or ():
         once = [nodes[at].get_domain() for at in layer if node_kind(nodes[at]) == "leaf"]
@@ -135,6 +136,25 @@ def _beside(scheduled: ScheduledScop, node: isl.ScheduleNode) -> isl.ScheduleNod
     return _in_order(node, order) if found else None
 
 
+def _generations(domains: Sequence[isl.UnionSet], relation: isl.UnionMap) -> list[list[int]] | None:
+    """Return the numbers of sets so that a relation leads forward between them, if it can."""
+    graph = TopologicalSorter(dict.fromkeys(range(len(domains)), ()))
+    for one, domain in enumerate(domains):
+        leading = relation.intersect_domain(domain)
+        for other, own in enumerate(domains):
+            if other != one and not leading.intersect_range(own).is_empty():
+                graph.add(other, one)
+    try:
+        graph.prepare()
+    except CycleError:
+        return None
+    found = []
+    while ready := graph.get_ready():
+        found.append(sorted(ready))
+        graph.done(*ready)
+    return found
+
+
 def _behind(first: _Nest, then: _Nest) -> _Nest | None:
     """Return two nests as one, the outermost loop of one behind that of the other.
 
@@ -152,8 +172,8 @@ def _behind(first: _Nest, then: _Nest) -> _Nest | None:
             for nest, loop in ((first, one), (then, other))
         )
         end = values.dim_max(0).add_constant_val(isl.Val.one(values.get_ctx()))
-        place = _one_form(values.dim_min(0) if loops else end)
-        begin = _one_form(own.dim_min(0))
+        place = only_form(values.dim_min(0) if loops else end)
+        begin = only_form(own.dim_min(0))
         if place is None or begin is None:
             return None
         by = isl.UnionPwAff.aff_on_domain(then.domain, place.sub(begin))
@@ -288,13 +308,7 @@ def _summed(
         return
     serial = {loop.name for loop in kernel.loops if not loop.parallel}
     parts = [
-        replace(
-            nest,
-            domain=nest.domain.intersect(own),
-            parallel=tuple(loop.intersect_domain(own) for loop in nest.parallel),
-            serial=tuple(loop.intersect_domain(own) for loop in nest.serial),
-            leaves=(own,),
-        )
+        nest.within(own)
         for leaf in nest.leaves
         for own in map(isl.UnionSet.from_set, sets_of(leaf))
     ]
@@ -342,10 +356,7 @@ def _parted(node: isl.ScheduleNode) -> isl.ScheduleNode:
             node = _parted(node.get_child(at)).parent()
         return node
     parts = nest.parts()
-    if len(parts) == 1:
-        return node
-    filters = [one.domain for one in parts]
-    return with_parts(node.cut(), filters, lambda at, leaf: parts[at].at_leaf(leaf), in_order=True)
+    return node if len(parts) == 1 else _in_order(node, parts)
 
 
 def _with_fused_nests(scheduled: ScheduledScop, fusion: Fusion) -> ScheduledScop:
@@ -415,17 +426,22 @@ class _Nest:
 
     def _part(self, domain: isl.UnionSet, moving: Collection[isl.UnionSet]) -> _Nest:
         """Return the nest of some statements, the first of which that moves along its counter."""
-        (loop,) = (one.intersect_domain(domain) for one in self.serial)
+        found = self.within(domain)
+        (loop,) = found.serial
         first = next(one for one in moving if one.is_subset(domain))
         (own,) = maps_of(isl.UnionMap.from_union_pw_aff(loop.intersect_domain(first)))
         (function,) = output_affs(own)
         form = affine_form(function)
-        leaves = [one.intersect(domain) for one in self.leaves]
+        return found if form is None else replace(found, serial=(_shifted(loop, form),))
+
+    def within(self, domain: isl.UnionSet) -> _Nest:
+        """Return the nest of some of its instances."""
+        leaves = (one.intersect(domain) for one in self.leaves)
         return replace(
             self,
             domain=self.domain.intersect(domain),
             parallel=tuple(one.intersect_domain(domain) for one in self.parallel),
-            serial=(loop if form is None else _shifted(loop, form),),
+            serial=tuple(one.intersect_domain(domain) for one in self.serial),
             leaves=tuple(one for one in leaves if not one.is_empty()),
         )
 
@@ -626,8 +642,8 @@ def _at_end(
     if not moving:
         return None
     reached = reduce(isl.Set.union, moving).coalesce()
-    end = _one_form(reached.dim_max(0) if last else reached.dim_min(0))
-    once = [_one_form(one.dim_max(0)) for one in values if one not in moving]
+    end = only_form(reached.dim_max(0) if last else reached.dim_min(0))
+    once = [only_form(one.dim_max(0)) for one in values if one not in moving]
     others = [one for one in once if one is not None]
     if end is None or len(others) < len(once):
         return None
@@ -636,13 +652,6 @@ def _at_end(
     sets = [end.ge_set(one) if last else end.le_set(one) for one in others]
     needed = reduce(isl.Set.intersect, sets) if sets else None
     return extended, None if needed is None or needed.plain_is_universe() else needed
-
-
-def _one_form(function: isl.PwAff) -> isl.Aff | None:
-    """Return the affine function that a function of sizes is everywhere, if it is one."""
-    pieces: list[isl.Aff] = []
-    function.coalesce().foreach_piece(lambda _, aff: pieces.append(aff))
-    return pieces[0] if len(pieces) == 1 else None
 
 
 def _replaced(node: isl.ScheduleNode, at: tuple[int, int], both: _Nest) -> isl.ScheduleNode:
