@@ -117,7 +117,7 @@ def test_a_step_before_taken_for_its_own_is_reported(tmp_path: Path) -> None:
     symbolic = Session(source).symbolic
     selection = spread_as(symbolic, SplitK(lanes=32, tile=128, chunks=1), threads=2)
     whole = made(symbolic, selection, source)
-    old, new = "t_r_2[ri][4 * rv + (e + 1)] = t_r[ri][4 * rv + e];", ""
+    old, new = "t_r_2[4 * rv + (e + 1)] = t_r[4 * rv + e];", ""
     assert old in whole.text
     save_program(replace(whole, text=whole.text.replace(old, new)), tmp_path)
     assert not verify(tmp_path, device="cpu", sizes=[{"N": 5, "M": 150}]).ok
