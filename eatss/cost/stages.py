@@ -253,7 +253,7 @@ def add_spread(of: CudaCode) -> None:
     if plan.cut.sum_loop is None:
         return
     if plan.cut.scans:
-        _add_scan(of, points * plan.scan_steps)
+        _add_scan(of, points * plan.scan_steps * len({own.array for own in plan.cut.held}))
         return
     lanes = np.maximum(1.0, plan.lanes_of_sum)
     warps = np.maximum(1.0, plan.sum_lanes / lanes)

@@ -237,7 +237,11 @@ def check_order(
     in_order = keep_order(scop, piece.statements, strict=strict)
     if mapping.shares_sums:
         rows, along = their_names(mapping.mapped), mapping.split
-        scans = along is not None and mapping.scan and is_scan(piece, along.name, rows, scop)
+        scans = (
+            along is not None
+            and mapping.scan
+            and (is_scan(piece, along.name, rows, scop, dependences))
+        )
         if not (scans if mapping.scan else only_updates(piece, dependences)):
             raise internal_error("EATSS-K901", "a split sum computes more than sums", span=span)
         written = {scop.array(statement.write.array) for statement in piece.statements}

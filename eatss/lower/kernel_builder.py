@@ -483,7 +483,7 @@ class KernelBuilder:
         self._digits.update(zip(their_names(loops), places, strict=True))
         if split is None or split not in loops:
             return [Let(name=number, value=Name(f"{CUDA.block}x"))]
-        ((values, combiner), (carried, _)) = self._references.combined()
+        (values, combiner), (carried, _), *_ = self._references.combined()
         tiles, run = reduce(multiplied, counts), self._names.fresh("run")
         words = tiles * (values.buffer.element_type.size_bytes // WORD_BYTES) + 1
         self._index.note(words)
@@ -577,54 +577,73 @@ class KernelBuilder:
         self, combiner: Combiner, loop: MappedLoop, ranges: _Ranges, known: isl.Set
     ) -> Nodes:
         """Return running sums, of which a warp has some steps at a time, or one tile of them."""
-        values, carried = (own for own, _ in self._references.combined())
-        neutral = Init(target=carried, value=combiner.neutral(values.buffer.element_type))
+        found = list[list[Element]]()
+        for own, (element, _) in zip(
+            self._unit.storage.registers, self._references.combined(), strict=True
+        ):
+            if any(not at for _, at in own.places):
+                found.append([])
+            found[-1].append(element)
         look_back = self._look_back
+
+        def neutral(one: Element) -> Init:
+            return Init(target=one, value=combiner.neutral(one.buffer.element_type))
+
+        def combined(values: Element, carried: Element, earlier: Element | None = None) -> Nodes:
+            width = self._mapping.scan_vector
+            if width > 1:
+                names = self._names.inner()
+                own = scan_in_vectors(
+                    values, carried, combiner, loop, width, look_back, names, earlier
+                )
+                return tuple(self._at_points(own))
+            nodes: list[Node] = []
+            rows = scan_steps(values, carried, combiner, loop.threads, earlier)
+            own = tuple(node for one in rows for node in self._at_points(one, (loop,)))
+            nodes += self._at_points(own)
+            if look_back is not None:
+                several = (values,) if earlier is None else (values, earlier)
+                nodes += self._with_tiles_before(several, look_back, loop)
+            return tuple(nodes)
 
         def tile() -> Nodes:
             inside = coalesced(known.intersect(ranges[loop.name].known))
             nodes: list[Node] = [
                 *self._single_points([loop]),
-                *self._at_points((replace(neutral, target=values),), self._mapping.spread),
+                *self._at_points(tuple(neutral(one) for one, *_ in found), self._mapping.spread),
             ]
-            for part in self._parts:
-                nodes += self._part(part, inside)
-            width = self._mapping.scan_vector
-            if width > 1:
-                own = scan_in_vectors(
-                    values, carried, combiner, loop, width, look_back, self._names.inner()
-                )
-                return (*nodes, *self._at_points(own), *self._transfers("store", inside))
-            steps, handed_on = scan_steps(values, carried, combiner, loop.threads)
-            rows = (self._at_points(own, (loop,)) for own in (steps, handed_on))
-            nodes += self._at_points(tuple(node for own in rows for node in own))
-            if look_back is not None:
-                nodes += self._with_tiles_before(values, look_back, loop)
-            return (*nodes, *self._transfers("store", inside))
+            summing, *using = self._parts
+            nodes += self._part(summing, inside)
+            used = [node for part in using for node in self._part(part, inside)]
+            nodes += (node for one in found for node in combined(*one))
+            return (*nodes, *used, *self._transfers("store", inside))
 
         before = self._transfers("load", known)
         if look_back is None:
             return (*before, *self._strided(loop, ranges, tile))
         return (
-            neutral,
+            neutral(found[0][1]),
             If(conditions=(equals(self._digits[loop.name], 0),), body=before),
             Let(name=loop.origin, value=self._start(loop, ranges)),
             *tile(),
         )
 
-    def _with_tiles_before(self, values: Element, look_back: LookBack, loop: MappedLoop) -> Nodes:
+    def _with_tiles_before(
+        self, several: Sequence[Element], look_back: LookBack, loop: MappedLoop
+    ) -> Nodes:
         """Return what puts what all tiles before come to in front of what is summed up here."""
-        whole = Buffer.of(
-            "register", self._names.fresh(f"{values.buffer.name}_whole"), values.buffer.element_type
-        ).at()
-        combined = Intrinsic(
-            instruction=COMBINES[look_back.combiner.name],
-            operands=(("target", (whole,)), ("value", (values,))),
-        )
-        each = (
-            Copy(target=whole, source=look_back.value),
-            combined,
-            Copy(target=values, source=whole),
+        first = several[0].buffer
+        name = self._names.fresh(f"{first.name}_whole")
+        whole = Buffer.of("register", name, first.element_type).at()
+        combines = COMBINES[look_back.combiner.name]
+        each = tuple(
+            node
+            for values in several
+            for node in (
+                Copy(target=whole, source=look_back.value),
+                Intrinsic.of(combines, whole, values),
+                Copy(target=values, source=whole),
+            )
         )
         return (look_back, Declare(buffer=whole.buffer), *self._at_points(each, (loop,)))
 

@@ -142,7 +142,11 @@ def is_first(thread: str, lanes: int) -> IntExpr:
 
 
 def scan_steps(
-    values: Element, carried: Element, combiner: Combiner, width: int
+    values: Element,
+    carried: Element,
+    combiner: Combiner,
+    width: int,
+    earlier: Element | None = None,
 ) -> tuple[Nodes, Nodes]:
     """Return what gives each of ``width`` lanes what those up to it come to, and passes it on.
 
@@ -151,6 +155,7 @@ def scan_steps(
         carried: what all steps before came to, and then those with this one.
         combiner: what makes one value of two.
         width: the lanes of a warp.
+        earlier: what is to get what all steps before a lane's come to, if anything is.
     """
     steps = tuple(
         Intrinsic(
@@ -163,7 +168,11 @@ def scan_steps(
     # what is no number comes in front: it stays
     added = Intrinsic.of(COMBINES[combiner.name], carried, values)
     last = Intrinsic.of(FROM_LANE, carried, values, source=width - 1)
-    return steps, (added, Copy(target=values, source=carried), last)
+    both: Nodes = (added, Copy(target=values, source=carried))
+    if earlier is not None:
+        below = Intrinsic.of(FROM_BELOW, earlier, values, width=width)
+        both = (Copy(target=earlier, source=carried), *both, below)
+    return steps, (*both, last)
 
 
 def scan_in_vectors(
@@ -174,6 +183,7 @@ def scan_in_vectors(
     width: int,
     look_back: LookBack | None,
     names: NameTable,
+    earlier: Element | None = None,
 ) -> Nodes:
     """Return what :func:`scan_steps` do where each lane has vectors of ``width`` steps.
 
@@ -191,6 +201,7 @@ def scan_in_vectors(
         width: steps of a vector.
         look_back: how a tile gets what all before it came to, ``None`` where no other warp has any.
         names: gives out names of registers and counters.
+        earlier: what is to get what all steps before a lane's come to, if anything is.
     """
     kind, vectors = values.buffer.element_type, loop.points // width
     stem, at, inside = values.buffer.name, names.fresh("rv"), names.fresh("e")
@@ -227,6 +238,15 @@ def scan_in_vectors(
     tiles = (look_back,) if look_back else ()
     if look_back:
         last = (*in_front(look_back.value, end), *last)
+    if earlier is not None:
+
+        def before_step(place: IntExpr) -> Element:
+            own = (*values.subscripts[:-1], width * Name(at) + place)
+            return earlier.buffer.at(*own)
+
+        shifted = Copy(target=before_step(Name(inside) + 1), source=step(Name(inside)))
+        last = (*last, Copy(target=before_step(Constant(0)), source=end))
+        last = (*last, counted(inside, width - 1, (shifted,)))
     return (
         Declare(buffer=ends),
         Declare(buffer=front.buffer),

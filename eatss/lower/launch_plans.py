@@ -262,11 +262,10 @@ def _copied_otherwise(plan: LaunchPlan, kernel: Kernel) -> Iterator[str]:
     A kernel may copy in vectors where the plan does not: it tests at run time where rows begin, and
     the plan is of the sizes that are known.
     """
-    copies = [
-        one
-        for one in every_of(kernel.body, Copy)
-        if one.target.buffer.space in ("shared", "register")
-    ]
+    copies, stores = list[Copy](), list[Copy]()
+    for one in every_of(kernel.body, Copy):
+        own = copies if one.target.buffer.space in ("shared", "register") else stores
+        own.append(one)
     lines = any(
         one.source.buffer.space == "register" and one.target.buffer.space == "shared"
         for one in copies
@@ -281,7 +280,9 @@ def _copied_otherwise(plan: LaunchPlan, kernel: Kernel) -> Iterator[str]:
         array = next((use.access.array for use in plan.readers(group)), "")
         planned.append((array, _one(stage.on * stage.width)))
     for array, width in planned:
-        made = max((one.width for one in copies if one.source.buffer.name == array), default=1)
+        widths = [one.width for one in copies if one.source.buffer.name == array]
+        widths += [one.width for one in stores if one.target.buffer.name == array and array in rows]
+        made = max(widths, default=1)
         if width > made:
             yield f"{array} is to be copied {width:.0f} elements at a time, it is {made}"
 

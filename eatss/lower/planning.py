@@ -362,24 +362,29 @@ class UnitPlanner:
         mapped = their_names(whole.mapping.mapped)
         found = None
         if len(part.serial) == 1:
-            found = scan_of(whole.piece, part.statements, part.serial[0], mapped, self._scop)
+            dependences, loop = self._scheduled.dependences, part.serial[0]
+            found = scan_of(whole.piece, part.statements, loop, mapped, self._scop, dependences)
         if found is None:
             return None
-        kind = self._scop.array(found.piece.statements[0].write.array).element_type
+        kinds = [self._scop.types[one.statement.write.array] for one in found.values]
+        written = (self._scop.types[one.write.array] for one in found.piece.statements)
+        exact = not any(one.is_floating for one in written)
         sizes = self._sizes(facts.name)
         single = all(one.tile == 1 for one in whole.mapping.mapped)
-        chunks = sizes.chunks if single and looks_back(whole.piece, kind) else 1
+        chunks = sizes.chunks if single and looks_back(whole.piece, kinds) else 1
         lanes = SplitK(lanes=CUDA.lanes, tile=sizes.sum_tile, chunks=chunks)
         if trips(facts, self._source(whole, part.serial[0])) < LEAST_TRIPS or (
-            self._options.strict_fp and kind.is_floating
+            self._options.strict_fp and not exact
         ):
             return None
         own, card, loop = names.inner(), self._profile, part.serial[0]
         mapping = split_mapping(
             found.piece, facts, whole.mapping, loop, None, lanes, card, self._options, own
         )
-        if mapping.split is None:
+        storage = scan_storage(self._scop, found, mapped, loop, self._scheduled.dependences)
+        if mapping.split is None or storage is None:
             return None
+        running = tuple(one.statement.name for one in found.values)
         rows, split = mapping.mapped, replace(mapping.split, grid=None)
         how = f"the running {found.combiner.what} over {split.source_name}"
         how += f" is shared by {CUDA.lanes} threads"
@@ -390,8 +395,10 @@ class UnitPlanner:
         return Unit(
             piece=found.piece,
             mapping=replace(mapping, mapped=rows, split=split, scan=found.combiner),
-            parts=(Part(statements=part.statements, serial=()),),
-            storage=scan_storage(self._scop, found, mapped, loop, self._scheduled.dependences),
+            parts=tuple(
+                Part(statements=names, serial=()) for names in (running, found.users) if names
+            ),
+            storage=storage,
             kernel=whole.kernel,
             names=own,
             notes=(how,),

@@ -153,8 +153,10 @@ def scan_storage(
     mapped: Sequence[str],
     loop: str,
     dependences: Dependences,
-) -> StoragePlan:
-    """Return where the references of a scan live: its values, and the one in front of them.
+) -> StoragePlan | None:
+    """Return where the references of a scan live: values, the one in front, earlier ones if read.
+
+    ``None`` where the one element of a row is used behind it.
 
     Args:
         scop: the region.
@@ -163,33 +165,43 @@ def scan_storage(
         loop: that along rows.
         dependences: of the region.
     """
-    (statement,) = scan.piece.statements
-    array = statement.write.array
     of_values, of_rows = (
         _Planner(scop, scan.piece, names, dependences) for names in ((*mapped, loop), tuple(mapped))
     )
-    tied = of_values._tied[statement.name]
-    image = of_values._image((statement.name, 0), of_values._tied)
-    points = of_values._points(tied)
-    values = Registers(
-        array=array,
-        places=scan.places,
-        relation=parameters_as_inputs(image, of_values._mapped, "point"),
-        load=isl.Set.empty(points.get_space()),
-        store=points,
-        along=loop,
-    )
-    row = of_rows._tied[statement.name]
-    rows = of_rows._points(row)
-    carried = Registers(
-        array=array,
-        places=frozenset(),
-        relation=parameters_as_inputs(row.apply(scan.before), of_rows._mapped, "point"),
-        load=rows,
-        store=isl.Set.empty(rows.get_space()),
-    )
-    read = frozenset(one.array for one in statement.accesses) - {array}
-    return StoragePlan(registers=(values, carried), scalars=(), candidates=(), read_only=read)
+    registers = list[Registers]()
+    for one in scan.values:
+        name = one.statement.name
+        declared = scop.array(one.statement.write.array)
+        tied, row = of_values._tied[name], of_rows._tied[name]
+        points, rows = of_values._points(tied), of_rows._points(row)
+        stored, nothing = points, isl.Set.empty(points.get_space())
+        if declared.is_local or one.still:
+            stored = of_values._points(tied.intersect(of_rows._escaping(declared, name)))
+        if one.still and not stored.is_empty():
+            return None  # a lane would store what others load in front of the row
+        values = Registers(
+            array=declared.name,
+            places=one.places,
+            relation=parameters_as_inputs(
+                of_values._image((name, 0), of_values._tied), of_values._mapped, "point"
+            ),
+            load=nothing,
+            store=coalesced(stored),
+            along=loop,
+        )
+        carried = Registers(
+            array=declared.name,
+            places=frozenset(),
+            relation=parameters_as_inputs(row.apply(one.before), of_rows._mapped, "point"),
+            load=rows,
+            store=isl.Set.empty(rows.get_space()),
+        )
+        registers += [values, carried]
+        if one.earlier:
+            registers.append(replace(values, places=one.earlier, store=nothing))
+    used = {one.array for own in scan.piece.statements for one in own.accesses}
+    read = frozenset(used.difference(own.write.array for own in scan.piece.statements))
+    return StoragePlan(registers=tuple(registers), scalars=(), candidates=(), read_only=read)
 
 
 def within_registers(

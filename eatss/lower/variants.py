@@ -334,7 +334,11 @@ def launch_facts(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) -> L
             groups.setdefault(references, []).extend(
                 at for at, part in enumerate(unit.parts) if readers & {*part.statements}
             )
-    written = scheduled.scop.array(unit.piece.statements[0].write.array)
+    kinds = [
+        scheduled.scop.types[one.array]
+        for one in unit.storage.registers
+        if any(not at for _, at in one.places)
+    ]
     long = [part.statements for part in unit.parts if part.serial]
     tied = tied_instances(unit.piece, their_names(in_order)) if len(long) > 1 else {}
     return LaunchFacts(
@@ -356,7 +360,7 @@ def launch_facts(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) -> L
         sum_loop=None if split is None else split.source_name,
         outer_loop=shared if split is not None else None,
         scans=mapping.scan is not None,
-        looks_back=mapping.scan is not None and looks_back(unit.piece, written.element_type),
+        looks_back=mapping.scan is not None and looks_back(unit.piece, kinds),
         shared_loop=shared if split is None else None,
         private=tuple(private.values()),
         apart=bool(tied) and all(are_apart(tied, *two) for two in combinations(long, 2)),
@@ -382,7 +386,7 @@ def _held(unit: Unit, held: Registers, kernel: KernelFacts, scop: Scop) -> Regis
         and combiner is not None
         and element_type not in combiner.single,
         continued=held.array in unit.continued,
-        stored=bool(mapping.shares_sums) or not held.store.is_empty(),
+        stored=(mapping.shares_sums and mapping.scan is None) or not held.store.is_empty(),
         across=tuple(one.source_name for one in mapping.mapped if one.name in held.across),
     )
 
@@ -391,8 +395,15 @@ def _loads(unit: Unit, held: Registers) -> bool:
     """Tell whether a thread reads from memory what it then keeps: a running sum the old values."""
     mapping = unit.mapping
     if mapping.scan is not None:
-        (statement,) = unit.piece.statements
-        return sum(one.array == held.array for one in statement.accesses) > len(held.places)
+        own = [
+            (s.name, k, one.array)
+            for s in unit.piece.statements
+            for k, one in enumerate(s.accesses)
+        ]
+        writes = any(not at for _, at in held.places)
+        return writes and any(
+            array == held.array and (name, at) not in unit.storage.held for name, at, array in own
+        )
     return (mapping.shared is None or mapping.split is not None) and not held.load.is_empty()
 
 

@@ -422,6 +422,10 @@ class LaunchPlan(Tiled):
         """The uniform sets of all statements."""
         return [use for one in self.computes for use in one.uses]
 
+    def is_read(self, array: str) -> bool:
+        """Tell whether a statement of the launch reads an array."""
+        return any(use.reads and use.access.array == array for use in self.uses)
+
     def is_written(self, array: str) -> bool:
         """Tell whether a statement of the launch writes an array."""
         return any(use.writes and use.access.array == array for use in self.uses)
@@ -480,6 +484,7 @@ class LaunchPlan(Tiled):
     def rows_loaded(self) -> tuple[Names, Number]:
         """Arrays of which lanes of a sum load rows, and how many elements they do at a time.
 
+        Those of a running sum store rows, too, of what is computed of each step.
         They do where each element is loaded once, if nothing else along the loop is loaded for each
         point of a thread: what a loop of a thread does not move stays in registers. No test may ask
         which points a thread has, as in a triangle, and all rows have to begin at multiples of one
@@ -496,7 +501,9 @@ class LaunchPlan(Tiled):
                     continue
                 across = {name for terms in access.terms[:-1] for name, _ in terms}
                 alone = last == ((((loop, 1),), 0),) and loop not in across and not any(use.spans)
-                if not alone or self.is_written(access.array) or not access.loaded_ahead:
+                stored = self.cut.scans and not self.is_read(access.array)
+                loaded = access.loaded_ahead and not self.is_written(access.array)
+                if not alone or not (stored or loaded):
                     return (), 1.0
                 if not {*self.cut.mapped} <= {*access.moving}:
                     return (), 1.0

@@ -71,7 +71,7 @@ def _of_region(region: AnalysedScop, everything: int) -> Iterator[SlowLoop]:
             runs = [
                 names
                 for names, own, loops in found
-                if not loops or (names[0] not in known and not _is_running_sum(own, names, scop))
+                if not loops or (names[0] not in known and not _is_running_sum(own, names, region))
             ]
         trips = dict(fact.work.trips)
         threads = prod(trips.get(loop.name, 1) for loop in fact.parallel_loops)
@@ -79,16 +79,19 @@ def _of_region(region: AnalysedScop, everything: int) -> Iterator[SlowLoop]:
             steps = _instances(scop, names) / max(1, threads)
             long = steps >= max(_STEPS, _STEPS_OF_LAUNCH * launches)
             if threads <= _FEW and long and steps * _STEP >= _SHARE * everything:
-                if fact.parallel_loops and _is_running_sum(piece_of(fact.statements), names, scop):
+                if fact.parallel_loops and _is_running_sum(
+                    piece_of(fact.statements), names, region
+                ):
                     continue
                 depth = len(fact.host_loops) + len(fact.parallel_loops)
                 yield from _bound(region, names, depth, threads)
 
 
-def _is_running_sum(piece: Piece, names: Names, scop: Scop) -> bool:
+def _is_running_sum(piece: Piece, names: Names, region: AnalysedScop) -> bool:
     """Tell whether warps may have rows of what statements are, or tiles of rows."""
+    scop, dependences = region.scop, region.scheduled.dependences
     ways = ((one, [own for own in piece.bound if own != one]) for one in piece.bound)
-    return any(scan_of(piece, names, loop, rows, scop) is not None for loop, rows in ways)
+    return any(scan_of(piece, names, loop, rows, scop, dependences) for loop, rows in ways)
 
 
 def _bound(

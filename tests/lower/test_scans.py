@@ -81,6 +81,63 @@ def test_random_running_sums_equal_the_original(
     assert ("eatss_before_tile" in found.text) == (threads == 1)
 
 
+USES = (  # steps of a row, forwards or backwards, and what uses them at once
+    ("+", 1, "t += x[i][j]; y[i][j] = t / (j + 1);"),
+    ("-", None, "t -= x[i][j] * w[j]; x[i][j] = t;"),
+    ("+", None, "if (t > w[j]) y[i][j] = t - w[i]; t = x[i][j] > t ? x[i][j] : t;"),
+    ("-", 1, "y[i][j] = t; t += x[i][j];"),
+    ("-", 4, "s[i][j] = q; t += x[i][j]; q += w[j]; y[i][j] = t - q;"),
+    ("+", None, "s[i][j] = s[i][j - 1] + x[i][j]; y[i][j] = s[i][j] * s[i][j - 1];"),
+)
+
+
+def with_steps(kind: str, *bodies: str, loop: str = "int j = 1; j < M - 1; j++") -> str:
+    """Return rows whose steps have values of their own, used in the same step."""
+    nests = "\n".join(
+        f"  for (int i = 0; i < N; i++) {{\n    {kind} t = w[i], q = w[N - 1 - i];\n"
+        f"    for ({loop}) {{ {one} }}\n  }}"
+        for one in bodies
+    )
+    return program(kind, nests).replace(f"{kind} w[", f"{kind} y[N][M], {kind} w[")
+
+
+@pytest.mark.parametrize(("way", "threads", "body"), USES)
+def test_what_uses_steps_runs_behind_them(
+    way: str, threads: int | None, body: str, tmp_path: Path
+) -> None:
+    loop = "int j = M - 2; j >= 0; j--" if way == "-" else "int j = 1; j < M; j++"
+    spread, text = SplitK(lanes=32, tile=96, chunks=2), with_steps("float", body, loop=loop)
+    found, _ = spread_and_verified(text, tmp_path / "out", spread, *SIZES, threads=threads)
+    assert any("is shared by 32 threads" in note for one in found.kernels for note in one.notes)
+
+
+def test_a_step_before_taken_for_its_own_is_reported(tmp_path: Path) -> None:
+    source, text = tmp_path / "earlier.c", with_steps("float", USES[3][2])
+    source.write_text(text, encoding="utf-8")
+    symbolic = Session(source).symbolic
+    selection = spread_as(symbolic, SplitK(lanes=32, tile=128, chunks=1), threads=2)
+    whole = made(symbolic, selection, source)
+    old, new = "t_r_2[4 * rv + (e + 1)] = t_r[4 * rv + e];", ""
+    assert old in whole.text
+    save_program(replace(whole, text=whole.text.replace(old, new)), tmp_path)
+    assert not verify(tmp_path, device="cpu", sizes=[{"N": 5, "M": 150}]).ok
+
+
+LEFT_USES = (
+    "t += x[i][j]; y[i][j] = t + y[i][j - 1];",  # another step of what is written
+    "t += x[i][j]; y[i][j] = t; x[i][j + 1] = y[i][j];",
+    "x[i][j] = w[j]; t += x[i][j];",  # comes first
+    "t += x[i][j]; q += t;",
+)
+
+
+def test_what_needs_other_steps_is_left_alone(tmp_path: Path) -> None:
+    text = with_steps("double", *(f"{one} y[i][j] += t - q;" for one in LEFT_USES))
+    spread = SplitK(lanes=32, tile=64, chunks=1)
+    found, _ = spread_and_verified(text, tmp_path / "out", spread, {"N": 5, "M": 90})
+    assert not any("running" in note for one in found.kernels for note in one.notes)
+
+
 LEFT = (
     "if (j != 40) s[i][j] = s[i][j - 1] + x[i][j];",
     "s[i][j] = s[i][j - 2] + x[i][j];",

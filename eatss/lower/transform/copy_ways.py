@@ -263,11 +263,12 @@ def with_rows_in_registers(
         for (ri = 0; ri < 8; ++ri) { const int i = …; s_r += x[i] * y[i]; }
 
     becomes three loops: two that load rows of ``x`` and ``y``, and one that computes with them.
+    Rows that are computed are stored by a loop behind.
 
     Args:
         kernel: the kernel.
         point: the counter of the points along rows.
-        arrays: of which rows are loaded, by name; nothing writes them.
+        arrays: of which rows are loaded or stored, by name, and not both.
         taken: names that are not free; those that come to be are added.
     """
     rows: set[Buffer] = set()
@@ -280,6 +281,7 @@ def with_rows_in_registers(
         if len(values) != 1 or not all(isinstance(o, Let | Source | Compute) for o in loop.body):
             return ()
         (value,), front, homes = values, list[Node](), dict[Element, Element]()
+        behind, stored = list[Node](), {o.target for o in loop.body if isinstance(o, Compute)}
         for one in dict.fromkeys(read for node in loop.body for read in elements(node)):
             others = {value.name, loop.counter} & {*names_in(*one.subscripts[:-1])}
             if one.buffer.name in arrays and one.subscripts[-1:] == (Name(value.name),):
@@ -289,10 +291,15 @@ def with_rows_in_registers(
                 row = Buffer.of("register", name, kind, count)
                 rows.add(row)
                 homes[one] = row.at(Name(point))
-                copy = Copy(target=homes[one], source=one)
-                front += [Declare(buffer=row), counted(point, count, (value, copy))]
+                front.append(Declare(buffer=row))
+                if one in stored:
+                    copy = Copy(target=one, source=homes[one])
+                    behind.append(counted(point, count, (value, copy)))
+                else:
+                    copy = Copy(target=homes[one], source=one)
+                    front.append(counted(point, count, (value, copy)))
         body = with_elements(loop.body, lambda one: homes.get(one, one))
-        return (*front, replace(loop, body=body)) if front else ()
+        return (*front, replace(loop, body=body), *behind) if front else ()
 
     def changed(nodes: Sequence[Node]) -> Nodes:
         return tuple(new for one in nodes for new in loaded(one) or (with_bodies(one, changed),))
