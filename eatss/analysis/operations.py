@@ -30,8 +30,7 @@ from eatss.polyhedral.expression import (
     preorder,
 )
 from eatss.polyhedral.isl_names import coalesced
-from eatss.polyhedral.kernel import Dependences
-from eatss.polyhedral.scop import Access, Scop, Statement
+from eatss.polyhedral.scop import Access, Dependences, Scop, Statement
 from eatss.program import IntExpr, OperationCount, Work
 
 Along = tuple[str, frozenset[str]]

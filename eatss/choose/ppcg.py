@@ -520,7 +520,8 @@ class PpcgSpace:
             whole = np.maximum(1, np.rint(middle[:, at] / threads).astype(np.int64)) * threads
             middle[:, at] = np.clip(whole, lows[:, at], highs[:, at])
         every = np.concatenate([middle, lows])
-        return np.unique(every[:, : self.width + self.groups], axis=0)
+        own = every[:, : self.width + self.groups]
+        return np.unique(own, axis=0, return_index=True)[0]  # else NumPy loads masked arrays
 
     def children(self, parents: Sizes, count: int, dice: np.random.Generator) -> Sizes:
         """Return points that have each size of one of two parents; some sizes are others.

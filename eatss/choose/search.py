@@ -10,7 +10,6 @@ algorithm: generations of points that mix the sizes of the best.
 
 from __future__ import annotations
 
-import gc
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -183,9 +182,6 @@ def search(
 _FIRST_S = 0.03
 """Seconds that it takes to bound the first few boxes of a search, about."""
 
-_GARBAGE = 300_000
-"""Objects after which those that are left are collected: recordings of two or three batches."""
-
 
 def prove(searches: Sequence[Search]) -> None:
     """Bound boxes of searches, whose efforts they share, always of the one that may gain most.
@@ -193,23 +189,13 @@ def prove(searches: Sequence[Search]) -> None:
     Where time is limited, those of kernels that cost little may bound few boxes, at last.
     """
     most = sum(one.effort.most_boxes for one in searches)
-    collects = gc.isenabled()
-    gc.freeze()  # what was there before is not gone through for what is recorded and left
-    gc.disable()
-    try:
-        while searches and (one := max(searches, key=lambda own: own.unproven)).unproven:
-            fresh = [own for own in searches if own.unproven and not own.found.boxes]
-            if most <= 0 or time.perf_counter() + _FIRST_S * len(fresh) >= one.effort.until:
-                for own in fresh:
-                    own.step(1)
-                break
-            most -= one.step(most)
-            if gc.get_count()[0] > _GARBAGE:
-                gc.collect()
-    finally:
-        gc.unfreeze()
-        if collects:
-            gc.enable()
+    while searches and (one := max(searches, key=lambda own: own.unproven)).unproven:
+        fresh = [own for own in searches if own.unproven and not own.found.boxes]
+        if most <= 0 or time.perf_counter() + _FIRST_S * len(fresh) >= one.effort.until:
+            for own in fresh:
+                own.step(1)
+            break
+        most -= one.step(most)
     for one in searches:
         one.end()
 

@@ -382,7 +382,7 @@ def rows_prediction(
     kept = kept_rows(storage, block, cap)
     flags = np.array([np.ones(len(block.rows), dtype=bool), *kept]).T
     found: RowsPrediction | None = None
-    for line in np.unique(flags, axis=0).tolist():
+    for line in sorted({*map(tuple, flags.tolist())}):
         rows = [own for own, on in zip(storage.kept, line[1:], strict=True) if on]
         plan = partial(
             phase_plans, facts, run, block=block, card=model.card, in_order=in_order, once=once

@@ -37,9 +37,8 @@ from eatss.polyhedral.isl_names import (
     time_depth,
     without_parameters,
 )
-from eatss.polyhedral.kernel import Dependences
 from eatss.polyhedral.scheduling import coincidence_dependences, live_ranges_overlap
-from eatss.polyhedral.scop import Scop, Statement
+from eatss.polyhedral.scop import Dependences, Scop, Statement
 from eatss.polyhedral.tiled_sums import in_any_order
 from eatss.polyhedral.tree import follows
 from eatss.program import (

@@ -252,7 +252,7 @@ def _part(
         stored=tuple(stored),
     )
     part = Part(pieces, plan, at)
-    return part if plan.is_short and _are_beside((part,)) else None
+    return part if plan.is_short(size) and _are_beside((part,)) else None
 
 
 _Kept: TypeAlias = tuple[Mapping[int, int], Sequence[tuple[int | None, Numbers]]]

@@ -31,7 +31,8 @@ from eatss.lower.references import BuiltKernel
 from eatss.lower.units import instances
 from eatss.plan.class_blocks import ClassProducts, are_alike
 from eatss.polyhedral.isl_names import coalesced
-from eatss.polyhedral.kernel import Dependences, ScheduledScop
+from eatss.polyhedral.kernel import ScheduledScop
+from eatss.polyhedral.scop import Dependences
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, minimum
 from eatss.program.expression import total
 from eatss.program.linear import strict

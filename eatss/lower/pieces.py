@@ -27,9 +27,9 @@ from eatss.polyhedral.isl_names import (
     parameters_set,
     without_parameters,
 )
-from eatss.polyhedral.kernel import Dependences, Kernel, ScheduledScop
+from eatss.polyhedral.kernel import Kernel, ScheduledScop
 from eatss.polyhedral.schedule import launching_all
-from eatss.polyhedral.scop import Access, Place, Statement
+from eatss.polyhedral.scop import Access, Dependences, Place, Statement
 from eatss.polyhedral.tree import KernelTree, Member, alone, cut_tree
 from eatss.program.tokens import RESERVED_FORM, is_reserved
 

@@ -431,6 +431,8 @@ def row_runs(
     options: CodegenOptions,
 ) -> Iterator[RowRun]:
     """Yield the runs of kernels of a region that share rows, and in which a row has a sum."""
+    if not any(one.reductions for one in facts):
+        return
     pieces, names = own_pieces(scheduled)
     planner = RowPlanner(scheduled, facts, profile, options)
     known = {one.statements: one for one in facts}

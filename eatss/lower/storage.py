@@ -27,8 +27,8 @@ from eatss.polyhedral.isl_names import (
     parameters_as_inputs,
     without_parameters,
 )
-from eatss.polyhedral.kernel import Dependences, Reference, ScheduledScop
-from eatss.polyhedral.scop import Place, Scop
+from eatss.polyhedral.kernel import Reference, ScheduledScop
+from eatss.polyhedral.scop import Dependences, Place, Scop
 
 
 @frozen

@@ -29,8 +29,7 @@ from eatss.polyhedral.isl_names import (
     output_affs,
     with_parameters,
 )
-from eatss.polyhedral.kernel import Dependences
-from eatss.polyhedral.scop import Scop
+from eatss.polyhedral.scop import Dependences, Scop
 from eatss.polyhedral.time_chains import TimeChain, plane_at
 
 _BEGIN = "tile_begin"

@@ -36,7 +36,8 @@ from eatss.polyhedral.isl_names import (
     counter_of,
     function_on,
 )
-from eatss.polyhedral.kernel import Dependences, ScheduledScop
+from eatss.polyhedral.kernel import ScheduledScop
+from eatss.polyhedral.scop import Dependences
 from eatss.polyhedral.time_chains import TimeChain, time_chains
 from eatss.program import (
     Constant,

@@ -47,9 +47,8 @@ from eatss.polyhedral.isl_names import (
     universes,
     without_parameters,
 )
-from eatss.polyhedral.kernel import Dependences
 from eatss.polyhedral.scheduling import live_ranges_overlap, tagger_of
-from eatss.polyhedral.scop import Scop, Statement
+from eatss.polyhedral.scop import Dependences, Scop, Statement
 from eatss.polyhedral.tiled_sums import with_band_below
 from eatss.polyhedral.tree import alone, members
 

@@ -13,6 +13,7 @@ is one statement, computed where what it writes is. All loops are unrolled, so r
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import ceil, prod
 
 from eatss.analysis.facts import KernelFacts
@@ -150,11 +151,26 @@ class ClassPart:
         own = [one for one in self.tiles if one.along is not None]
         return sum(prod(one.kept) * ceil(one.element_bytes / 4) for one in own)
 
-    @property
-    def is_short(self) -> bool:
-        """Whether registers have room, and caches of instructions."""
-        often = sum(prod(one.others) for one in self.phases) * self.size * self.points
-        return self.words <= _MOST_WORDS and often <= _MOST_INSTANCES
+    def is_short(self, size: int) -> bool:
+        """Whether registers have room for so many steps, and caches of instructions."""
+        own = self._with_steps(size)
+        often = sum(prod(one.others) for one in own.phases) * size * own.points
+        return own.words <= _MOST_WORDS and often <= _MOST_INSTANCES
+
+    def _with_steps(self, size: int) -> ClassPart:
+        """Return it with loops and tiles for another number of steps."""
+
+        def longer(length: int | None) -> int | None:
+            if length is None or length < self.size:
+                return length
+            return length + size - self.size
+
+        def moved(tile: ClassTile) -> ClassTile:
+            sides = (replace(one, length=longer(one.length)) for one in tile.sides)
+            return replace(tile, sides=tuple(sides))
+
+        phases = (replace(one, loops=tuple(map(longer, one.loops))) for one in self.phases)
+        return replace(self, tiles=tuple(map(moved, self.tiles)), phases=tuple(phases))
 
 
 _MOST_WORDS = 200

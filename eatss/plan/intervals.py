@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache, partial, reduce
+from itertools import chain
 from math import log
 from operator import add, mul
 from typing import Any, TypeAlias
@@ -21,7 +22,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from eatss.base.tape import Column, never, seen, whole
+from eatss.base.tape import Column, never, operators_at_once, seen, when_recorded, whole
 
 Ends: TypeAlias = tuple[Any, Any]
 """The least and the greatest number."""
@@ -48,6 +49,8 @@ class Box:
             name: Interval(*ends, self, *(Monomial(((name, 1.0),)),) * 2)
             for name, ends in sizes.items()
         }
+        for held in (self.known, self.intervals, self._named):  # which hold the box
+            when_recorded(chain(*sizes.values()), held.clear)
 
     def named(self, name: str, number: Interval) -> Interval:
         """Return a number with itself as its monomials, so that it is left out where it cancels."""
@@ -173,6 +176,7 @@ Side: TypeAlias = int
 """0 of what is below, 1 of what is above."""
 
 
+@operators_at_once
 class Interval(NDArrayOperatorsMixin):
     """All numbers from ``low`` to ``high``, an entry each; a flag may be from false to true.
 
@@ -259,6 +263,10 @@ class Interval(NDArrayOperatorsMixin):
             either = all if self._made[0] is np.maximum else any
             return either(map(_negative, self._made[1]))
         return not never(self.low < 0)
+
+    def made(self, function: Any, inputs: Sequence[Any]) -> Interval:
+        """Return the interval of a function."""
+        return _result(function, inputs)
 
     def __len__(self) -> int:
         """Return the number of entries."""

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
-from itertools import permutations, product
+from itertools import product
 from typing import TypeAlias
 
 import islpy as isl
@@ -35,26 +35,32 @@ from eatss.base.trees import free_name
 from eatss.polyhedral.dependences import (
     dependent_accesses,
     first_equal,
-    memory_dependences,
-    tagged_memory_dependences,
+    tag_accesses,
+    tagged_dependences,
     tagging,
+    without_tags,
 )
+from eatss.polyhedral.expression import AffineValue, Expression, mapped
 from eatss.polyhedral.isl_names import (
     IN,
     OUT,
     SET,
     among,
+    at_values,
     coalesced,
     equal_leading_dims,
+    maps_of,
     named_map,
     output_affs,
+    universes,
 )
 from eatss.polyhedral.kept_versions import Versions, spelled, with_versions
 from eatss.polyhedral.kernels import update_of
 from eatss.polyhedral.scalars import with_private_scalars
-from eatss.polyhedral.scop import Access, Scop, Statement
+from eatss.polyhedral.scop import Access, Dependences, Scop, Statement
 from eatss.polyhedral.split_sets import check_partition, piece_along
 from eatss.polyhedral.tree import alone, follows
+from eatss.program.expression import SizePairs
 
 _BEFORE, _UP, _DOWN, _BEHIND = range(4)
 """When a statement runs: before all blocks, in blocks of steps, in blocks backwards, behind all."""
@@ -82,8 +88,8 @@ def with_class_tiles(scop: Scop, size: int, once: Memo | None = None) -> Scop:
         yield from once(partial(with_private_scalars, scop), "private", of=scop)
 
     for own in ways():
-        tiling = once(partial(_tiling, own), "tiling", of=own)
-        cut = None if tiling is None else _in_classes(own, replace(tiling, size=size))
+        tiling = once(partial(_tiling, own, once), "tiling", of=own)
+        cut = None if tiling is None else _in_classes(own, replace(tiling, size=size), once)
         if cut is not None:
             return replace(cut, written=scop.written or scop)
     versions = once(partial(with_versions, scop), "versions", of=scop)
@@ -91,21 +97,63 @@ def with_class_tiles(scop: Scop, size: int, once: Memo | None = None) -> Scop:
     return scop if cut is None else replace(cut, written=scop.written or scop)
 
 
-def _in_classes(scop: Scop, tiling: _Tiling) -> Scop | None:
+def at_sizes(cut: Scop, numeric: Scop, values: SizePairs) -> Scop | None:
+    """Return a region over numbers in classes, as the one for any size is cut.
+
+    ``None`` where a piece has no instances then.
+
+    Args:
+        cut: the region for any size, in classes.
+        numeric: the region over the numbers, as it was before.
+        values: of the sizes.
+    """
+
+    def at(access: Access) -> Access:
+        return replace(access, relation=at_values(access.relation, values))
+
+    def value_at(node: Expression) -> Expression:
+        if isinstance(node, AffineValue):
+            function = at_values(isl.Map.from_pw_aff(node.value), values)
+            return replace(node, value=isl.PwMultiAff.from_map(function).get_at(0))
+        return node
+
+    known = {(one.name, one.n_dims): one for one in numeric.arrays}
+    found = replace(
+        numeric,
+        arrays=tuple(
+            known.get((one.name, one.n_dims)) or replace(one, extent=at_values(one.extent, values))
+            for one in cut.arrays
+        ),
+        statements=tuple(
+            replace(
+                one,
+                domain=at_values(one.domain, values),
+                schedule=at_values(one.schedule, values),
+                accesses=tuple(map(at, one.accesses)),
+                recomputed=tuple(map(at, one.recomputed)),
+                value=mapped(one.value, value_at),
+            )
+            for one in cut.statements
+        ),
+        class_size=cut.class_size,
+        written=numeric.written or numeric,
+    )
+    return None if any(one.domain.is_empty() for one in found.statements) else found
+
+
+def _in_classes(scop: Scop, tiling: _Tiling, once: Memo) -> Scop | None:
     tiling = replace(tiling, taken=scop.names)
     pieces = [one for statement in scop.statements for one in tiling.pieces(statement)]
     if not any(one.cut for one in pieces) or len(pieces) > _MOST_PIECES:
         return None
-    cut = cuts_of(pieces)
-    needed = tiling.needed.apply_domain(cut).apply_range(cut)
-    return _ordered(scop, pieces, needed, tiling.size)
+    return _ordered(scop, pieces, _of_pieces(scop, pieces, once), tiling.size)
 
 
 def _with_versions(versions: Versions, size: int, once: Memo) -> Scop | None:
     """Return a region with copies in classes: a block of steps has elements of them anew."""
     scop = versions.scop
     steps = dict.fromkeys(their_names(scop.statements), (_UP, 0))
-    tiling = _Tiling(size, steps, scop.no_relation, scop.names, around=True)
+    tiling = _Tiling(size, steps, scop.names, around=True)
     pieces = []
     for piece in (one for own in scop.statements for one in tiling.pieces(own)):
         for own in versions.parts(piece.statement, piece.whole, tiling.taken):
@@ -120,39 +168,62 @@ def _with_versions(versions: Versions, size: int, once: Memo) -> Scop | None:
         replace(one, extent=_first_block(one.extent, size)) if one.name in versions.arrays else one
         for one in scop.arrays
     )
-    statements = tuple(one.statement for one in pieces)
-    scop = replace(scop, arrays=arrays, statements=statements)
-    return _ordered(scop, pieces, _needed_of(versions, pieces, once), size, around=True)
+    scop = replace(scop, arrays=arrays)
+    read = once(lambda: versions.with_all_reads, "read", of=versions)
+    found = _of_pieces(read, pieces, once, versions)
+    return _ordered(scop, pieces, found, size, around=True)
 
 
-def _needed_of(versions: Versions, pieces: Sequence[_Piece], once: Memo) -> isl.UnionMap:
-    """Return what pieces need of each other, by what the statements need that they are cut from.
+def _of_pieces(
+    whole: Scop, pieces: Sequence[_Piece], once: Memo, versions: Versions | None = None
+) -> Dependences:
+    """Return the dependences of pieces, tagged, by those of the region that they are cut from.
 
     Each block has elements of copies anew: what writes one is behind all that blocks before do.
     """
-    whole, copies = versions.with_all_reads, versions.arrays
-    tag_of = {one.place: one.tag for one in dependent_accesses(whole)}
-    firsts = {one.name: first_equal(one.accesses) for one in whole.statements}
-    cut = used = written = whole.no_relation
+    copies = () if versions is None else versions.arrays
+    cut = replace(whole, statements=tuple(one.statement for one in pieces))
+    before, here = ({one.place: one.tag for one in dependent_accesses(of)} for of in (whole, cut))
+    firsts = {one.name: first_equal(one.accesses) for one in (*whole.statements, *cut.statements)}
+    own_of = whole.no_relation
     for piece in pieces:
         own, name = piece.statement, piece.whole.get_tuple_name(OUT)
         for at, access in enumerate(own.accesses):
             place = at
-            if access.array in copies:
-                relation = access.relation.intersect_domain(own.domain)
-                used = used.union(relation)
-                written = written.union(relation) if access.is_write else written
-                if name == versions.source.name:
-                    place = len(versions.source.accesses) + copies.index(access.array)
-            tag = tag_of.get((name, firsts[name][place]))
-            if tag is not None:
-                cut = cut.union(piece.whole.range_product(tagging(own, f"__ref{tag}")).reverse())
-    needed = once(partial(tagged_memory_dependences, whole), "needed", of=versions)
-    needed = needed.apply_domain(cut).apply_range(cut)
+            if versions is not None and access.array in copies and name == versions.source.name:
+                place = len(versions.source.accesses) + copies.index(access.array)
+            tags = (
+                here.get((own.name, firsts[own.name][at])),
+                before.get((name, firsts[name][place])),
+            )
+            if None not in tags:
+                mine, its = (tagging(own, f"__ref{tag}") for tag in tags)
+                both = mine.range_product(piece.whole.range_product(its)).uncurry()
+                own_of = own_of.union(both)
+    found = once(partial(tagged_dependences, whole), "dependences", of=whole)
+    cut_to = own_of.reverse()
+    found = found.each(lambda one: one.apply_domain(cut_to).apply_range(cut_to))
+    if not copies:
+        return found
+    accesses = tag_accesses(cut)
+    elements = universes(cut.no_points, (whole.array(name).extent for name in copies))
+    written = accesses.writes.intersect_range(elements)
+    used = accesses.reads.intersect_range(elements).union(written)
     blocks = (isl.UnionPwAff.from_pw_aff(counter(one.statement, 0)) for one in pieces)
     block = alone(reduce(isl.UnionPwAff.union_add, blocks))
-    later = used.apply_range(written.reverse()).lex_lt_at_multi_union_pw_aff(block)
-    return coalesced(needed.union(later))
+    tagger = used.domain().universe().unwrap().domain_map_union_pw_multi_aff()
+    later = used.apply_range(written.reverse()).lex_lt_at_multi_union_pw_aff(
+        block.pullback_union_pw_multi_aff(tagger)
+    )
+    reading = later.intersect_domain(accesses.reads.domain())
+    writing = later.intersect_domain(accesses.writes.domain())
+    unread = writing.subtract_domain(found.tagged_flow.domain())
+    return replace(
+        found,
+        anti=found.anti.union(reading),
+        output=found.output.union(writing),
+        order=found.order.union(reading).union(unread),
+    )
 
 
 def _first_block(extent: isl.Set, size: int) -> isl.Set:
@@ -171,19 +242,16 @@ def _of_block(access: Access, statement: Statement, size: int) -> Access:
 
 
 def _ordered(
-    scop: Scop, pieces: Sequence[_Piece], needed: isl.UnionMap, size: int, *, around: bool = False
+    scop: Scop, pieces: Sequence[_Piece], tagged: Dependences, size: int, *, around: bool = False
 ) -> Scop | None:
     """Return a region of pieces in their order, if there is one."""
+    found = without_tags(tagged)
+    needed = coalesced(found.memory_based)
     timed = _in_order(pieces, needed, around=around)
     if timed is None:
         return None
     check_time(timed, needed)
-    return replace(scop, statements=timed, class_size=size)
-
-
-def cuts_of(pieces: Sequence[_Piece]) -> isl.UnionMap:
-    """Return which instances of pieces those of the source are."""
-    return reduce(isl.UnionMap.union, (one.whole.to_union_map() for one in pieces)).reverse()
+    return replace(scop, statements=timed, class_size=size, dependences=found)
 
 
 def check_time(statements: Sequence[Statement], needed: isl.UnionMap) -> None:
@@ -219,11 +287,10 @@ class _Piece:
 
 @fixed
 class _Tiling:
-    """The steps of each statement, and what instances need."""
+    """The steps of each statement."""
 
     size: int
     steps: Mapping[str, _Step]
-    needed: isl.UnionMap
     taken: set[str]
     around: bool = False
 
@@ -300,7 +367,7 @@ class _Tiling:
         return whole, domain.remove_redundancies().coalesce()
 
 
-def _tiling(scop: Scop) -> _Tiling | None:
+def _tiling(scop: Scop, once: Memo) -> _Tiling | None:
     """Return the loops of a region that are its steps, if there are such, in blocks of one."""
     deepest = max((len(one.loops) for one in scop.statements), default=0)
     sums = {one.name: _summed(one, scop) for one in scop.statements}
@@ -308,7 +375,8 @@ def _tiling(scop: Scop) -> _Tiling | None:
     deep = [one for one in order if len(one.loops) == deepest]
     if deepest < 2 or not all(sums[one.name] for one in deep):
         return None
-    needed = memory_dependences(scop)
+    tagged = once(partial(tagged_dependences, scop), "dependences", of=scop)
+    needed = coalesced(without_tags(tagged).memory_based)
 
     def chosen(steps: dict[str, _Step]) -> dict[str, _Step] | None:
         if len(steps) == len(order):  # some sum in the most loops has its own
@@ -328,7 +396,7 @@ def _tiling(scop: Scop) -> _Tiling | None:
         return None
 
     steps = chosen({})
-    return None if steps is None else _Tiling(1, steps, needed, set())
+    return None if steps is None else _Tiling(1, steps, set())
 
 
 def _summed(statement: Statement, scop: Scop) -> list[int]:
@@ -493,9 +561,11 @@ def _components(pieces: Sequence[_Piece], needed: isl.UnionMap) -> list[list[_Pi
 
     graph = nx.DiGraph()
     graph.add_nodes_from(range(len(pieces)))
-    for one, other in permutations(range(len(pieces)), 2):
-        if _needs(pieces[other : other + 1], pieces[one : one + 1], needed):
-            graph.add_edge(one, other)
+    at = {piece.statement.name: number for number, piece in enumerate(pieces)}
+    for relation in maps_of(needed):
+        ends = [at.get(relation.get_tuple_name(side)) for side in (IN, OUT)]
+        if None not in ends and not relation.is_empty():
+            graph.add_edge(*ends)
     tied = nx.condensation(graph)
     members = {node: sorted(data["members"]) for node, data in tied.nodes(data=True)}
     order = nx.lexicographical_topological_sort(tied, key=lambda node: members[node])

@@ -26,13 +26,13 @@ from eatss.polyhedral.dependences import (
 )
 from eatss.polyhedral.expression import Array, Read
 from eatss.polyhedral.isl_names import OUT, SET, universes, with_names
-from eatss.polyhedral.kernel import Dependences, ScheduledScop
+from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.scheduling import (
     carries_nothing,
     coincidence_dependences,
     local_dependences,
 )
-from eatss.polyhedral.scop import Access, AccessKind, Place, Scop, Statement
+from eatss.polyhedral.scop import Access, AccessKind, Dependences, Place, Scop, Statement
 from eatss.polyhedral.tree import bands, coincident
 
 

@@ -24,8 +24,7 @@ from eatss.base.diagnostics import (
 )
 from eatss.base.frozen import Numbers, frozen
 from eatss.polyhedral.isl_names import IN, OUT, coalesced, divisors, maps_of, universes
-from eatss.polyhedral.kernel import Dependences
-from eatss.polyhedral.scop import Access, Place, Scop, Statement
+from eatss.polyhedral.scop import Access, Dependences, Place, Scop, Statement
 from eatss.polyhedral.tree import original_schedule
 
 _Found = TypeVar("_Found")
@@ -519,35 +518,35 @@ def compute_dependences(scop: Scop) -> Dependences:
         Relations between statement instances; ``tagged_flow`` and ``order`` between
         tagged instances ``[S[i] -> __refN[]]``, ``N`` counting accesses in source order.
     """
+    return without_tags(tagged_dependences(scop))
+
+
+def tagged_dependences(scop: Scop) -> Dependences:
+    """Return :func:`compute_dependences`, all between tagged instances: by accesses."""
     accesses = tag_accesses(scop)
     flow = flow_of(accesses.reads, accesses.schedule, must=accesses.writes)
     tagged_flow = flow.get_may_dependence()
     false = _false(scop, accesses)
-    anti = false.intersect_domain(accesses.reads.domain()).subtract_domain(accesses.updates)
     output = false.intersect_domain(accesses.writes.domain())
     return Dependences(
-        flow=tagged_flow.factor_domain(),
-        anti=coalesced(anti.factor_domain()),
-        output=coalesced(output.factor_domain()),
+        flow=tagged_flow,
+        anti=false.intersect_domain(accesses.reads.domain()).subtract_domain(accesses.updates),
+        output=output,
         forced=_forced(scop, accesses, flow, output),
         tagged_flow=tagged_flow,
         order=_order(scop, accesses, tagged_flow),
     )
 
 
-def memory_dependences(scop: Scop) -> isl.UnionMap:
-    """Return those of ``compute_dependences`` that are between uses of one element, and no others.
-
-    Whatever becomes of values.
-    """
-    return coalesced(tagged_memory_dependences(scop).factor_domain())
-
-
-def tagged_memory_dependences(scop: Scop) -> isl.UnionMap:
-    """Return :func:`memory_dependences` between tagged instances: by accesses."""
-    accesses = tag_accesses(scop)
-    flow = flow_of(accesses.reads, accesses.schedule, must=accesses.writes).get_may_dependence()
-    return flow.union(_false(scop, accesses).subtract_domain(accesses.updates))
+def without_tags(found: Dependences) -> Dependences:
+    """Return dependences between tagged instances as those of a region."""
+    return replace(
+        found,
+        flow=found.flow.factor_domain(),
+        anti=coalesced(found.anti.factor_domain()),
+        output=coalesced(found.output.factor_domain()),
+        forced=found.forced.factor_domain(),
+    )
 
 
 def _false(scop: Scop, accesses: TaggedAccesses) -> isl.UnionMap:
@@ -614,7 +613,7 @@ def _forced(
         lambda: _before(accesses, accesses.writes, live_in),
         lambda: _before(accesses, accesses.writes, unknown),
     )
-    return before_last.union(after_first).factor_domain()
+    return before_last.union(after_first)
 
 
 def _exact_or(

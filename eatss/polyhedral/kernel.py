@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import field, fields, replace
-from functools import cached_property
-from typing import Any
+from dataclasses import field
 
 import islpy as isl
 
-from eatss.base.frozen import Names, frozen, frozen_part
+from eatss.base.frozen import Names, frozen
 from eatss.base.memo import Memo
-from eatss.polyhedral.scop import Place, Scop
+from eatss.polyhedral.scop import Dependences, Place, Scop
 from eatss.program.linear import Coefficients
 
 # -- kernel ------------------------------------------------------------------------------------
@@ -146,54 +143,6 @@ class Kernel:
 
 # -- program -----------------------------------------------------------------------------------
 # A scop after scheduling.
-
-
-@frozen_part
-class Dependences:
-    """Memory-based and value-based dependences between statement instances.
-
-    ``flow`` is value-based (isl dataflow): from the last write of an element to each
-    read of it. ``anti`` runs from reads to the next write, ``output`` from writes
-    to the next write of the same element. ``order`` are the order dependences
-    between live ranges; they and ``tagged_flow`` carry access ids on both ends and serve
-    as conditional validity and its condition. ``forced`` keeps reads of live-in
-    values before any write, and writes of live-out values after any other. They are those for some
-    ``sizes``, for all where that is ``None``.
-    """
-
-    flow: isl.UnionMap
-    anti: isl.UnionMap
-    output: isl.UnionMap
-    forced: isl.UnionMap
-    tagged_flow: isl.UnionMap
-    order: isl.UnionMap
-    sizes: isl.Set | None = None
-
-    @cached_property
-    def memory_based(self) -> isl.UnionMap:
-        """All between instances that use one element, whatever becomes of values."""
-        return self.flow.union(self.anti).union(self.output)
-
-    @cached_property
-    def needed(self) -> isl.UnionMap:
-        """What any order has to respect that keeps live ranges as they are."""
-        return self.memory_based.union(self.forced)
-
-    @property
-    def validity(self) -> isl.UnionMap:
-        """What holds always."""
-        return self.flow.union(self.forced)
-
-    def within(self, context: isl.Set) -> Dependences:
-        """Return the dependences there are for some sizes: a set of parameters."""
-        here = self.each(lambda relation: relation.intersect_params(context))
-        return replace(here, sizes=context)
-
-    def each(self, change: Callable[[isl.UnionMap], isl.UnionMap]) -> Dependences:
-        """Return them with a change made of each relation."""
-        names = [one.name for one in fields(self) if one.name != "sizes"]
-        changed: dict[str, Any] = {name: change(getattr(self, name)) for name in names}
-        return replace(self, **changed)
 
 
 @frozen

@@ -50,8 +50,8 @@ from eatss.polyhedral.isl_names import (
     output_affs,
     same_except,
 )
-from eatss.polyhedral.kernel import Dependences, Kernel, Loop, Reduction, Reference, Subscript
-from eatss.polyhedral.scop import Access, Scop, Statement
+from eatss.polyhedral.kernel import Kernel, Loop, Reduction, Reference, Subscript
+from eatss.polyhedral.scop import Access, Dependences, Scop, Statement
 from eatss.polyhedral.tree import KernelTree, Member
 
 # -- references --------------------------------------------------------------------------------

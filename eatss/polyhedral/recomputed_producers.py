@@ -20,6 +20,7 @@ from typing import TypeAlias
 import islpy as isl
 
 from eatss.base.frozen import Names, distinct, frozen
+from eatss.base.memo import Memo
 from eatss.polyhedral.dependences import (
     at_most,
     first_equal,
@@ -80,13 +81,14 @@ class Source:
         return self.relation.apply_range(operand.relation)
 
 
-def recomputable_arrays(scop: Scop) -> Names:
+def recomputable_arrays(scop: Scop, once: Memo | None = None) -> Names:
     """Return the arrays whose readers may compute the elements anew, in the order of their writers.
 
-    Those before one in the result are computed anew where it is tried.
+    Those before one in the result are computed anew where it is tried. ``once`` has what is found
+    of regions.
     """
     found = []
-    region = _Region(scop)
+    region = _region(scop, once)
     for name in _written_arrays(scop):
         changed = region.without(name)
         if changed is not None:
@@ -95,13 +97,15 @@ def recomputable_arrays(scop: Scop) -> Names:
     return tuple(found)
 
 
-def with_recomputed_producers(scop: Scop, arrays: Collection[str]) -> Scop | None:
+def with_recomputed_producers(
+    scop: Scop, arrays: Collection[str], once: Memo | None = None
+) -> Scop | None:
     """Return a region in which the readers of some arrays compute the elements anew.
 
     ``None`` where that is not proven to give the same values. ``written`` of the result is the
-    region as it was.
+    region as it was. ``once`` has what is found of regions.
     """
-    region = _Region(scop)
+    region = _region(scop, once)
     for name in (one for one in _written_arrays(scop) if one in arrays):
         changed = region.without(name)
         if changed is None:
@@ -150,6 +154,7 @@ class _Region:
 
     def __init__(self, scop: Scop) -> None:
         self.scop = scop
+        self._others: dict[str, _Region | None] = {}
 
     @cached_property
     def flow(self) -> Flow:
@@ -161,6 +166,11 @@ class _Region:
 
         The statements that write the array stay.
         """
+        if name not in self._others:
+            self._others[name] = self._without(name)
+        return self._others[name]
+
+    def _without(self, name: str) -> _Region | None:
         places = [
             (one.name, first)
             for one in self.scop.statements
@@ -202,6 +212,10 @@ class _Region:
                 if not found.flow[name, read].is_equal(expected):
                     return None
         return found
+
+
+def _region(scop: Scop, once: Memo | None) -> _Region:
+    return _Region(scop) if once is None else once(lambda: _Region(scop), "values", of=scop)
 
 
 # -- where values come from -------------------------------------------------------------

@@ -33,7 +33,7 @@ from eatss.polyhedral.isl_names import (
     with_parameters,
     with_sizes,
 )
-from eatss.polyhedral.kernel import Dependences, ScheduledScop
+from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.kernels import build_kernels
 from eatss.polyhedral.scheduling import (
     TRY_S,
@@ -42,7 +42,7 @@ from eatss.polyhedral.scheduling import (
     compute_schedule,
     in_tilable_bands,
 )
-from eatss.polyhedral.scop import Access, Scop, Statement
+from eatss.polyhedral.scop import Access, Dependences, Scop, Statement
 from eatss.polyhedral.tree import (
     branches,
     children,
@@ -373,7 +373,7 @@ def _with_signs(symbolic: Symbolic) -> Symbolic:
     return replace(symbolic, scop=replace(scop, context=scop.context.intersect(signs)))
 
 
-def schedule_as(general: Scop, scop: Scop, values: SizePairs) -> ScheduledScop | None:
+def schedule_as(general: Scop, scop: Scop, values: SizePairs) -> ScheduledScop:
     """Schedule a region in classes for any size, and cut it for some: its dependences are the same.
 
     Args:
@@ -382,37 +382,18 @@ def schedule_as(general: Scop, scop: Scop, values: SizePairs) -> ScheduledScop |
         values: of the sizes.
 
     Returns:
-        The region over the numbers, ``None`` where it is another.
+        The region over the numbers.
 
     Raises:
         InputError: as for :func:`schedule_scop`.
         InternalError: ``EATSS-P901`` when a check between the passes fails.
     """
     refuse_too_hard(scop)
-    with bounded_work(scop):
-        if not _is_at(general, scop, values):
-            return None
     found = _schedule(general, Symbolic(scop=general, values=()), patient=False)
     with bounded_work(scop):
         dependences = instantiate_dependences(found.dependences, values)
         schedule = instantiate_schedule(found.schedule, scop, values)
         return replace(_cut(scop, dependences, schedule, None), general=found)
-
-
-def _is_at(general: Scop, scop: Scop, values: SizePairs) -> bool:
-    """Tell whether statements run the same at some sizes, and use the same elements."""
-
-    def relations(own: Scop) -> list[isl.Map]:
-        return [
-            one
-            for statement in own.statements
-            for one in (statement.schedule, *(access.relation for access in statement.accesses))
-        ]
-
-    before, after = relations(general), relations(scop)
-    return len(before) == len(after) and all(
-        at_values(one, values).is_equal(other) for one, other in zip(before, after, strict=True)
-    )
 
 
 def with_schedule(scop: Scop, schedule: isl.Schedule) -> ScheduledScop:
@@ -475,7 +456,7 @@ def _schedule(scop: Scop, symbolic: Symbolic, *, patient: bool) -> ScheduledScop
     found: tuple[isl.Schedule, bool, bool] | None = None
     try:
         with bounded_work(scop):
-            general = compute_dependences(symbolic.scop)
+            general = symbolic.scop.dependences or compute_dependences(symbolic.scop)
             found = _checked_schedule(symbolic.scop, general, patient=patient)
     except InputError:
         if general is None or not patient:

@@ -21,8 +21,8 @@ from eatss.polyhedral.isl_names import (
     renaming,
     set_names,
 )
-from eatss.polyhedral.kernel import Dependences, Kernel
-from eatss.polyhedral.scop import Scop
+from eatss.polyhedral.kernel import Kernel
+from eatss.polyhedral.scop import Dependences, Scop
 from eatss.polyhedral.tree import (
     alone,
     bands,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import fields, replace
 from enum import Enum
+from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from eatss.base.diagnostics import SourceSpan
-from eatss.base.frozen import Names, called, complete, frozen, their_names
+from eatss.base.frozen import Names, called, complete, frozen, frozen_part, their_names
 from eatss.polyhedral.expression import Array, ElementType, Expression
 from eatss.program.expression import OwnSizes, SizePairs, Sizes
 
@@ -144,6 +147,54 @@ class Statement:
         return any(read.array == array for read in self.reads)
 
 
+@frozen_part
+class Dependences:
+    """Memory-based and value-based dependences between statement instances.
+
+    ``flow`` is value-based (isl dataflow): from the last write of an element to each
+    read of it. ``anti`` runs from reads to the next write, ``output`` from writes
+    to the next write of the same element. ``order`` are the order dependences
+    between live ranges; they and ``tagged_flow`` carry access ids on both ends and serve
+    as conditional validity and its condition. ``forced`` keeps reads of live-in
+    values before any write, and writes of live-out values after any other. They are those for some
+    ``sizes``, for all where that is ``None``.
+    """
+
+    flow: isl.UnionMap
+    anti: isl.UnionMap
+    output: isl.UnionMap
+    forced: isl.UnionMap
+    tagged_flow: isl.UnionMap
+    order: isl.UnionMap
+    sizes: isl.Set | None = None
+
+    @cached_property
+    def memory_based(self) -> isl.UnionMap:
+        """All between instances that use one element, whatever becomes of values."""
+        return self.flow.union(self.anti).union(self.output)
+
+    @cached_property
+    def needed(self) -> isl.UnionMap:
+        """What any order has to respect that keeps live ranges as they are."""
+        return self.memory_based.union(self.forced)
+
+    @property
+    def validity(self) -> isl.UnionMap:
+        """What holds always."""
+        return self.flow.union(self.forced)
+
+    def within(self, context: isl.Set) -> Dependences:
+        """Return the dependences there are for some sizes: a set of parameters."""
+        here = self.each(lambda relation: relation.intersect_params(context))
+        return replace(here, sizes=context)
+
+    def each(self, change: Callable[[isl.UnionMap], isl.UnionMap]) -> Dependences:
+        """Return them with a change made of each relation."""
+        names = [one.name for one in fields(self) if one.name != "sizes"]
+        changed: dict[str, Any] = {name: change(getattr(self, name)) for name in names}
+        return replace(self, **changed)
+
+
 @frozen
 class SizeProduct:
     """A parameter that is a product of others and of numbers: ``NA_NB = NA * NB``.
@@ -189,7 +240,7 @@ class Scop:
     ``written`` is the region of the source where statements compute anew what they read there
     (``None``: this is it). ``conditions`` are part of ``context``: what runs the region's code has
     to check them. Loops are in blocks of ``class_size`` steps where that is not 0; the order of the
-    statements is to be kept then.
+    statements is to be kept then, and their ``dependences`` are known.
     """
 
     file: str
@@ -211,6 +262,7 @@ class Scop:
     written: Scop | None = None
     conditions: tuple[SizeCondition, ...] = ()
     class_size: int = 0
+    dependences: Dependences | None = None
 
     @property
     def isl_context(self) -> isl.Context:

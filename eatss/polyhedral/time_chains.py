@@ -36,8 +36,7 @@ from eatss.polyhedral.isl_names import (
     parameter_at_most,
     with_names,
 )
-from eatss.polyhedral.kernel import Dependences
-from eatss.polyhedral.scop import Access, Scop, Statement
+from eatss.polyhedral.scop import Access, Dependences, Scop, Statement
 from eatss.polyhedral.tree import follows
 
 MOST_PERIOD = 4

@@ -19,7 +19,7 @@ from itertools import product
 import islpy as isl
 
 from eatss.polyhedral.isl_names import among
-from eatss.polyhedral.kernel import Dependences
+from eatss.polyhedral.scop import Dependences
 from eatss.polyhedral.tree import alone, coincident, identity, preorder, together, with_band
 from eatss.polyhedral.tree import functions as tree_functions
 

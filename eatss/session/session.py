@@ -223,6 +223,8 @@ class Session:
         """
         if self._apart is not self:
             return self._apart.parsed
+        if self.rewrites.classes:
+            return replace(self._written, scops=self._in_blocks[0])
         return replace(
             self._written, scops=regions_with(self._written.scops, self.rewrites, self._once)
         )
@@ -233,6 +235,8 @@ class Session:
         if self._apart is not self:
             return self._apart.parsed_symbolic
         written = self._written_symbolic
+        if self.rewrites.classes:
+            return replace(written, scops=self._in_blocks[1], numeric=self.parsed)
         numeric = self._written.scops
         same = dict(zip(map(id, numeric), self.parsed.scops, strict=True))
         scops = regions_with(written.scops, self.rewrites, self._once)
@@ -240,6 +244,20 @@ class Session:
             same.get(id(before), after) for before, after in zip(written.scops, scops, strict=True)
         )
         return replace(written, scops=scops, numeric=self.parsed)
+
+    @cached_property
+    def _in_blocks(self) -> tuple[tuple[Scop, ...], tuple[Scop, ...]]:
+        """The regions over numbers and for any size, some in blocks of steps."""
+        before = self._with(replace(self.rewrites, classes=()))
+        symbolic = before.parsed_symbolic
+        sizes = {one.region: one.size for one in self.rewrites.classes}
+        pairs = [
+            in_classes(*pair, sizes[pair[0].index], symbolic.values, self._once)
+            if pair[0].index in sizes
+            else pair
+            for pair in zip(before.parsed.scops, symbolic.scops, strict=True)
+        ]
+        return tuple(one for one, _ in pairs), tuple(other for _, other in pairs)
 
     @cached_property
     def rewrites(self) -> Rewrites:
@@ -285,7 +303,14 @@ class Session:
     @cached_property
     def in_classes(self) -> Numbers:
         """The regions whose loops code of eatss may have in blocks of steps."""
-        return self._changed_by(lambda scop: in_classes(scop, CLASS_SIZES[0], self._once))
+        symbolic = self.parsed_symbolic
+        general = dict(zip(map(id, self.parsed.scops), symbolic.scops, strict=True))
+
+        def change(scop: Scop) -> Scop:
+            own = general.get(id(scop), scop)
+            return in_classes(scop, own, CLASS_SIZES[0], symbolic.values, self._once)[0]
+
+        return self._changed_by(change)
 
     def before_classes(self, decided: Selection) -> Session:
         """Return the session of the regions, changed as decided, whose loops may be in blocks."""
@@ -678,9 +703,12 @@ class Session:
         with suppress(*REFUSALS):
             if any(map(_adds_in_steps, in_blocks(sizes[0]).analysed.scops)):
                 sizes = ROW_SIZES
+        tried: dict[int, Session] = {}
         for size in sizes:
             beside = {one.size for one in best.classes} & {size // 2, size * 2}
             if size in CLASS_SIZES[2:] and not beside:
+                continue
+            if not all(own.has_short_classes(size) for one, own in tried.items() if one < size):
                 continue
             if not has_room():
                 break
@@ -689,7 +717,7 @@ class Session:
                 cut = in_blocks(size)
                 pairs = zip(whole, cut.symbolic.regions, strict=True)
                 if all(one.generic <= its.generic for one, its in pairs):
-                    below = run_cost(best)
+                    below, tried[size] = run_cost(best), cut
                     found = cut._selected(
                         profile, options, **how, below=below, progress=no_progress
                     )
@@ -884,7 +912,7 @@ class Session:
             strict_fp=strict_fp,
             fuse_rows=fuse_rows,
             tile_time=tile_time,
-            code=lambda: [region.scheduled for region in self.symbolic.regions],
+            code=self._code,
             below=below,
             known=self._known,
             progress=progress,
@@ -938,6 +966,19 @@ class Session:
             return analyse_regions(self.file, self.parsed, options, self._classes)
         return analyse_at_values(self.parsed, options, self.without_values.analysed)
 
+    def _code(self) -> list[ScheduledScop]:
+        """Return the schedules of the regions that code is made from."""
+        return [region.scheduled for region in self.symbolic.regions]
+
+    def has_short_classes(self, size: int) -> bool:
+        """Tell whether classes of tiles that are one launch would be with so many steps."""
+        from eatss.lower.class_blocks import class_runs_for  # noqa: PLC0415 - PPCG needs none
+        from eatss.plan.class_blocks import ClassRun  # noqa: PLC0415
+
+        found = class_runs_for(self.analysed, self._code)
+        parts = (part for one in found if isinstance(one, ClassRun) for part in one.parts)
+        return all(part.is_short(size) for part in parts)
+
     @property
     def _classes(self) -> dict[int, ScheduledScop]:
         """The regions in classes, each scheduled as for any size, by number."""
@@ -945,10 +986,10 @@ class Session:
         if not self.rewrites.classes:
             return found
         for scop, general in zip(self.parsed.scops, self.parsed_symbolic.scops, strict=True):
-            if scop.class_size and scop is not general:
+            names = (their_names(one.statements) for one in (general, scop))
+            if scop.class_size and scop is not general and len({*names}) == 1:
                 with suppress(*REFUSALS):
-                    one = schedule_as(general, scop, self.parsed_symbolic.values)
-                    found |= {} if one is None else {scop.index: one}
+                    found[scop.index] = schedule_as(general, scop, self.parsed_symbolic.values)
         return found
 
     def _with_cuts(self, selection: Selection, profile: GpuProfile) -> Selection:

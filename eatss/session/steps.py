@@ -49,7 +49,7 @@ from eatss.polyhedral.chunked_scans import (
     still_loops,
     with_chunked_scans,
 )
-from eatss.polyhedral.class_tiles import with_class_tiles
+from eatss.polyhedral.class_tiles import at_sizes, with_class_tiles
 from eatss.polyhedral.dependences import at_most, source_lines, with_source_line
 from eatss.polyhedral.factored_sums import with_factored_sums
 from eatss.polyhedral.kernel import ScheduledScop
@@ -59,7 +59,7 @@ from eatss.polyhedral.reversed_sums import with_reversed_sums
 from eatss.polyhedral.scop import Scop
 from eatss.polyhedral.split_sets import with_split_sets
 from eatss.program import Original, Program
-from eatss.program.expression import Sizes
+from eatss.program.expression import SizePairs, Sizes
 from eatss.session.analysis import SymbolicProgram
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ Frees: TypeAlias = Callable[[ScheduledScop, ScheduledScop], bool]
 
 def with_anew(scop: Scop, arrays: Names, once: Memo) -> Scop | None:
     """Return a region whose readers compute elements of arrays anew, ``None`` where they cannot."""
-    return once(lambda: with_recomputed_producers(scop, arrays), "anew", arrays, of=scop)
+    return once(lambda: with_recomputed_producers(scop, arrays, once), "anew", arrays, of=scop)
 
 
 def recomputable(
@@ -95,7 +95,7 @@ def recomputable(
     """
     found = []
     for at, region in enumerate(numeric):
-        names = recomputable_arrays(region)
+        names = recomputable_arrays(region, once)
         if names and with_anew(symbolic()[at], names, once) is not None:
             found += [RecomputedArray(region=region.index, array=name) for name in names]
     return tuple(found)
@@ -177,8 +177,12 @@ def changeable(
     return tuple(found)
 
 
-CLASS_SIZES: Numbers = (64, 32, 128, 16)
-"""Steps of a block that are compared; the last two where half or twice as many are best."""
+CLASS_SIZES: Numbers = (32, 64, 16, 128)
+"""Steps of a block that are compared; the last two where half or twice as many are best.
+
+More than before only where classes of so many steps fit a launch, as those before do: else each
+step is one.
+"""
 
 ROW_SIZES: Numbers = (8, 4)
 """The same where rows are added up in a step: one block has so many rows, whole."""
@@ -235,13 +239,39 @@ _PAIRS = 5_000_000
 """isl operations to find sums of one pass."""
 
 
-def in_classes(scop: Scop, size: int, once: Memo) -> Scop:
-    """Return a region in blocks of so many steps, itself where it cannot be."""
-    return once(lambda: with_class_tiles(scop, size, once), "classes", size, of=scop)
+def in_classes(
+    numeric: Scop, general: Scop, size: int, values: SizePairs, once: Memo
+) -> tuple[Scop, Scop]:
+    """Return a region over numbers and for any size in blocks of so many steps.
+
+    Each as it is where it cannot be. That over numbers is cut as that for any size, where it can.
+
+    Raises:
+        InputError: ``EATSS-P026``, nothing is in blocks of so many.
+    """
+    if not 1 <= size <= max(CLASS_SIZES):
+        raise input_error(
+            "EATSS-P026",
+            f"region {numeric.index} cannot run in blocks of {size} steps",
+            hint=f"give classes a size from 1 to {max(CLASS_SIZES)}",
+        )
+
+    def cut(scop: Scop) -> Scop:
+        return once(lambda: with_class_tiles(scop, size, once), "classes", size, of=scop)
+
+    found = cut(general)
+    if numeric is general:
+        return found, found
+    own = None
+    if found is not general:
+        own = once(lambda: at_sizes(found, numeric, values), "at sizes", of=found)
+    return own or cut(numeric), found
 
 
 def regions_with(scops: Sequence[Scop], rewrites: Rewrites, once: Memo) -> tuple[Scop, ...]:
-    """Return regions changed as they are to be; which nests are fused is of their schedules.
+    """Return regions changed as they are to be, but for blocks of steps.
+
+    Which nests are fused is of their schedules.
 
     Raises:
         InputError: ``EATSS-P026``, they cannot.
@@ -280,14 +310,7 @@ def regions_with(scops: Sequence[Scop], rewrites: Rewrites, once: Memo) -> tuple
                 f"region {scop.index} has nothing in {', '.join(lengths)} to cut into chunks",
                 hint="select again: the source is another one",
             )
-        size = {one.region: one.size for one in rewrites.classes}.get(scop.index)
-        if size is not None and not 1 <= size <= max(CLASS_SIZES):
-            raise input_error(
-                "EATSS-P026",
-                f"region {scop.index} cannot run in blocks of {size} steps",
-                hint=f"give classes a size from 1 to {max(CLASS_SIZES)}",
-            )
-        found.append(cut if size is None else in_classes(cut, size, once))
+        found.append(cut)
     return tuple(found)
 
 

@@ -90,6 +90,17 @@ def program(of: Session, threads: int = 64, width: int = 8, **how: Any) -> Progr
     return made
 
 
+@pytest.mark.parametrize("name", ["lu", "trsm", "floyd-warshall"])
+def test_a_plan_says_what_room_other_blocks_of_steps_need(name: str) -> None:
+    (small, *_), (large, *_) = (runs(session(name, size)) for size in (4, 8))
+    for one, other in zip(small.parts, large.parts, strict=True):
+        longer = one._with_steps(8)
+        assert [own.kept for own in longer.tiles] == [own.kept for own in other.tiles]
+        assert [own.loops for own in longer.phases] == [own.loops for own in other.phases]
+        assert one.is_short(8)
+        assert not one.is_short(512)
+
+
 @pytest.mark.parametrize(
     ("name", "dtype", "how"),
     [

@@ -21,7 +21,7 @@ from eatss.lower import units as split_k
 from eatss.lower.checks import check_launches
 from eatss.lower.pieces import NameTable, Piece, pieces_of
 from eatss.lower.units import may_follow, restricted
-from eatss.polyhedral.kernel import Dependences
+from eatss.polyhedral.scop import Dependences
 from eatss.program import KernelCode, Program
 from eatss.session.analysis import SymbolicProgram
 from eatss.session.session import Session

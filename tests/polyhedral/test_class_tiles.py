@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 from eatss.base.diagnostics import InternalError
 from eatss.base.frozen import Numbers
+from eatss.base.memo import Memo
 from eatss.base.shipped import data_directory
 from eatss.frontend.options import FrontendOptions
 from eatss.frontend.parse import parse_file, parse_source
 from eatss.polyhedral import class_tiles, kept_versions
 from eatss.polyhedral.class_tiles import check_time, with_class_tiles
-from eatss.polyhedral.dependences import memory_dependences
+from eatss.polyhedral.dependences import compute_dependences
 from eatss.polyhedral.isl_names import maps_of
 from eatss.polyhedral.schedule import schedule_scop
 from eatss.polyhedral.scop import Access, Scop, Statement
@@ -213,7 +214,7 @@ def test_other_regions_stay_as_they_are(loops: str) -> None:
 
 def pieces_of(scop: Scop, source: str, size: int) -> list[isl.Set]:
     """Return what the pieces of a statement run of it."""
-    tiling = class_tiles._tiling(scop)
+    tiling = class_tiles._tiling(scop, Memo())
     assert tiling is not None
     cut = replace(tiling, size=size).pieces(scop.statement(source))
     return [one.whole.range() for one in cut]
@@ -250,21 +251,18 @@ def test_classes_in_another_order_are_found(monkeypatch: pytest.MonkeyPatch) -> 
             with_class_tiles(scop, 4)
 
 
-def test_pieces_need_what_the_statements_they_are_cut_from_do(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    ordered, seen = class_tiles._ordered, list[tuple[Scop, isl.UnionMap]]()
-
-    def watched(scop: Scop, pieces: Any, needed: isl.UnionMap, *rest: Any, **more: Any) -> Any:
-        seen.append((scop, needed))
-        return ordered(scop, pieces, needed, *rest, **more)
-
-    monkeypatch.setattr(class_tiles, "_ordered", watched)
-    with_class_tiles(kernel("floyd-warshall", 5), 2)
-    ((scop, needed),) = seen
-    expected, found = pairs_of(memory_dependences(scop)), pairs_of(needed)
-    assert expected <= closed(found)
-    assert found <= closed(expected)
+@pytest.mark.parametrize("source", ["lu", "floyd-warshall", LDLT, SOLVE, BACKWARD])
+def test_pieces_need_what_they_do_by_themselves(source: str) -> None:
+    scop = region(source) if "for" in source else kernel(source, 5)
+    cut = with_class_tiles(scop, 2)
+    own, found = compute_dependences(cut), cut.dependences
+    assert found
+    for name in ("flow", "tagged_flow"):
+        assert getattr(own, name).is_equal(getattr(found, name))
+    for one, other in ((own.needed, found.needed), (own.order, found.order)):
+        expected, pairs = pairs_of(one), pairs_of(other)
+        assert expected <= closed(pairs)
+        assert pairs <= closed(expected)
 
 
 def pairs_of(relation: isl.UnionMap) -> set[tuple[str, str]]:
@@ -324,12 +322,8 @@ def test_copies_of_other_values_are_found(place: int, monkeypatch: pytest.Monkey
 def test_a_class_at_another_place_is_found(early: int) -> None:
     scop = kernel("lu", 20)
     tiled = with_class_tiles(scop, 4)
-    tiling = class_tiles._tiling(scop)
-    assert tiling is not None
-    tiling = replace(tiling, size=4)
-    pieces = [one for s in scop.statements for one in tiling.pieces(s)]
-    cut = class_tiles.cuts_of(pieces)
-    needed = tiling.needed.apply_domain(cut).apply_range(cut)
+    assert tiled.dependences
+    needed = tiled.dependences.memory_based
     check_time(tiled.statements, needed)
     moved = list(tiled.statements)
     time = moved[early].schedule
