@@ -158,6 +158,8 @@ def _in_turn(scop: Scop, parts: Sequence[Scop], size: int, once: Memo) -> Scop |
     ``None`` where none can be.
     """
     cut = [with_class_tiles(one, size, once) for one in parts]
+    if not any(one.class_size for one in cut):
+        return None
     timed: list[tuple[Statement, list[isl.PwAff | int]]] = [
         (one, [number, *output_affs(one.schedule)])
         for number, part in enumerate(cut)
@@ -165,8 +167,7 @@ def _in_turn(scop: Scop, parts: Sequence[Scop], size: int, once: Memo) -> Scop |
     ]
     statements = tuple(_padded(timed))
     arrays = {one.name: one for part in cut for one in part.arrays}
-    known = {*their_names(statements)}
-    if not any(one.class_size for one in cut) or len(known) < len(statements):
+    if len({*their_names(statements)}) < len(statements):
         return None
     return replace(scop, arrays=tuple(arrays.values()), statements=statements, class_size=size)
 

@@ -24,7 +24,7 @@ from eatss.lower.kernel.barriers import barrier_faults, barriers_in, without_bar
 from eatss.lower.kernel.nodes import Kernel
 from eatss.lower.recipe import CodegenOptions, CodeRequest, recipe_of
 from eatss.lower.references import BuiltKernel
-from eatss.plan.class_blocks import ClassProducts, ClassRun, shared_bytes
+from eatss.plan.class_blocks import ClassProducts, ClassRun, Side, shared_bytes
 from eatss.program import Program
 from eatss.report.selection import selection_table
 from eatss.session.session import Session
@@ -111,6 +111,7 @@ def test_a_plan_says_what_room_other_blocks_of_steps_need(name: str) -> None:
         ("ul", "double", {"index_bits": 64}),
         ("floyd-warshall", "double", {"strict_fp": True, "index_bits": 64}),
         ("in_place", "float", {"index_bits": 64, "strict_fp": True}),
+        ("batches", "double", {}),
     ],
 )
 def test_verified_at_sizes_beside_blocks(
@@ -118,7 +119,7 @@ def test_verified_at_sizes_beside_blocks(
 ) -> None:
     of = session(name, 4, dtype)
     of.write(program(of, **how), tmp_path)
-    sizes = [{**one, "M": 9} for one in SIZES] if name == "trsm" else SIZES
+    sizes = [{**one, "M": 9} for one in SIZES] if name in ("trsm", "batches") else SIZES
     right(verify(tmp_path, device="cpu", sizes=sizes))
 
 
@@ -265,6 +266,16 @@ def test_steps_forward_share_no_launch_with_steps_backwards(tmp_path: Path) -> N
     source.write_text(BACKWARDS, encoding="utf-8")
     of = Session(source, code=True, rewrites=Rewrites(classes=(ClassSize(region=0, size=4),)))
     assert [len(one.parts) for one in runs(of)] == [1, 1]
+
+
+def test_blocks_are_apart_along_a_batch() -> None:
+    found = runs(session("batches"))
+    assert {part.apart for one in found for part in one.parts} == {"m"}
+    tiles = [one for run in found for part in run.parts for one in part.tiles]
+    assert all(one.sides[0] == Side(factor=0, least=0, length=1, apart=True) for one in tiles)
+    first, *_ = [one for one in tiles if one.along is not None]
+    anywhere = replace(first, sides=(Side(factor=0, least=5, length=1), *first.sides[1:]))
+    assert not first.is_apart(anywhere)  # an element of another iteration's
 
 
 def test_what_blocks_have_in_shared_memory() -> None:
