@@ -16,6 +16,8 @@ run backwards, behind those that do not, where that is what dependences need: ot
 in front of the step, and are cut there, as in a backward solve.
 What needs each other in a block is a class, and stays in steps; classes follow in the order of
 dependences. All of them hold, so values are those of the source in every bit.
+
+Statements that are none together are parts, one after the other, each in classes where it can be.
 """
 
 from __future__ import annotations

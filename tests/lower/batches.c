@@ -4,7 +4,7 @@
 #ifndef M
 #define M 5
 #endif
-void batches(double A[M][N][N], double D[M][N][N])
+void batches(double A[M][N][N])
 {
 #pragma scop
     for (int m = 0; m < M; m++)
@@ -15,11 +15,5 @@ void batches(double A[M][N][N], double D[M][N][N])
                 for (int j = k + 1; j < N; j++)
                     A[m][i][j] -= A[m][i][k] * A[m][k][j];
         }
-    for (int m = 0; m < M; m++)
-        for (int k = 0; k < N; k++)
-            for (int i = 0; i < N; i++)
-                for (int j = 0; j < N; j++)
-                    D[m][i][j] = D[m][i][j] < D[m][i][k] + D[m][k][j] ? D[m][i][j]
-                                                                  : D[m][i][k] + D[m][k][j];
 #pragma endscop
 }
