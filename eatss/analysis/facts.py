@@ -208,15 +208,16 @@ class StatementFacts:
     """One statement of a kernel.
 
     ``loops`` are the kernel's loops its instances move along. ``instances`` counts them over all
-    launches, ``None`` where they cannot be counted. ``operations`` pairs kinds of
-    floating-point operations with how many one instance runs. ``element_bytes`` is the width
-    they are in. ``coupled`` are the loops whose values depend on those of others, as in a
-    triangle. ``tied`` says that its instances move along more of the kernel's loops than they have
-    counters of their own, as on the diagonal of a nest over both subscripts. ``repeated`` are those
-    of the operations whose value stays the same along some of ``loops``, by the loops it moves
-    along: a compiler that sees several steps of such a loop at a time runs them once. ``in_sum`` is
-    the arithmetic that is left where scalar factors of what it adds wait until the sum is there,
-    and others are multiplied in another order; ``None`` where that is the same.
+    launches, ``None`` where they cannot be counted. ``operations`` pairs kinds of floating-point
+    operations with how many one instance runs. ``element_bytes`` is the width they are in.
+    ``coupled`` are the loops whose values depend on those of others, as in a triangle; ``late`` is
+    the share of its instances in the second half of the kernel's first loop, if that is one of them
+    and all is one launch. ``tied`` says that its instances move along more of the kernel's loops
+    than they have counters of their own, as on the diagonal of a nest over both subscripts.
+    ``repeated`` are those of the operations whose value stays the same along some of ``loops``, by
+    the loops it moves along: a compiler that sees several steps of such a loop at a time runs them
+    once. ``in_sum`` is the arithmetic that is left where scalar factors of what it adds wait until
+    the sum is there, and others are multiplied in another order; ``None`` where that is the same.
     ``integer_products`` are no floating-point operations, and take as long.
     """
 
@@ -227,6 +228,7 @@ class StatementFacts:
     element_bytes: int
     accesses: tuple[AccessFacts, ...]
     coupled: Names = ()
+    late: float = 0.5
     tied: bool = False
     repeated: tuple[tuple[Names, CountedOperations], ...] = ()
     in_sum: Arithmetic | None = None

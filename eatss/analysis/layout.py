@@ -338,6 +338,11 @@ class Candidates(Layout):
         self.map(found.append)
         return found
 
+    @property
+    def copies(self) -> bool:
+        """Whether blocks have more threads than their tiles have points."""
+        return any((threads > self.tiles[name]).any() for name, threads in self.block)
+
     def at(self, row: int) -> Candidates:
         """Return one of the layouts, its numbers whole."""
         return self.map(lambda column: int(column[row]))

@@ -236,14 +236,13 @@ def work_of(scop: Scop, dependences: Dependences, outside: Collection[str]) -> W
 def _operations(scop: Scop, notes: list[str]) -> tuple[OperationCount, ...]:
     """Return how often each kind of operation runs; kinds that never run miss."""
     types = scop.types
-    counter = _Counter()
     totals: dict[str, Count] = {}
     for statement in scop.statements:
         found = operations_of(statement, types)
         notes.extend(f"{statement.name}: {note}" for note in found.notes)
         if not found.counts:
             continue
-        instances = counter.count(statement.domain)
+        instances = count_points(statement.domain.reset_tuple_id())
         for of_code, factor in found.counts.items():
             kind = "divide" if of_code == "quotient" else of_code
             totals[kind] = totals.get(kind, Count()).plus(instances, factor)
@@ -256,28 +255,11 @@ def _operations(scop: Scop, notes: list[str]) -> tuple[OperationCount, ...]:
 
 def _bytes(scop: Scop, elements: Iterable[isl.Set]) -> IntExpr:
     """Return the size of sets of elements, one for each array."""
-    counter = _Counter()
     total = Count()
     for part in elements:
         size = scop.array(part.get_tuple_name()).element_type.size_bytes
-        total = total.plus(counter.count(part), size)
+        total = total.plus(count_points(part.reset_tuple_id()), size)
     return total.expression()
-
-
-class _Counter:
-    """Counts sets, each shape once: statements of one nest have the same domain."""
-
-    def __init__(self) -> None:
-        self._known: list[tuple[isl.Set, Count]] = []
-
-    def count(self, points: isl.Set) -> Count:
-        shape = points.reset_tuple_id() if points.has_tuple_id() else points
-        for other, known in self._known:
-            if other.plain_is_equal(shape):
-                return known
-        found = count_points(shape)
-        self._known.append((shape, found))
-        return found
 
 
 def written_elements(scop: Scop, outside: Collection[str]) -> tuple[isl.Set, ...]:

@@ -275,7 +275,8 @@ class LaunchFacts:
     ``looks_back`` tiles of a row may be blocks. ``products`` are the statements
     that the variant's instruction computes. Tiles that a bound cuts, as in a triangle, run as full
     ones do for the statements that are ``whole_if_finite``, where no factor is infinite. Blocks may
-    take equal shares of the turns of the ``stream_loop``.
+    take equal shares of the turns of the ``stream_loop``. Parts with serial loops may be ``apart``:
+    no block has two of them.
     """
 
     mapped: Names
@@ -292,6 +293,7 @@ class LaunchFacts:
     whole_if_finite: Names = ()
     stream_loop: str | None = None
     private: tuple[PrivateTileFacts, ...] = ()
+    apart: bool = False
 
     @property
     def turns_loop(self) -> str | None:

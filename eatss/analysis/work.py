@@ -436,20 +436,30 @@ class _StatementCounter:
         """Return what is known of the statement."""
         of, statement, moving = self.of, self.statement, self.moving
         accesses, own, fewer = self._accesses(), self._arithmetic(statement), self._in_sum()
+        coupled = coupled_dims(self.points)
+        instances = of.sizes.number(statement.domain.intersect_params(of.scop.context))
         host_counters = min(len(of.kernel.host_loops), len(statement.loops))
         return StatementFacts(
             name=statement.name,
             loops=moving,
-            instances=of.sizes.number(statement.domain.intersect_params(of.scop.context)),
+            instances=instances,
             operations=own.operations,
             repeated=own.repeated,
             integer_products=own.integer_products,
             in_sum=None if fewer is None else self._arithmetic(fewer),
             element_bytes=max((a.element_bytes for a in accesses), default=4),
             accesses=accesses,
-            coupled=tuple(of.names[at] for at in coupled_dims(self.points)),
+            coupled=tuple(of.names[at] for at in coupled),
+            late=self._late(instances or 0) if 0 in coupled and of.launches == 1 else 0.5,
             tied=len(moving) > len(statement.loops) - host_counters,
         )
+
+    def _late(self, instances: int) -> float:
+        """Return the share of the instances in the second half of the first loop."""
+        points = self.of.sizes.at(self.points)
+        ends = points.dim_min_val(0).add(points.dim_max_val(0))
+        later = points.lower_bound_val(SET, 0, ends.add(1).div(2).ceil())
+        return (self.of.sizes.number(later) or 0) / max(1, instances)
 
     def _arithmetic(self, statement: Statement) -> Arithmetic:
         """Return the operations, and those whose value stays the same along some loops."""

@@ -16,6 +16,7 @@ import numpy as np
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import ClassBlock
 from eatss.base.diagnostics import NoSolutionError
+from eatss.base.frozen import complete
 from eatss.base.targets import CUDA
 from eatss.cards.profile import GpuProfile
 from eatss.choose.cuda import CudaChoice, select_cuda
@@ -32,36 +33,34 @@ _NOTE = "its class of tiles is the launch of {}"
 
 
 def with_class_blocks(
-    selections: Sequence[KernelSelection],
-    kernels: Sequence[KernelFacts],
+    found: dict[str, KernelSelection],
+    facts: Mapping[str, KernelFacts],
     runs: Sequence[ClassRun | ClassProducts],
     choices: Mapping[str, CudaChoice],
     profile: GpuProfile,
     options: ModelOptions,
-) -> tuple[KernelSelection, ...]:
+) -> dict[str, KernelSelection]:
     """Return selections of which some are one launch a block of steps, where that costs less.
 
     Args:
-        selections: of all kernels of a program, each for itself.
-        kernels: their facts.
+        found: the selections of all kernels of a program, each for itself.
+        facts: the kernels.
         runs: which of them are classes of tiles.
         choices: the layouts of each kernel.
         profile: the card.
         options: what is best.
     """
-    facts, found = {one.name: one for one in kernels}, {one.name: one for one in selections}
     for run in runs:
-        apart = [found[name].predicted for name in run.kernels]
-        known = [one for one in apart if one is not None]
-        if len(known) < len(apart):
+        known = complete(found[name].predicted for name in run.kernels)
+        if known is None:
             continue
         if isinstance(run, ClassProducts):
-            found |= _together([choices[name] for name in run.kernels], found, known)
+            found = found | _together([choices[name] for name in run.kernels], found, known)
             continue
         best = _best(run, known, facts, profile, options)
         if best is not None:
-            found |= in_one_launch(found, *best, _NOTE.format(run.kernels[0]))
-    return tuple(found[one.name] for one in selections)
+            found = found | in_one_launch(found, *best, _NOTE.format(run.kernels[0]))
+    return found
 
 
 def _best(

@@ -294,7 +294,8 @@ class CudaChoice:
         ends = np.cumsum([len(own) for own in self.every])[:-1]
         of_cuts: dict[object, list[Integers]] = {}
         for own, value in zip(self.every, np.split(self.costs, ends), strict=True):
-            of_cuts.setdefault(own.variant.cut, []).append(value)
+            if not own.copies:
+                of_cuts.setdefault(own.variant.cut, []).append(value)
         places = {cut: first_least(np.concatenate(own)) for cut, own in of_cuts.items()}
         return Cheapest(cost=int(self.costs.min()), slowest_s=self.slowest_s, of_cuts=places)
 
@@ -306,7 +307,8 @@ class CudaChoice:
         enough = cost / IRREGULAR_MARGIN
         of_cuts: dict[object, list[Candidates]] = {}
         for own in self.every:
-            of_cuts.setdefault(own.variant.cut, []).append(own)
+            if not own.copies:
+                of_cuts.setdefault(own.variant.cut, []).append(own)
         most = effort.most_boxes // len(of_cuts)
         effort = replace(effort, most_boxes=most, children=0, enough=enough)
         found = []

@@ -30,6 +30,7 @@ from eatss.analysis.variant import (
 )
 from eatss.base.targets import AXES, CUDA
 from eatss.cards.profile import GpuProfile
+from eatss.cost.access import LINE_BYTES
 from eatss.cost.demand import Column
 from eatss.plan.launch import trips_of
 from eatss.plan.shares import outer_tile
@@ -54,8 +55,17 @@ jacobi-2d takes 2.54 ms with 4 and 2.97 ms with 32, heat-3d 1.57 ms with 4 and 1
 THREADS = (64, 128, 256, 512)
 """Threads of a block; fewer where the loops have fewer points."""
 
-SINGLE_WARP = 32
-"""Threads of a block, beside those, where one loop is mapped: its few threads reach more SMs."""
+FEW_THREADS = (16, 32)
+"""Threads of a block, beside those, where one loop is mapped: its few threads reach more SMs.
+
+Those that are no whole warp are for serial loops that read tiles, whose rows are no less than lines
+then: in integral images of floats 16 threads took 0.53 ms on an H200, and 32 took 0.45."""
+
+COPYING_THREADS = (64, 128)
+"""Threads of a block where those compute and the others copy tiles."""
+
+MOST_COPIED = 4
+"""Blocks of an SM up to which there are such: others have enough warps."""
 
 LEAST_ALONG_X = 4
 """Threads along x, where the loop has so many points: a sector of doubles."""
@@ -199,7 +209,8 @@ def candidates_of(
         elif facts.loops:
             every = set(range(len(facts.references)))
             ahead = profile.compute_capability >= CUDA.copies_ahead and _may_run_ahead(facts, every)
-            found.append(_plain(facts, variant, PLAIN_STAGES if ahead else (1,), most))
+            plain = _plain(facts, variant, PLAIN_STAGES if ahead else (1,), most)
+            found += [plain, *_with_copiers(facts, plain, profile)]
         else:
             found.append(_made(facts, variant, 1, {}, {}))
     return [own for own in found if len(own)]
@@ -222,7 +233,7 @@ def streaming_candidates(
     found = []
     for own in alone:
         loop = own.variant.stream_loop
-        if loop is None or own.variant.spreads:
+        if loop is None or own.variant.spreads or own.copies:
             continue
         staged = {
             group: on if any(loop in one.loops for one, _ in _accesses(facts, group)) else 0 * on
@@ -340,11 +351,16 @@ def _plain(
     waits = held or any(launch.private for launch in variant.launches)
     groups, outer = _groups(facts, variant), reordering_loops(facts)
     read_often = [_in_loops(facts, group, names) for group in groups]
+    written = [any(access.writes for _, access in _accesses(facts, one)) for one in groups]
     of_sums = dict.fromkeys(outer, (1,) if variant.in_order else (PLAIN_TILE,))
     for offer in _OFFERS:
         free, several, single = offer
         wide = len(mapped) > len(AXES)
-        threads, points = _wide_pairs(facts, mapped, free) if wide else _pairs(mapped)
+        threads, points = (
+            _wide_pairs(facts, mapped, free)
+            if wide
+            else _pairs(mapped, facts.element_bytes if serial and groups else 0)
+        )
         if not held:
             few = points.prod(axis=1) <= STREAM_POINTS
             threads, points = threads[few], points[few]
@@ -352,7 +368,7 @@ def _plain(
         plain_tiles = _serial_tiles(serial, (PLAIN_TILE,), of_sums)
         inner = [
             (*staging, *tiles, stages)
-            for staging in _stagings(read_often, single=single)
+            for staging in _stagings(read_often, written, single=single)
             for tiles in (staged_tiles if any(staging) else plain_tiles)
             for stages in (ahead if any(staging) and serial and waits else (1,))
             if stages == 1 or any(map(_goes_on, serial, tiles))
@@ -374,6 +390,19 @@ def _plain(
         stages=table[-1],
         fewer=offer != _OFFERS[0],
     )
+
+
+def _with_copiers(facts: KernelFacts, own: Candidates, profile: GpuProfile) -> Iterator[Candidates]:
+    """Yield layouts of blocks in which one warp computes and others only copy tiles."""
+    shares = own.variant.shared_loop is not None
+    if len(own.block) != 1 or len(own.tile_sizes) == 1 or not own.staged or shares:
+        return
+    ((name, threads),), staged = own.block, np.maximum.reduce([*own.staged.values()])
+    alone = (staged > 0) & (threads == own.tiles[name]) & (threads <= CUDA.lanes)
+    alone &= _tiles(facts, own) <= MOST_COPIED * profile.sm_count
+    kept = own.map(itemgetter(np.flatnonzero(alone)))
+    for count in COPYING_THREADS:
+        yield replace(kept, block=((name, np.full(len(kept), count)),))
 
 
 def _spread(facts: KernelFacts, variant: KernelVariant, profile: GpuProfile) -> Candidates:
@@ -545,11 +574,14 @@ def _moving(facts: KernelFacts, group: Group) -> set[str]:
     return {name for _, access in _accesses(facts, group) for name, _ in access.strides}
 
 
-def _stagings(serial: Sequence[bool], *, single: bool) -> list[tuple[int, ...]]:
+def _stagings(
+    serial: Sequence[bool], written: Sequence[bool], *, single: bool
+) -> list[tuple[int, ...]]:
     """Return which groups may be staged together: any of two, else none, one if ``single``, or all.
 
     ``serial`` says which of them serial loops read, again and again. Where there are such, all are
-    those alone: others would take the shared memory from them for the whole kernel.
+    those alone: others would take the shared memory from them for the whole kernel. Those that are
+    not ``written`` may be staged by themselves, too.
     """
     count = len(serial)
     if count <= 2 and single:
@@ -557,7 +589,8 @@ def _stagings(serial: Sequence[bool], *, single: bool) -> list[tuple[int, ...]]:
     alone = [tuple(int(at == one) for at in range(count)) for one in range(count)]
     alone = alone if single else []
     every = tuple(map(int, serial)) if any(serial) else (1,) * count
-    return list(dict.fromkeys([(0,) * count, *alone, every]))
+    unwritten = tuple(on and int(not own) for on, own in zip(every, written, strict=True))
+    return list(dict.fromkeys([(0,) * count, *alone, unwritten, every]))
 
 
 def _staged_tiles(
@@ -608,13 +641,14 @@ def _fit_z(threads: tuple[int, ...]) -> bool:
     return threads_along("z", threads, thread_axes(threads)) <= CUDA.most_threads["z"]
 
 
-def _pairs(mapped: Sequence[Loop]) -> tuple[Integers, Integers]:
+def _pairs(mapped: Sequence[Loop], staged_bytes: int) -> tuple[Integers, Integers]:
     """Return threads and points along up to three mapped loops, a row each."""
     reaches = [reach(loop.trip_count) for loop in mapped]
     most = [min(r, THREADS[-1]) for r in reaches]
     if len(mapped) == len(AXES):
         most[0] = min(reaches[0], CUDA.most_threads["z"])
-    offered = (SINGLE_WARP, *THREADS) if len(mapped) == 1 else THREADS
+    few = [one for one in FEW_THREADS if one * max(4, staged_bytes) >= LINE_BYTES]
+    offered = (*few, *THREADS) if len(mapped) == 1 else THREADS
     totals = {min(total, prod(most)) for total in offered}
     least = min(LEAST_ALONG_X, most[-1])
     threads = [own for own in _powers(most) if prod(own) in totals and own[-1] >= least]

@@ -15,7 +15,7 @@ import numpy as np
 
 from eatss.analysis.facts import SECTOR_BYTES, KernelFacts
 from eatss.analysis.layout import FusedRows
-from eatss.base.frozen import frozen
+from eatss.base.frozen import complete, frozen
 from eatss.base.memo import Memo
 from eatss.base.targets import CUDA
 from eatss.cards.profile import GpuProfile
@@ -62,39 +62,37 @@ class _Joined:
 
 
 def with_row_blocks(
-    selections: Sequence[KernelSelection],
-    kernels: Sequence[KernelFacts],
+    found: dict[str, KernelSelection],
+    facts: Mapping[str, KernelFacts],
     runs: Sequence[RowRun],
     profile: GpuProfile,
     options: ModelOptions,
     *,
     in_order: bool,
-) -> tuple[KernelSelection, ...]:
+) -> dict[str, KernelSelection]:
     """Return selections of which some are one kernel with those behind them, where that costs less.
 
     Args:
-        selections: of all kernels of a program, each for itself.
-        kernels: their facts.
+        found: the selections of all kernels of a program, each for itself.
+        facts: the kernels.
         runs: which of them share rows.
         profile: the card.
         options: what is best.
         in_order: whether sums keep their order.
     """
-    joining = _Joining({one.name: one for one in kernels}, profile, options, in_order)
-    found = {one.name: one for one in selections}
-    plain = dict(found)
+    joining, plain = _Joining(facts, profile, options, in_order), found
     for run in sorted(runs, key=lambda one: one.steps):
-        known = [one for name in run.kernels if (one := found[name].predicted) is not None]
-        if len(known) < len(run.kernels):
+        known = complete(found[name].predicted for name in run.kernels)
+        if known is None:
             continue
         if run.steps:
             own = joining.joined(run, math.inf)
             if own is not None and own.cost < summed_cost(known, options.objective):
-                found |= _in_one(own, plain)
+                found = found | _in_one(own, plain)
             continue
         for joined in joining.best(run, known):
-            found |= _in_one(joined, found)
-    return tuple(found[one.name] for one in selections)
+            found = found | _in_one(joined, found)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
 from fractions import Fraction
 from functools import cache
+from itertools import chain
 from math import inf, prod
 
 from eatss.analysis.facts import KernelFacts
@@ -69,6 +70,25 @@ ALTERNATIVES = 3
 _DTYPES = {4: "float", 8: "double"}
 
 
+@frozen
+class Runs:
+    """Kernels of a program that the generator can make one.
+
+    Those whose blocks take ``rows`` through all of them, steps of a loop over ``times``,
+    ``classes`` of tiles, and those of ``loops`` on the host, which one block may run.
+    """
+
+    rows: tuple[RowRun, ...] = ()
+    times: tuple[TimeRun, ...] = ()
+    classes: tuple[ClassRun | ClassProducts, ...] = ()
+    loops: tuple[LoopRun, ...] = ()
+
+    @property
+    def every(self) -> Iterator[RowRun | TimeRun | ClassRun | ClassProducts | LoopRun]:
+        """All of them."""
+        return chain(self.rows, self.times, self.classes, self.loops)
+
+
 def select_program(
     kernels: Sequence[KernelFacts],
     profile: GpuProfile,
@@ -79,10 +99,7 @@ def select_program(
     host_statements: Names = (),
     dtype: str | None = None,
     variants: KernelVariants | None = None,
-    row_runs: Sequence[RowRun] = (),
-    time_runs: Sequence[TimeRun] = (),
-    class_runs: Sequence[ClassRun | ClassProducts] = (),
-    loop_runs: Sequence[LoopRun] = (),
+    runs: Runs | None = None,
     strict_fp: bool = False,
     below: int = NEVER,
     known: Known | None = None,
@@ -99,10 +116,7 @@ def select_program(
         host_statements: statements that no kernel has, because nothing is parallel there.
         dtype: name of the element type; by default that of the widest elements.
         variants: how the generator can cut each kernel, for predictions of its code.
-        row_runs: which kernels it can make one, whose blocks take rows through all of them.
-        time_runs: which of them are steps of a loop over time, several of which it can make one.
-        class_runs: which of them are classes of tiles, whose steps it can make one launch.
-        loop_runs: which of them are in a loop on the host, which one block may run.
+        runs: which kernels it can make one.
         strict_fp: whether generated code keeps the order of all operations.
         below: what a run has to cost less than, to be selected at all.
         known: kernels that were selected before; those selected now are added.
@@ -113,7 +127,7 @@ def select_program(
         NoSolutionError: kernels without tile sizes within the limits, one finding each, or
             :class:`DearerError`: kernels that stay by themselves cost more.
     """
-    vector: tuple[int, ...] | None = None
+    vector, runs = None, runs or Runs()
     modelled, card = as_modelled(kernels, profile, options)
     ppcg_options, published = None, _Published(profile=card, options=options, device=profile)
     if options.uniform and any(facts.loops for facts in kernels):
@@ -127,20 +141,18 @@ def select_program(
         }
         select = cache(lambda name: select_once(choices[name], {} if known is None else known))
         if below < NEVER and options.objective in MEASURES:
-            every = (row_runs, time_runs, class_runs, loop_runs)
-            together = {name for runs in every for run in runs for name in run.kernels}
+            together = {name for run in runs.every for name in run.kernels}
             apart = [one for one in kernels if one.name not in together]
             _check_cheaper(
                 sorted(apart, key=points_of_thread, reverse=True), select, options, below
             )
-        selections = _select_each(kernels, lambda own: select(own.name), progress)
-        selections = with_row_blocks(
-            selections, kernels, row_runs, profile, options, in_order=strict_fp
-        )
-        selections = with_time_tiles(selections, kernels, time_runs, profile, options)
-        selections = with_class_blocks(selections, kernels, class_runs, choices, profile, options)
-        selections = with_loop_blocks(selections, kernels, loop_runs, offered, profile, options)
-        selections = with_costs(selections, options)
+        each = _select_each(kernels, lambda own: select(own.name), progress)
+        facts, found = {one.name: one for one in kernels}, {one.name: one for one in each}
+        found = with_row_blocks(found, facts, runs.rows, profile, options, in_order=strict_fp)
+        found = with_time_tiles(found, facts, runs.times, profile, options)
+        found = with_class_blocks(found, facts, runs.classes, choices, profile, options)
+        found = with_loop_blocks(found, facts, runs.loops, offered, profile, options)
+        selections = with_costs(tuple(found.values()), options)
         selections = with_bounds(selections, choices, options, began)
     elif options.model == "prediction":
         selections, ppcg_options = select_ppcg(kernels, profile, options, progress)
@@ -180,19 +192,6 @@ def _check_cheaper(
         if first_least((summed_cost(parts, options.objective), below)):
             message = f"what kernel {one.name} costs is more than a run does otherwise"
             raise DearerError(Diagnostic(code="EATSS-M020", message=message))
-
-
-def select_kernel(
-    facts: KernelFacts, profile: GpuProfile, options: ModelOptions
-) -> KernelSelection:
-    """Select the tile sizes of one kernel, whatever the others have.
-
-    Raises:
-        InputError: options that do not fit profile or kernel.
-        NoSolutionError: no tile sizes stay within the limits in any cell.
-    """
-    (modelled,), card = as_modelled([facts], profile, options)
-    return _Published(profile=card, options=options, device=profile).alone(modelled)
 
 
 def proofs(

@@ -7,7 +7,7 @@ from dataclasses import field, replace
 from math import prod
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from eatss.analysis.layout import ClassBlock, FusedRows, Layout, Sizes, TimeTile
+from eatss.analysis.layout import ClassBlock, FusedRows, Layout, LoopBlock, Sizes, TimeTile
 from eatss.analysis.variant import Rewrites
 from eatss.base.codec import BY_NAME, Document, JsonForm, JsonObject
 from eatss.base.diagnostics import Diagnostic, Diagnostics, input_error
@@ -294,7 +294,7 @@ class KernelSelection(Layout):
 
 def in_one_launch(
     selections: Mapping[str, KernelSelection],
-    join: FusedRows | TimeTile | ClassBlock,
+    join: FusedRows | TimeTile | ClassBlock | LoopBlock,
     predicted: Prediction,
     note: str,
 ) -> dict[str, KernelSelection]:
@@ -303,7 +303,12 @@ def in_one_launch(
     ``note`` is of the others.
     """
     first, *others = join.kernels
-    field_of = {FusedRows: "row_block", TimeTile: "time_tile", ClassBlock: "class_block"}
+    field_of = {
+        FusedRows: "row_block",
+        TimeTile: "time_tile",
+        ClassBlock: "class_block",
+        LoopBlock: "loop_block",
+    }
     how: dict[str, Any] = {field_of[type(join)]: join}
     found = {first: replace(selections[first], predicted=predicted, **how)}
     for name in others:

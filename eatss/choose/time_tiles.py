@@ -16,7 +16,7 @@ import numpy as np
 
 from eatss.analysis.facts import KernelFacts, StatementFacts
 from eatss.analysis.layout import TimeTile, mapped
-from eatss.base.frozen import frozen
+from eatss.base.frozen import complete, frozen
 from eatss.cards.profile import GpuProfile
 from eatss.choose.cuda_candidates import Integers
 from eatss.choose.objectives import NEVER, cheapest, first_least, run_costs, summed_cost
@@ -83,29 +83,27 @@ class _Depth:
 
 
 def with_time_tiles(
-    selections: Sequence[KernelSelection],
-    kernels: Sequence[KernelFacts],
+    found: dict[str, KernelSelection],
+    facts: Mapping[str, KernelFacts],
     runs: Sequence[TimeRun],
     profile: GpuProfile,
     options: ModelOptions,
-) -> tuple[KernelSelection, ...]:
+) -> dict[str, KernelSelection]:
     """Return selections of which some take several steps of time at once, where that costs less.
 
     Args:
-        selections: of all kernels of a program, each for itself.
-        kernels: their facts.
+        found: the selections of all kernels of a program, each for itself.
+        facts: the kernels.
         runs: which of them are the steps of a loop over time.
         profile: the card.
         options: what is best.
     """
-    facts, found = {one.name: one for one in kernels}, {one.name: one for one in selections}
-    arrays = {array.name: array for one in kernels for array in one.work.arrays}
+    arrays = {array.name: array for one in facts.values() for array in one.work.arrays}
     taken_bytes = sum(one.elements * one.element_bytes for one in arrays.values())
     room_bytes = float(profile.memory_bytes - taken_bytes)
     for run in runs:
-        apart = [found[name].predicted for name in run.kernels]
-        known = [one for one in apart if one is not None]
-        if len(known) == len(apart):
+        known = complete(found[name].predicted for name in run.kernels)
+        if known is not None:
             statements = {
                 one.name: one for name in run.kernels for one in facts[name].work.statements
             }
@@ -113,8 +111,8 @@ def with_time_tiles(
             best = _best(run, known, statements, model, options, room_bytes)
             if best is not None:
                 note = f"time tiles of {run.kernels[0]} take its steps; it runs what they leave"
-                found |= in_one_launch(found, best.tile, best.predicted, note)
-    return tuple(found[one.name] for one in selections)
+                found = found | in_one_launch(found, best.tile, best.predicted, note)
+    return found
 
 
 def _best(

@@ -364,8 +364,8 @@ class _Counting:
         hidden = np.maximum(self.longest + self.waited + self.wide, arithmetic)
         ahead = np.where(no(one.waits_for_nothing), np.maximum(hidden, each), hidden)
         loaded = one.ahead * (1 - guarded)
-        of.chain_cycles += there * self.steps * (ahead * loaded + each * (1 - loaded))
-        of.chain_cycles += there * self.filled
+        of.add_chain(there * self.steps * (ahead * loaded + each * (1 - loaded)), one.part)
+        of.add_chain(there * self.filled, one.part)
         boxes_ahead = plan.pipeline_stages > 1
         of.edge_cycles += boxes_ahead * there * self.steps * self.cut * (tested + whole)
 

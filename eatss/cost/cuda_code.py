@@ -37,6 +37,10 @@ class CudaCode(DemandBuilder):
         """Begin at nothing."""
         super().__init__(plan, card, constants)
         self.plan, self.code = plan, code
+        every, self.warps = self.warps, card.warps_of(plan.computing)
+        self.launched_warps = plan.active * self.warps
+        self.copiers = every / self.warps
+        self.chains: dict[int, Number] = {}
         for name in self.sums:
             setattr(self, name, np.zeros(plan.shape))
 
@@ -148,10 +152,22 @@ class CudaCode(DemandBuilder):
         streams = np.ceil(self.plan.stream.blocks / card.sms)
         return np.where((streams > 0) & (streams <= resident), streams, resident)
 
+    def add_chain(self, cycles: Number, *parts: int) -> None:
+        """Add what a block waits for in parts, or in one of those of which it runs one."""
+        if self.plan.cut.apart and len(parts) == 1:
+            self.chains[parts[0]] = self.chains.get(parts[0], 0.0) + cycles
+        else:
+            self.chain_cycles += cycles
+
+    @property
+    def blocks(self) -> Number:
+        """Blocks that have work. What they do counts as if one had rows of all nests beside."""
+        return self.plan.active * self.plan.nests
+
     @cached_property
     def present(self) -> Number:
         """Blocks of an SM that are there."""
-        return np.clip(np.ceil(self.plan.active / self.card.sms), 1.0, self.resident)
+        return np.clip(np.ceil(self.blocks / self.card.sms), 1.0, self.resident)
 
     @cached_property
     def guarded(self) -> Number:

@@ -41,7 +41,7 @@ from eatss.cost.terms import Predicted, predict, prediction_at
 from eatss.plan.contract import registers_of_a_thread
 from eatss.plan.intervals import Interval
 from eatss.plan.launch import Compute, LaunchPlan, plan
-from eatss.plan.numbers import Flag, Number, all_of, nowhere
+from eatss.plan.numbers import Flag, Number, all_of, largest, nowhere
 from eatss.plan.phases import KeptRow, RowPhase, RowRun, kept_rows, phase_plans, slots_of
 from eatss.plan.shares import UniformSet, lanes_of_warp, takers_of_parts
 from eatss.plan.stage import element_words
@@ -194,12 +194,15 @@ def demand_of(
         of.add_spills(of.spilled_words, main.steps(main.serial), code.spill_missing)
     _add_phases(of)
     of.add_instructions(code.start_instructions)
+    of.chain_cycles += largest(of.chains.values())
     apart_code, apart_again = loops_apart(launch)
     each = np.ceil(launch.stream.blocks / card.sms)
     return of.demand(
         launch.shape,
+        blocks=of.blocks,
         launches=launch.launches,
         registers=of.registers,
+        lanes=launch.computing / (of.warps * card.warp),
         shared_bytes=of.shared_bytes,
         shared_limit_bytes=card.shared_optin_bytes,
         late=of.late / np.maximum(1.0, of.fp64 + of.fp32),
@@ -228,8 +231,8 @@ def _add_phases(of: CudaCode) -> None:
     for form, own in tensor.items():
         busy = np.maximum(busy, own * card.warp / card.tensor_rate(form))
     copied = of.copied_bytes / of.l2_bytes_cycle
-    of.chain_cycles += on * ~ahead * (busy + copied) / plan.active
-    held = of.held_bytes / of.l2_bytes_cycle / plan.active
+    of.chain_cycles += on * ~ahead * (busy + copied) / of.blocks
+    held = of.held_bytes / of.l2_bytes_cycle / of.blocks
     of.edge_cycles += on * ahead * (of.code.start_cycles + of.far_cycles + held)
 
 

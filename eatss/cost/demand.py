@@ -63,6 +63,9 @@ class Demand:
     ``apart_code``: instructions of the loops that blocks of an SM are in at different times, 0
     where all run the same. ``apart_again``: the share of ``instructions`` that is fetched anew
     where a cache does not keep them.
+
+    ``uneven``: by how much the last blocks have more work than all in the mean, over the mean,
+    negative where the first ones have. ``empty``: the share of blocks with nothing to do.
     """
 
     launches: Column
@@ -95,6 +98,8 @@ class Demand:
     stream_cycles: Column
     apart_code: Column
     apart_again: Column
+    uneven: Column
+    empty: Column
 
     def __len__(self) -> int:
         """Return the number of candidates."""

@@ -5,6 +5,7 @@ The price of a statement in PPCG's code, instance by instance of a thread.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import cached_property
 from math import prod
 
@@ -407,8 +408,8 @@ class _Counting:
     load waits for, ``under_way`` what all would one by one, ``tested_cycles`` those behind tests;
     ``spread`` what requests of many lines or banks take in addition; ``stores`` 1 where something
     is stored that a later load may read. ``guards`` is the share of points that are tested one by
-    one at every step: those that may lie beyond the end of a loop, and all where bounds change from
-    step to step.
+    one at every step: those that may lie beyond the end of a loop, and the share ``tests`` of those
+    over a triangle.
     """
 
     loads: Number = 0.0
@@ -434,14 +435,19 @@ class _Counting:
         self.unrolled = (plan.unrolled if self.mapped else 0.0) > 0
         changing = any(name in coupled for name in self.serial)
         first, *others = [name for name in self.mapped if name in coupled] or [""]
-        # tests of points over a triangle are alike where its tiles are squares, and threads along
-        # one side a multiple of those along the other
+        # points over a triangle that lie on one diagonal share a test where its tiles are squares,
+        # and threads along one side a multiple of those along the other; none is left in a serial
+        # loop of known length
         skewed = changing or any_of(
             (plan.tile[name] != plan.tile[first]) | _unlike(plan.threads[name], plan.threads[first])
             for name in others
         )
-        self.bound = np.where(skewed, plan.points_along({*loops} & {*coupled}), 1.0) > 1
-        self.guards = np.where(self.bound, 1.0, plan.guarded(plan.threads))
+        over = plan.points_along({*loops} & {*coupled})
+        diagonals = sum((plan.points[name] for name in (first, *others) if name), -len(others))
+        known = plan.known(self.statement, self.serial[-1]) if self.serial else True
+        alike = np.where(known, 0.0, np.minimum(1.0, diagonals / over))
+        self.tests = np.where(skewed, 1.0, alike) * (over > 1)
+        self.guards = self._guarded(plan.threads)
         # private arrays in local memory keep the points of a thread in order
         self.side = np.where(self.unrolled & (plan.local == 0), self.points, 1.0)
 
@@ -482,6 +488,11 @@ class _Counting:
         waits = (self._waits() + result) / self.side
         of.chain_cycles += plan.turns * self.instances * (waits + self.spread)
 
+    def _guarded(self, loops: Collection[str]) -> Number:
+        """Return the share of points behind tests of their own along some loops, or a triangle."""
+        found = self.plan.guarded(loops)
+        return np.maximum(self.tests, found) if self.statement.coupled else found
+
     def _loaded(self, access: AccessFacts) -> tuple[Number, Number, Number]:
         """Return how often an access is made for each point of those side by side.
 
@@ -493,9 +504,9 @@ class _Counting:
         inside = {*self.mapped[still.index(True) :]} if any(still) else set()
         moving = {*self.mapped} & access.moving.keys()
         share = 1.0 / self.plan.points_along({*self.mapped} - moving)
-        guards = np.where(self.bound, 1.0, self.plan.guarded(inside & moving))
+        guards = self._guarded(inside & moving)
         tested = mixed(guards, 1.0, self.plan.guarded(moving - inside) * share)
-        first = np.minimum(tested, np.where(self.bound, 1.0, self.plan.guarded(moving)) * share)
+        first = np.minimum(tested, self._guarded(moving) * share)
         unrolled = self.unrolled
         often = np.where(unrolled, mixed(guards, 1.0, share), 1.0)
         return often, tested * unrolled, first * unrolled
@@ -563,8 +574,8 @@ class _Counting:
     def _together(self, access: AccessFacts, group: Group) -> Number:
         """Return how many elements a load from shared memory takes: those of 16 bytes at most.
 
-        It does where the serial loop inside is unrolled, for one point, walks along a row, and rows
-        begin at multiples of its bytes [machine code].
+        It does where the serial loop inside is unrolled, for one or two points, walks along a row,
+        and rows begin at multiples of its bytes [machine code].
         """
         *outer, (terms, spread) = group.box or [((), 1)]
         if access.writes or spread or not self.serial or dict(terms) != {self.serial[-1]: 1}:
@@ -574,7 +585,7 @@ class _Counting:
         for count in (2, 4):
             if count * group.element_bytes <= MOST_LOADED_BYTES:
                 whole = np.mod(row, count * group.element_bytes) == 0 if outer else True
-                found = np.where(self.in_full & (self.side == 1) & whole, count, found)
+                found = np.where(self.in_full & (self.side <= 2) & whole, count, found)
         return found
 
     def _global_use(self, position: int, access: AccessFacts) -> None:

@@ -66,7 +66,7 @@ class PpcgModel:
 def _demand(of: PpcgCode) -> Demand:
     """Return what each candidate's code asks of the card in one launch."""
     plan, constants, statements = of.plan, of.constants, of.plan.kernel.statements
-    _add_copies(of)
+    barriers = _add_copies(of)
     add_computes(of)
     if statements:
         main = max(statements, key=lambda s: s.instances or 0)
@@ -74,11 +74,13 @@ def _demand(of: PpcgCode) -> Demand:
         serial = prod(float(trips[name]) for name in main.loops if name not in plan.threads)
         of.add_spills(of.spilled_words * serial, plan.fill(main), of.spills_missing)
     of.add_instructions(constants.start_instructions / plan.turns + constants.turn_instructions)
-    of.chain_cycles = of.chain_cycles * _over_mean(of)
+    many = (plan.kernel.facts.work.launches or 1) > 1
+    of.chain_cycles = of.chain_cycles * (_over_mean(of) if many else 1.0)
     each = of.launched_warps / plan.turns
     # a warp issues in order, and after those of its block that share its scheduler, where they wait
     # for each other and no other block is there
     before = beyond(of.warps / SCHEDULERS, 1.0) / np.maximum(1.0, of.resident)
+    before = before * np.minimum(1.0, barriers / 2)
     in_turn = 1.0 + constants.block_waits * before
     of.chain_cycles += constants.start_cycles + of.issue_cycles / each * in_turn
     return of.demand(
@@ -89,37 +91,60 @@ def _demand(of: PpcgCode) -> Demand:
         shared_limit_bytes=float(of.card.shared_per_block_bytes),
         dram_bytes=_moved_bytes(of),
         scatter=_scatter(of),
+        uneven=_uneven(plan),
+        empty=0.0 if many else 1.0 - _busy(plan),
     )
+
+
+def _uneven(plan: PpcgPlan) -> float:
+    """Return by how much the last blocks have more work than all in the mean, over the mean.
+
+    Negative where the first ones have more.
+    """
+    main = max(plan.kernel.statements, key=lambda one: one.instances or 0, default=None)
+    if main is None or not {*main.coupled} & {*plan.serial_loops(main)}:
+        return 0.0
+    return 4.0 * main.late - 2.0  # work rises along the first loop, or falls
+
+
+def _busy(plan: PpcgPlan) -> float:
+    """Return the share of blocks that have something to do, which then have whole tiles.
+
+    Others have nothing beyond a triangle, or where the host's loops make launches smaller and
+    smaller.
+    """
+    work = plan.kernel.facts.work
+    writes = (a for one in work.statements for a in one.accesses if a.writes)
+    alike = all(one.touched is None or one.touched.fill == 1 for one in writes)
+    if not plan.kernel.threads or alike:
+        return 1.0
+    return max(_LEAST_SHARE, *map(plan.fill, work.statements))
 
 
 def _over_mean(of: PpcgCode) -> Number:
     """Return how much longer the blocks that a launch waits for take than all do in the mean.
 
-    Where the host's loops make launches smaller and smaller, some blocks have nothing to do, and
-    the others whole tiles. Where an SM has several in turn, it has some of either.
+    Where an SM has several in turn, it has some of either kind.
     """
     plan = of.plan
-    work = plan.kernel.facts.work
-    writes = (a for one in work.statements for a in one.accesses if a.writes)
-    alike = all(one.touched is None or one.touched.fill == 1 for one in writes)
-    if (work.launches or 1) == 1 or not plan.kernel.threads or alike:
-        return 1.0
-    share = max(_LEAST_SHARE, *map(plan.fill, work.statements))
     several = np.ceil(plan.active / (np.maximum(1.0, of.resident) * of.card.sms)) * plan.turns
-    return 1.0 / np.minimum(1.0, share * several)
+    return 1.0 / np.minimum(1.0, _busy(plan) * several)
 
 
 # -- copies: private arrays, boxes in shared memory -----------------------------------------------
 
 
-def _add_copies(of: PpcgCode) -> None:
-    """Add the copies of private and shared groups, and the barriers around them."""
+def _add_copies(of: PpcgCode) -> Number:
+    """Add the copies of private and shared groups, and the barriers around them.
+
+    Return how many barriers a tile has.
+    """
     plan, card, constants = of.plan, of.card, of.constants
     fill = max(map(plan.fill, plan.kernel.statements), default=1.0)
     barriers: Number = 0.0
     latency = card.l2_cycles + card.dram_cycles  # all blocks that copy the same wait for the first
     for group, on in zip(plan.kernel.groups, plan.staged, strict=True):
-        steps = _serial_steps(plan, group) * fill
+        steps = _serial_steps(plan, group) * fill / plan.turns_beside(group)
         ways = 1.0 * group.reads + 1.0 * group.writes
         if group.private:
             count, access = plan.all_points, group.uses[0].access
@@ -150,6 +175,7 @@ def _add_copies(of: PpcgCode) -> None:
             barriers = np.maximum(barriers, on * steps * 2)
     of.add_instructions(barriers * constants.barrier_instructions)
     of.chain_cycles += plan.turns * barriers * constants.barrier_wait * card.barrier_cycles
+    return barriers
 
 
 def _serial_steps(plan: PpcgPlan, group: Group) -> Number:

@@ -42,7 +42,7 @@ def add_stages(of: CudaCode) -> None:
         by_element = plan.variant.instruction is not None and width >= WORD_BYTES
         together = 1 if by_element else stage.width
         wave = np.maximum(width * card.warp / LINE_BYTES, 1.0 / together)
-        requests = loads * times * on
+        requests = loads * times * on * of.copiers
         piece = np.where(stage.transposed, PIECE_BYTES / width, np.inf)
         lines = np.ceil(card.warp / np.minimum(piece, np.maximum(1.0, columns)))
         in_vectors = np.where(
@@ -68,11 +68,11 @@ def add_stages(of: CudaCode) -> None:
         bytes_a_turn = bytes_a_turn + on * ahead * tile_bytes
         # what is sent ahead is waited for as far as the tiles before it do not take as long
         behind = np.maximum(0.0, of.far_cycles + loads * wave - (stage.buffers - 1.0) * tile)
-        of.chain_cycles += on * times * np.where(ahead, behind, alone)
+        of.add_chain(on * times * np.where(ahead, behind, alone), *stage.parts)
         # where the loops around it begin anew, the first tile has nothing before it
         last = plan.serial_band[stage.depth - 1] if stage.depth else None
         again = (filled if last is None else times / plan.steps[last]) - filled
-        of.chain_cycles += on * ahead * again * of.far_cycles
+        of.add_chain(on * ahead * again * of.far_cycles, *stage.parts)
         barriers = np.maximum(
             barriers, used * times * np.where(ahead, 1.0, 2.0 + bool(stage.stored_in))
         )
@@ -132,15 +132,16 @@ def _add_stored(of: CudaCode, group: int, copies: Number, wave: Number) -> None:
     A request takes ``wave`` cycles of shared memory.
     """
     stage, plan = of.plan.stages[group], of.plan
-    requests = plan.staged(group) * len(stage.stored_in) * copies
-    if nowhere(requests):
+    alone = plan.staged(group) * len(stage.stored_in) * copies
+    if nowhere(alone):
         return
+    requests = alone * of.copiers
     columns = stage.touched[-1]
     sectors = of.row_sectors(plan.readers(group)[0].access, columns)
     of.add_stores(requests, wave, sectors / np.maximum(1.0, columns / of.card.warp), 0.0)
     of.add_shared(requests, wave)
     of.add_instructions(requests * of.code.copy_instructions)
-    of.chain_cycles += requests * wave
+    of.chain_cycles += alone * wave
 
 
 def _tiles(plan: LaunchPlan) -> Number:

@@ -139,15 +139,28 @@ class _Launch:
         )
         at_once = np.where(demand.streams <= resident, demand.streams, 0.0)
         self.resident = np.where(self.streams, at_once, resident)
-        self.tiles = np.ceil(demand.blocks / card.sms)
+        self.tiles = self._in_turn(demand.blocks / card.sms)
         self.most = np.where(self.streams, demand.stream_tiles, self.tiles)
         self.warps = card.warps_of(demand.threads)
         self.together = np.maximum(1.0, self.resident)
 
+    def _in_turn(self, each: Number, busy: Number = 1.0) -> Number:
+        """Return the mean blocks that one place runs one after the other, of ``each`` on average.
+
+        Where some are empty, the others have more than the mean. Where work grows the last one
+        begins when most is done; where it falls the first is long.
+        """
+        uneven = self.demand.uneven
+        most = np.ceil(each * busy) / busy if np.any(busy < 1.0) else np.ceil(each)
+        if not np.any(uneven):
+            return most
+        return np.maximum(most, np.where(uneven > 0, np.maximum(each, 1.0), 1.0) + abs(uneven))
+
     def on_chip(self) -> dict[str, Number]:
         """Return the seconds of a launch that each part of the SMs takes alone."""
         demand, card, cycles = self.demand, self.card, self.card.clock_hz
-        rounds = np.ceil(demand.blocks / np.maximum(1.0, self.resident * card.sms))
+        places = np.maximum(1.0, self.resident * card.sms)
+        rounds = self._in_turn(demand.blocks / places, 1.0 - demand.empty)
         streamed = demand.stream_tiles / np.maximum(1.0, demand.streams)
         rounds = np.where(self.streams, streamed, rounds)
         turns = self._turns(1.0)

@@ -295,12 +295,12 @@ class CType:
     @property
     def minimum(self) -> int:
         """The least value of an integer type."""
-        return -(1 << (self.bits - 1)) if self.signed else 0
+        return self.element.bounds[0] if self.element else 0
 
     @property
     def maximum(self) -> int:
         """The greatest value of an integer type."""
-        return (1 << (self.bits - (1 if self.signed else 0))) - 1
+        return self.element.bounds[1] if self.element else 0
 
     def holds(self, other: CType) -> bool:
         """Return whether all values of another integer type are values of this one."""

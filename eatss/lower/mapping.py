@@ -24,7 +24,7 @@ from eatss.cards import GpuProfile
 from eatss.choose.problem import choose_block
 from eatss.lower.pieces import LoopMember, NameTable, Piece
 from eatss.lower.recipe import CodegenOptions, NamedThreads
-from eatss.plan.shares import widening
+from eatss.plan.shares import block_along, widening
 from eatss.polyhedral.expression import Combiner
 from eatss.program import Apply, Constant, IntExpr, Name, Operator
 from eatss.program.expression import OwnSizes, SizePairs
@@ -371,7 +371,8 @@ def layout(
         source, tile = loop.source_name, tiles[loop.source_name]
         if source in order:
             at = order.index(source)
-            threads = min(block[at][1], tile)
+            spread = selection.spread is not None
+            threads = block_along(block[at][1], tile, len(order), spread=spread)
             mapped.append(laid_out(loop, tile, threads, axes[at], grid[at], names, at))
         else:
             serial.append(serial_tile(loop, tile, names))

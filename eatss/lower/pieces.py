@@ -331,7 +331,11 @@ def parts_of(
         around = {one: frozenset().union(*(moving[name] for name in one)) for one in ready}
         loops = {one: tuple(name for name in serial if name in around[one]) for one in ready}
         still = [one for one in ready if not loops[one]]
-        chosen = still or [one for one in ready if loops[one] == loops[ready[0]]]
+        chosen = still or [
+            one
+            for one in ready
+            if loops[one] == loops[ready[0]] and not are_apart(tied, one, ready[0])
+        ]
         left = [one for one in left if one not in chosen]
         statements = tuple(sorted((name for one in chosen for name in one), key=names.index))
         parts.append(Part(statements=statements, serial=loops[chosen[0]]))
@@ -409,6 +413,12 @@ def _moving(
 def tied_instances(piece: Piece, mapped: Sequence[str]) -> dict[str, isl.UnionSet]:
     """Return the instances of each statement at one point of a launch."""
     return {name: instances.to_union_set() for name, instances in piece.tied(mapped).items()}
+
+
+def are_apart(tied: Mapping[str, isl.UnionSet], some: Names, others: Names) -> bool:
+    """Tell whether no point of a launch has instances of both."""
+    one, other = (reduce(isl.Set.union, (tied[o].params() for o in own)) for own in (some, others))
+    return bool(one.is_disjoint(other))
 
 
 def edges(tied: Mapping[str, isl.UnionSet], dependences: Dependences) -> Iterator[tuple[str, str]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 from typing import Any, Literal
 
 from eatss.analysis.analyse import AnalysedProgram, AnalysedScop
@@ -28,7 +29,14 @@ from eatss.choose.cuda import in_warps, kernel_variant_of
 from eatss.choose.selection import KernelSelection, Selection
 from eatss.lower.instructions import of_warps
 from eatss.lower.mapping import sizes_of
-from eatss.lower.pieces import NameTable, Piece, in_regions, own_pieces
+from eatss.lower.pieces import (
+    NameTable,
+    Piece,
+    are_apart,
+    in_regions,
+    own_pieces,
+    tied_instances,
+)
 from eatss.lower.planning import Unit, UnitPlanner
 from eatss.lower.products import WarpProducts, product_loops, references_at, warp_instructions
 from eatss.lower.recipe import CodegenOptions
@@ -327,6 +335,8 @@ def launch_facts(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) -> L
                 at for at, part in enumerate(unit.parts) if readers & {*part.statements}
             )
     written = scheduled.scop.array(unit.piece.statements[0].write.array)
+    long = [part.statements for part in unit.parts if part.serial]
+    tied = tied_instances(unit.piece, their_names(in_order)) if len(long) > 1 else {}
     return LaunchFacts(
         mapped=tuple(loop.source_name for loop in in_order),
         parts=tuple(
@@ -349,6 +359,7 @@ def launch_facts(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) -> L
         looks_back=mapping.scan is not None and looks_back(unit.piece, written.element_type),
         shared_loop=shared if split is None else None,
         private=tuple(private.values()),
+        apart=bool(tied) and all(are_apart(tied, *two) for two in combinations(long, 2)),
     )
 
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from eatss.analysis import variant as banks
 from eatss.analysis.facts import AccessFacts, KernelFacts, StatementFacts
-from eatss.analysis.layout import Candidates
+from eatss.analysis.layout import Candidates, mapped_loops
 from eatss.analysis.variant import (
     KernelVariant,
     LaunchFacts,
@@ -54,6 +54,7 @@ from eatss.plan.numbers import Flag, Number, all_of, any_of, chosen, largest, no
 from eatss.plan.shares import (
     Stream,
     UniformSet,
+    block_along,
     blocks_of_sum,
     chunks_of,
     free_axes,
@@ -127,7 +128,11 @@ def launch_plan(
     trips, launches = trips_of(facts), float(facts.work.launches or 1)
     tile = {name: np.minimum(size, _MOST_TILE) for name, size in layout.tile_sizes if name in trips}
     threads = {name: within(layout.threads[name], tile[name]) for name in cut.mapped}
-    lanes = chunks = outer = 1.0
+    lanes = chunks = outer = copiers = 1.0
+    if len(cut.mapped) == 1 and not isinstance(tile[cut.mapped[0]], Interval):
+        (name,), loops, spread = cut.mapped, len(mapped_loops(facts)), layout.variant.spreads
+        copiers = block_along(layout.threads[name], tile[name], loops, spread=spread)
+        copiers = copiers / threads[name]
     if cut.sum_loop is not None:
         lanes, inwards = layout.lanes, cut.mapped[::-1]
         if cut.scans:  # a warp has a row
@@ -177,6 +182,7 @@ def launch_plan(
         sum_lanes=lanes,
         chunks=chunks,
         turns_of=outer,
+        copiers=copiers,
     )
 
 
@@ -256,6 +262,7 @@ class LaunchPlan(Tiled):
     share a sum, 1 where none is spread here; ``turns_of`` blocks take turns at another loop of it.
     With ``columns`` axes are the other way round: the lanes of a sum are not along ``x``. What a
     thread reads of references that are ``filled``, by number, it has loaded before, all at once.
+    Of so many threads, ``copiers``, one computes; the others copy.
     """
 
     facts: KernelFacts
@@ -269,6 +276,7 @@ class LaunchPlan(Tiled):
     turns_of: Number
     columns: bool = False
     filled: Numbers = ()
+    copiers: Number = 1.0
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
@@ -286,6 +294,16 @@ class LaunchPlan(Tiled):
         return self.layout.variant
 
     # -- blocks and threads -----------------------------------------------------------------------
+
+    @cached_property
+    def block_threads(self) -> Number:
+        """Threads of a block."""
+        return self.computing * self.copiers
+
+    @cached_property
+    def computing(self) -> Number:
+        """Those that compute."""
+        return prod((count for _, count in self.axes), start=1.0)
 
     @property
     def axes(self) -> list[tuple[str, Number]]:
@@ -314,6 +332,13 @@ class LaunchPlan(Tiled):
     def blocks_of_sum(self) -> Number:
         """Blocks that have parts of one sum."""
         return self.chunks * self.turns_of
+
+    @property
+    def nests(self) -> float:
+        """Nests that are side by side: so many blocks for each of those that would have all."""
+        fill = {one.facts.name: one.fill for one in self.computes}
+        own = [max(fill[o] for o in part.statements) for part in self.cut.parts if part.serial]
+        return sum(own) / (max(own) or 1.0) if self.cut.apart else 1.0
 
     @cached_property
     def active(self) -> Number:
@@ -963,11 +988,17 @@ class Compute:
             steps = steps / (plan.sum_lanes * plan.chunks)
         return np.maximum(steps, 1.0)
 
+    @property
+    def part(self) -> int:
+        """The part that runs it, by number."""
+        parts = enumerate(self.plan.cut.parts)
+        return next(at for at, part in parts if self.facts.name in part.statements)
+
     @cached_property
     def tile_steps(self) -> Number:
         """How many tiles of serial loops a block runs for it."""
         plan, loop = self.plan, self.plan.cut.sum_loop
-        part = next(part for part in plan.cut.parts if self.facts.name in part.statements)
+        part = plan.cut.parts[self.part]
         steps = prod((plan.steps.get(name, 1.0) for name in part.serial), start=1.0)
         if loop is not None:
             steps = steps * np.maximum(1.0, plan.trips[loop] / (plan.tile[loop] * plan.chunks))
@@ -1093,9 +1124,19 @@ class Compute:
 
     @property
     def loads_late(self) -> Flag:
-        """Where buffers are filled ahead, but what a step reads of them is not loaded so."""
+        """Where buffers are filled ahead, but what a step reads of them is not loaded so.
+
+        Steps that store elements along their loop, as those of a recurrence, wait for other things
+        where warps beside them copy.
+        """
+        waits = any(
+            use.writes and one.serial[-1] in use.access.moving
+            for one in self._turn
+            for use in one.uses
+        )
+        alone = (self.plan.copiers == 1) | (not waits)
         staged = any_of(self.plan.staged(use.group) > 0 for use in self._read)
-        return staged & (self.plan.pipeline_stages > 1) & no(self.waits_for_nothing)
+        return alone & staged & (self.plan.pipeline_stages > 1) & no(self.waits_for_nothing)
 
     @property
     def _read(self) -> list[UniformSet]:

@@ -73,16 +73,12 @@ class Group:
     private: bool
     shareable: bool
     box: Box | None
+    reads: bool
 
     @property
     def may_be_staged(self) -> bool:
         """Whether it is copied to shared memory where there is room."""
         return self.shareable and not self.private
-
-    @property
-    def reads(self) -> bool:
-        """Whether any access reads."""
-        return any(use.access.reads for use in self.uses)
 
     @property
     def writes(self) -> bool:
@@ -148,7 +144,8 @@ class PpcgKernel:
                 else:
                     other = joined[at]
                     uses_of_both, loops = other.uses + own.uses, other.loops | own.loops
-                    joined[at] = replace(own, uses=uses_of_both, loops=loops, box=box)
+                    reads = self._needs_old(uses_of_both)
+                    joined[at] = replace(own, uses=uses_of_both, loops=loops, box=box, reads=reads)
         return tuple(joined)
 
     def _group(self, uses: Sequence[Use]) -> Group:
@@ -170,6 +167,24 @@ class PpcgKernel:
             private=private,
             shareable=shareable,
             box=box,
+            reads=self._needs_old(uses),
+        )
+
+    def _needs_old(self, uses: Sequence[Use]) -> bool:
+        """Tell whether a tile reads of a group what it has not written itself.
+
+        Where its first statement writes all that others use, PPCG copies nothing in.
+        """
+        first = min(uses, key=lambda use: (use.statement, -use.access.reads))
+        begins, launches = self.statements[first.statement], float(self.facts.work.launches or 1)
+        filled = begins.fill(self.trips, launches)
+        if not any(use.access.reads for use in uses) or first.access.reads:
+            return first.access.reads > 0
+        return not all(
+            use.access.subscripts == first.access.subscripts
+            and {*begins.loops} <= {*one.loops}
+            and one.fill(self.trips, launches) <= filled
+            for use, one in ((use, self.statements[use.statement]) for use in uses)
         )
 
     @cached_property
@@ -358,10 +373,10 @@ def ppcg_plan(kernel: PpcgKernel, candidates: PpcgCandidates) -> PpcgPlan:
     steps = {n: _whole(trips[n] / tile[n], cut.get(n)) for n in kernel.band}
     threads = dict(candidates.block)
     blocks: Number = 1.0
-    turns: Number = 1.0
+    turns: dict[str, Number] = {}
     for name, most in zip(kernel.grid, GRID_LIMITS.get(len(kernel.grid), ()), strict=True):
         blocks = blocks * np.minimum(steps[name], most)
-        turns = turns * np.maximum(1.0, steps[name] / most)
+        turns[name] = np.maximum(1.0, steps[name] / most)
     return PpcgPlan(
         kernel=kernel,
         candidates=candidates,
@@ -369,7 +384,7 @@ def ppcg_plan(kernel: PpcgKernel, candidates: PpcgCandidates) -> PpcgPlan:
         threads=threads,
         steps=steps,
         active=named("blocks", blocks),
-        turns=turns,
+        turns_along=turns,
         tiles=prod((steps[name] for name in kernel.grid), start=1.0),
     )
 
@@ -407,12 +422,26 @@ class PpcgPlan(Tiled):
     kernel: PpcgKernel
     candidates: PpcgCandidates
     active: Number
-    turns: Number
+    turns_along: dict[str, Number]
     tiles: Number
 
     def __len__(self) -> int:
         """Return the number of candidates."""
         return len(self.candidates)
+
+    @property
+    def turns(self) -> Number:
+        """Tiles that a block takes, one after the other."""
+        return prod(self.turns_along.values(), start=1.0)
+
+    def turns_beside(self, group: Group) -> Number:
+        """Return for how many tiles in turn a block copies a group once: it is the same in all."""
+        found: Number = 1.0
+        moved: Flag = False
+        for name in reversed(self.kernel.band):
+            moved = moved | ((name in group.loops) & (self.steps[name] > 1))
+            found = found * np.where(moved, 1.0, self.turns_along.get(name, 1.0))
+        return found
 
     def extent(self, loop: str) -> Number:
         """Return the iterations of a loop within a tile."""

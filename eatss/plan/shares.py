@@ -50,6 +50,14 @@ def threads_beside_lanes(
     return found
 
 
+def block_along(threads: Number, tile: Number, loops: int, *, spread: bool) -> Number:
+    """Return the threads of a block along a mapped loop: no more than its tile has points.
+
+    Along the only loop there may be more where no sum is spread: those copy tiles, and do no more.
+    """
+    return threads if loops == 1 and not spread else least(threads, tile)
+
+
 def lanes_of_warp(lanes: Number, beside: Number) -> Number:
     """Return how many lanes of a sum are in a warp in which so many sums lie side by side."""
     return least(lanes, most(1, CUDA.lanes // beside))

@@ -33,7 +33,6 @@ from eatss.polyhedral.chunked_scans import (
     later,
     literal,
     local_array,
-    map_of,
     moved,
     sources_of,
     still_loops,
@@ -68,6 +67,7 @@ from eatss.polyhedral.isl_names import (
     dim_names,
     dims_as_parameters,
     involved_dims,
+    map_between,
     output_affs,
     parameter_bound,
     with_names,
@@ -314,11 +314,11 @@ def _bounds(statement: Statement, within: str) -> tuple[AffineForm, AffineForm] 
         return None
     at = statement.loops.index(within)
     others = statement.domain.project_out(SET, at, 1).insert_dims(SET, at, 1)
-    point, row = (
-        ", ".join(statement.loops),
+    own, row = (
+        (statement.name, statement.loops),
         f"{affine_text(low)} <= {within} <= {affine_text(high)}",
     )
-    whole = map_of(statement, f"{statement.name}[{point}] -> [] : {row}").domain()
+    whole = map_between(statement.domain, own, own, row).domain()
     whole = whole.intersect(others.set_tuple_name(statement.name))
     return (low, high) if whole.is_equal(statement.domain) else None
 
@@ -407,8 +407,8 @@ class Parts:
         loops = self.loops(own, every=step != "0")
         then = own.loops[self.at] if step is None else f"{self._begin(own)} + {step}"
         whole = [then if k == self.at else one for k, one in enumerate(own.loops)]
-        text = f"{name}[{', '.join(loops)}] -> {own.name}[{', '.join(whole)}] : {condition}"
-        return with_names(map_of(own, text).intersect_range(own.domain), IN, loops)
+        maps = map_between(own.domain, (name, loops), (own.name, whole), condition)
+        return with_names(maps.intersect_range(own.domain), IN, loops)
 
     def _begin(self, own: Statement) -> str:
         """Return where a part begins."""
@@ -421,10 +421,10 @@ class Parts:
 
     def count(self, own: Statement, domain: isl.Set, kind: ElementType) -> Expression:
         """Return how many elements a part has, in the loops of a new statement, as a number."""
-        point = f"{domain.get_tuple_name()}[{', '.join(dim_names(domain))}]"
-        (left,) = output_affs(map_of(own, f"{point} -> [{self._left(own)}]"))
+        point = domain.get_tuple_name(), dim_names(domain)
+        (left,) = output_affs(map_between(own.domain, point, ("", [self._left(own)])))
         if self.chunk:
-            (whole,) = output_affs(map_of(own, f"{point} -> [{self.length}]"))
+            (whole,) = output_affs(map_between(own.domain, point, ("", [str(self.length)])))
             left = left.min(whole)
         number = constant_value(left.gist(domain).coalesce())
         found: Expression = AffineValue(value=left, element_type=ElementType.INT64)
@@ -527,8 +527,8 @@ class Parts:
         times = [*texts[: 2 * outer], f"{PLACES} * ({texts[2 * outer]}) + {place}", *inner]
         times += ["0"] * (len(texts) + 2 * len(self.chunk) - len(times))
         domain = new.maps.domain()
-        point = f"{domain.get_tuple_name()}[{', '.join(new.loops)}]"
-        return map_of(own, f"{point} -> [{', '.join(times)}]").intersect_domain(domain)
+        point = domain.get_tuple_name(), new.loops
+        return map_between(own.domain, point, ("", times)).intersect_domain(domain)
 
 
 class _New(New):
@@ -662,7 +662,7 @@ def _are_whole(after: Scop, parts: Parts) -> bool:
         loops = parts.loops(own, every=True)
         at = parts.at + len(parts.chunk)
         then = [f"{one} + 1" if k == at else one for k, one in enumerate(loops)]
-        step = map_of(own, f"{every}[{', '.join(loops)}] -> {every}[{', '.join(then)}]")
+        step = map_between(own.domain, (every, loops), (every, then))
         fold = of_part.lexmin().to_union_map()
         fold = fold.union(step.intersect_domain(steps).intersect_range(steps))
         for reader in after.statements:
@@ -681,5 +681,5 @@ def _to_parts(parts: Parts, reader: Statement, first: str) -> isl.Map:
     at = parts.at + len(parts.chunk)
     every = len(reader.loops) > len(parts.loops(parts.old, every=False))
     kept = [one for k, one in enumerate(reader.loops) if not every or k != at]
-    text = f"{reader.name}[{', '.join(reader.loops)}] -> {first}[{', '.join(kept)}]"
-    return map_of(reader, text).intersect_domain(reader.domain)
+    own = reader.domain
+    return map_between(own, (reader.name, reader.loops), (first, kept)).intersect_domain(own)

@@ -57,10 +57,10 @@ from eatss.polyhedral.isl_names import (
     dims_as_parameters,
     integer,
     leading_dims,
+    map_between,
     maps_of,
     output_affs,
     parameter_bound,
-    parameter_names,
     with_names,
 )
 from eatss.polyhedral.kernels import update_of
@@ -210,7 +210,8 @@ def _start(statement: Statement, at: int, step: int) -> AffineForm | None:
     form = affine_form(parameter_bound(rows, loop, upper=step < 0).coalesce())
     if form is None:
         return None
-    begins = _instances(statement, f"{loop} = {affine_text(form)}")
+    own, start = (statement.name, statement.loops), f"{loop} = {affine_text(form)}"
+    begins = map_between(statement.domain, own, own, start).domain()
     first = statement.domain.subtract(_within_rows(statement, at, step).range())
     return form if first.is_subset(begins) else None
 
@@ -221,20 +222,11 @@ def _within_rows(statement: Statement, at: int, step: int) -> isl.Map:
     return _steps(statement, at, step).intersect_domain(own).intersect_range(own)
 
 
-def _instances(statement: Statement, condition: str) -> isl.Set:
-    """Return the instances of a statement for which a condition on its counters holds."""
-    parameters = ", ".join(parameter_names(statement.domain))
-    point = f"{statement.name}[{', '.join(statement.loops)}]"
-    text = f"[{parameters}] -> {{ {point} : {condition} }}"
-    return isl.Set.read_from_str(statement.domain.get_ctx(), text)
-
-
 def _steps(statement: Statement, at: int, step: int) -> isl.Map:
     """Return what maps each instance to the next of its row, there or not."""
     loops = statement.loops
     then = [f"{one} + {step}" if k == at else one for k, one in enumerate(loops)]
-    text = f"{{ {statement.name}[{', '.join(loops)}] -> {statement.name}[{', '.join(then)}] }}"
-    return isl.Map.read_from_str(statement.domain.get_ctx(), text)
+    return map_between(statement.domain, (statement.name, loops), (statement.name, then))
 
 
 def _is_injective(statement: Statement) -> bool:
@@ -436,14 +428,14 @@ class _Chunks:
         then = [at if one == self.found.loop else one for one in self.old.loops]
         loops = self._steps if steps else self._whole
         bounds = f" and 0 <= {self.found.loop} < {steps}" if steps else ""
-        maps = f"{name}[{', '.join(loops)}] -> {self.old.name}[{', '.join(then)}]"
-        return map_of(self.old, f"{maps} : {self._chunk} >= 0{bounds}")
+        there, whole = f"{self._chunk} >= 0{bounds}", (self.old.name, then)
+        return map_between(self.old.domain, (name, loops), whole, there)
 
     def to_step(self, name: str, step: int) -> isl.Map:
         """Map the ends of chunks to a step of them, instances of a statement of ``all`` steps."""
         then = [str(step) if one == self.found.loop else one for one in self._steps]
-        text = f"{self.ends}[{', '.join(self._whole)}] -> {name}[{', '.join(then)}]"
-        return map_of(self.old, text).intersect_domain(self.parts[self.ends].domain())
+        ends = self.parts[self.ends].domain()
+        return map_between(ends, (self.ends, self._whole), (name, then)).intersect_domain(ends)
 
     # -- statements
 
@@ -520,9 +512,8 @@ class _Chunks:
         within = self.found.loop if loops == self._steps else "0"
         own = f"{PLACES} * ({texts[at]}) + {place}"
         times = [*texts[:at], own, self._chunk, "0", within, *texts[at + 2 :]]
-        name = domain.get_tuple_name()
-        relation = map_of(self.old, f"{name}[{', '.join(loops)}] -> [{', '.join(times)}]")
-        return relation.intersect_domain(domain)
+        point = domain.get_tuple_name(), loops
+        return map_between(self.old.domain, point, ("", times)).intersect_domain(domain)
 
 
 def later(statement: Statement, at: int, more: int, place: int = PLACES - 1) -> Statement:
@@ -536,8 +527,7 @@ def later(statement: Statement, at: int, more: int, place: int = PLACES - 1) -> 
     """
     times = [f"t{k}" for k in range(statement.schedule.dim(OUT))]
     places = [f"{PLACES} * {t} + {place}" if k == at else t for k, t in enumerate(times)]
-    then = ", ".join([*places, *(["0"] * more)])
-    longer = map_of(statement, f"[{', '.join(times)}] -> [{then}]")
+    longer = map_between(statement.domain, ("", times), ("", [*places, *["0"] * more]))
     return replace(statement, schedule=statement.schedule.apply_range(longer))
 
 
@@ -563,8 +553,8 @@ class New:
     def element(self, array: str, subscripts: Sequence[str]) -> Access:
         """Return the access to an element by counters."""
         domain = self.maps.domain()
-        point = f"{domain.get_tuple_name()}[{', '.join(self.loops)}]"
-        relation = map_of(self.own, f"{point} -> {array}[{', '.join(subscripts)}]")
+        point = domain.get_tuple_name(), self.loops
+        relation = map_between(self.own.domain, point, (array, subscripts))
         return Access(
             array=array,
             kind=AccessKind.READ,
@@ -604,12 +594,6 @@ class New:
             ppcg_name="",
             recomputed=(),
         )
-
-
-def map_of(statement: Statement, text: str) -> isl.Map:
-    """Return a map of the instances of a statement, or of what is made of them."""
-    parameters = ", ".join(parameter_names(statement.domain))
-    return isl.Map.read_from_str(statement.domain.get_ctx(), f"[{parameters}] -> {{ {text} }}")
 
 
 def local_array(written: Access, kind: ElementType) -> Array:

@@ -34,6 +34,7 @@ from eatss.polyhedral.isl_names import (
     counter_of,
     dim_names,
     involved_dims,
+    map_between,
     name_inputs,
     named_map,
     output_affs,
@@ -268,17 +269,16 @@ def _collapsed_statement(
         times[2 * first + 1 : 2 * first + 4] = [names[both]]
         loops = (*statement.loops[:first], names[both], *statement.loops[first + 2 :])
         domain = collapsed_set(statement.domain, first, size, loops)
-        text = f"{{ {statement.name}[{', '.join(loops)}] -> [{', '.join([*times, '0', '0'])}] }}"
+        own, then = (statement.name, loops), ("", [*times, "0", "0"])
         pair = [*loops[:first], "0", "0", *loops[first + 1 :]]
-        before = isl.MultiAff.read_from_str(
-            domain.get_ctx(),
-            f"{{ {statement.name}[{', '.join(loops)}] -> {statement.name}[{', '.join(pair)}] }}",
-        )
+        before = isl.PwMultiAff.from_map(
+            map_between(domain, own, (statement.name, pair))
+        ).as_multi_aff()
         statement = replace(
             statement,
             loops=loops,
             domain=domain,
-            schedule=isl.Map.read_from_str(domain.get_ctx(), text).intersect_domain(domain),
+            schedule=map_between(domain, own, then).intersect_domain(domain),
             accesses=tuple(
                 _collapsed_access(statement, access, first, size, before)
                 for access in statement.accesses

@@ -25,7 +25,7 @@ from eatss.polyhedral.dependences import (
     with_accesses,
 )
 from eatss.polyhedral.expression import Array, Read
-from eatss.polyhedral.isl_names import OUT, SET, universes, with_names
+from eatss.polyhedral.isl_names import OUT, SET, map_between, universes, with_names
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.scheduling import (
     carries_nothing,
@@ -244,7 +244,6 @@ def copying(
     domain = with_names(points, SET, loops).set_tuple_name(name)
     time = [str(position), *(entry for loop in loops for entry in (loop, "0"))]
     time += ["0"] * (scop.statements[0].schedule.dim(OUT) - len(time))
-    text = f"{{ {name}[{', '.join(loops)}] -> [{', '.join(time)}] }}"
 
     def access(kind: AccessKind, array: Array) -> Access:
         others = len(loops) - array.n_dims
@@ -261,7 +260,7 @@ def copying(
         name=name,
         loops=loops,
         domain=domain,
-        schedule=isl.Map.read_from_str(scop.isl_context, text).intersect_domain(domain),
+        schedule=map_between(domain, (name, loops), ("", time)).intersect_domain(domain),
         accesses=(write, read),
         value=Read(access=1),
         text=f"{write.text} = {read.text};",

@@ -31,13 +31,13 @@ from eatss.polyhedral.chunked_scans import (
     later,
     literal,
     local_array,
-    map_of,
     sources_of,
 )
 from eatss.polyhedral.expression import Binary, Expression, factors, product_of
 from eatss.polyhedral.isl_names import (
     IN,
     involved_dims,
+    map_between,
     output_affs,
     with_names,
 )
@@ -85,11 +85,10 @@ class _Cut:
         own, (_, first, every) = self.statement, self.names
         outer = tuple(one for one in own.loops if one not in self.summed)
         loops = {first: self.loops, every: (*self.loops, *self.summed), own.name: outer}
-        to = f"{own.name}[{', '.join(own.loops)}]"
-        maps = {name: map_of(own, f"{name}[{', '.join(k)}] -> {to}") for name, k in loops.items()}
+        maps = (map_between(own.domain, one, (own.name, own.loops)) for one in loops.items())
         return {
-            name: with_names(one.intersect_range(own.domain), IN, loops[name])
-            for name, one in maps.items()
+            name: with_names(maps.intersect_range(own.domain), IN, loops[name])
+            for name, maps in zip(loops, maps, strict=True)
         }
 
     def region(self) -> Scop:

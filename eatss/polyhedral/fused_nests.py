@@ -19,6 +19,9 @@ registers. What begins the reduction is moved in front of both, what uses it beh
 all there is may have such parts alone, where lanes along no loop find neighbours in all that is
 read: ``t += A[i][j] * B[j][i]``.
 
+Recurrences that need nothing of each other are side by side: the outermost loop of one stands
+behind that of the other, so that each block has rows of one of them.
+
 isl may also lay one loop of a band behind another one, by ``N + j``. Such loops are parted, so that
 they are phases of the same rows.
 """
@@ -29,6 +32,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cmp_to_key, partial, reduce
+from graphlib import CycleError, TopologicalSorter
 from itertools import combinations, compress, pairwise, permutations, product
 from operator import not_
 
@@ -47,6 +51,7 @@ from eatss.polyhedral.isl_names import (
     linear_function,
     maps_of,
     node_kind,
+    only_form,
     output_affs,
     set_names,
     sets_of,
@@ -100,6 +105,85 @@ def _changed(scheduled: ScheduledScop, fusion: Fusion) -> ScheduledScop:
     own = "users" if fusion == "sums" else fusion
     found = scheduled.once(lambda: _with_fused_nests(scheduled, own), "fused", own)
     return _with_reductions(found) if fusion == "sums" else found
+
+
+def _beside(scheduled: ScheduledScop, node: isl.ScheduleNode) -> isl.ScheduleNode | None:
+    """Return a sequence in which recurrences that need nothing of each other are one nest.
+
+    All that needs nothing of each other comes together: what runs once, then nests. ``None`` where
+    there are no such recurrences.
+    """
+    sums = {one.statement for own in scheduled.kernels for one in own.reductions}
+    nodes = list(parts_of(node))
+    needed = local_dependences(scheduled.dependences.needed, node)
+    layers = _generations([one.get_domain() for one in nodes], needed)
+    order, found = list[isl.ScheduleNode | _Nest](), False
+    for layer in layers or ():
+        once = [nodes[at].get_domain() for at in layer if node_kind(nodes[at]) == "leaf"]
+        if once:
+            order.append(_Nest(reduce(isl.UnionSet.union, once), (), (), tuple(once)))
+        last: _Nest | None = None
+        for one in (nodes[at] for at in layer if node_kind(nodes[at]) != "leaf"):
+            own = _Nest.of(one)
+            if own is None or not own.serial or sums & {*set_names(own.domain)}:
+                order.append(one)
+                continue
+            both = None if last is None else _behind(last, own)
+            if both is not None:
+                order, found = [one for one in order if one is not last], True
+            last = both or own
+            order.append(last)
+    return _in_order(node, order) if found else None
+
+
+def _generations(domains: Sequence[isl.UnionSet], relation: isl.UnionMap) -> list[list[int]] | None:
+    """Return the numbers of sets so that a relation leads forward between them, if it can."""
+    graph = TopologicalSorter(dict.fromkeys(range(len(domains)), ()))
+    for one, domain in enumerate(domains):
+        leading = relation.intersect_domain(domain)
+        for other, own in enumerate(domains):
+            if other != one and not leading.intersect_range(own).is_empty():
+                graph.add(other, one)
+    try:
+        graph.prepare()
+    except CycleError:
+        return None
+    found = []
+    while ready := graph.get_ready():
+        found.append(sorted(ready))
+        graph.done(*ready)
+    return found
+
+
+def _behind(first: _Nest, then: _Nest) -> _Nest | None:
+    """Return two nests as one, the outermost loop of one behind that of the other.
+
+    Loops inside begin together.
+    """
+    count = len(first.parallel)
+    if (count, len(first.serial)) != (len(then.parallel), len(then.serial)):
+        return None
+    loops = list[isl.UnionPwAff]()
+    for one, other in zip(
+        (*first.parallel, *first.serial), (*then.parallel, *then.serial), strict=True
+    ):
+        values, own = (
+            reduce(isl.Set.union, nest.values(loop)).coalesce()
+            for nest, loop in ((first, one), (then, other))
+        )
+        end = values.dim_max(0).add_constant_val(isl.Val.one(values.get_ctx()))
+        place = only_form(values.dim_min(0) if loops else end)
+        begin = only_form(own.dim_min(0))
+        if place is None or begin is None:
+            return None
+        by = isl.UnionPwAff.aff_on_domain(then.domain, place.sub(begin))
+        loops.append(one.union_add(other.add(by)))
+    return _Nest(
+        domain=first.domain.union(then.domain),
+        parallel=tuple(loops[:count]),
+        serial=tuple(loops[count:]),
+        leaves=(*first.leaves, *then.leaves),
+    )
 
 
 def _with_rows_first(scheduled: ScheduledScop) -> ScheduledScop:
@@ -224,13 +308,7 @@ def _summed(
         return
     serial = {loop.name for loop in kernel.loops if not loop.parallel}
     parts = [
-        replace(
-            nest,
-            domain=nest.domain.intersect(own),
-            parallel=tuple(loop.intersect_domain(own) for loop in nest.parallel),
-            serial=tuple(loop.intersect_domain(own) for loop in nest.serial),
-            leaves=(own,),
-        )
+        nest.within(own)
         for leaf in nest.leaves
         for own in map(isl.UnionSet.from_set, sets_of(leaf))
     ]
@@ -278,16 +356,14 @@ def _parted(node: isl.ScheduleNode) -> isl.ScheduleNode:
             node = _parted(node.get_child(at)).parent()
         return node
     parts = nest.parts()
-    if len(parts) == 1:
-        return node
-    filters = [one.domain for one in parts]
-    return with_parts(node.cut(), filters, lambda at, leaf: parts[at].at_leaf(leaf), in_order=True)
+    return node if len(parts) == 1 else _in_order(node, parts)
 
 
 def _with_fused_nests(scheduled: ScheduledScop, fusion: Fusion) -> ScheduledScop:
     for root, assumes in _fused(scheduled, scheduled.schedule.get_root(), fusion):
         with suppress(IllegalScheduleError):
-            return _with_fused_nests(cut_again(scheduled, root.get_schedule(), assumes), fusion)
+            found = cut_again(scheduled, root.get_schedule(), assumes)
+            return found if fusion == "beside" else _with_fused_nests(found, fusion)
     return scheduled
 
 
@@ -316,6 +392,8 @@ class _Nest:
 
     def at_leaf(self, leaf: isl.ScheduleNode) -> isl.ScheduleNode:
         """Put it at a leaf."""
+        if not self.parallel:
+            return with_parts(leaf, self.leaves, lambda _, leaf: leaf, in_order=True)
         band = leaf.insert_partial_schedule(together((*self.parallel, *self.serial)))
         marks = [True] * len(self.parallel) + [False] * len(self.serial)
         band = marked(band, permutable=True, parallel=marks)
@@ -348,17 +426,22 @@ class _Nest:
 
     def _part(self, domain: isl.UnionSet, moving: Collection[isl.UnionSet]) -> _Nest:
         """Return the nest of some statements, the first of which that moves along its counter."""
-        (loop,) = (one.intersect_domain(domain) for one in self.serial)
+        found = self.within(domain)
+        (loop,) = found.serial
         first = next(one for one in moving if one.is_subset(domain))
         (own,) = maps_of(isl.UnionMap.from_union_pw_aff(loop.intersect_domain(first)))
         (function,) = output_affs(own)
         form = affine_form(function)
-        leaves = [one.intersect(domain) for one in self.leaves]
+        return found if form is None else replace(found, serial=(_shifted(loop, form),))
+
+    def within(self, domain: isl.UnionSet) -> _Nest:
+        """Return the nest of some of its instances."""
+        leaves = (one.intersect(domain) for one in self.leaves)
         return replace(
             self,
             domain=self.domain.intersect(domain),
             parallel=tuple(one.intersect_domain(domain) for one in self.parallel),
-            serial=(loop if form is None else _shifted(loop, form),),
+            serial=tuple(one.intersect_domain(domain) for one in self.serial),
             leaves=tuple(one for one in leaves if not one.is_empty()),
         )
 
@@ -422,6 +505,10 @@ def _fused(
 ) -> Iterator[tuple[isl.ScheduleNode, isl.Set | None]]:
     """Yield trees in which two neighbours are one nest, and the sizes that each is right for."""
     if is_tilable(node):
+        return
+    if node_kind(node) in PARTED and fusion == "beside":
+        own = _beside(scheduled, node)
+        yield from () if own is None else ((own, None),)
         return
     for at in range(node.n_children()):
         yield from _fused(scheduled, node.get_child(at), fusion)
@@ -555,8 +642,8 @@ def _at_end(
     if not moving:
         return None
     reached = reduce(isl.Set.union, moving).coalesce()
-    end = _one_form(reached.dim_max(0) if last else reached.dim_min(0))
-    once = [_one_form(one.dim_max(0)) for one in values if one not in moving]
+    end = only_form(reached.dim_max(0) if last else reached.dim_min(0))
+    once = [only_form(one.dim_max(0)) for one in values if one not in moving]
     others = [one for one in once if one is not None]
     if end is None or len(others) < len(once):
         return None
@@ -565,13 +652,6 @@ def _at_end(
     sets = [end.ge_set(one) if last else end.le_set(one) for one in others]
     needed = reduce(isl.Set.intersect, sets) if sets else None
     return extended, None if needed is None or needed.plain_is_universe() else needed
-
-
-def _one_form(function: isl.PwAff) -> isl.Aff | None:
-    """Return the affine function that a function of sizes is everywhere, if it is one."""
-    pieces: list[isl.Aff] = []
-    function.coalesce().foreach_piece(lambda _, aff: pieces.append(aff))
-    return pieces[0] if len(pieces) == 1 else None
 
 
 def _replaced(node: isl.ScheduleNode, at: tuple[int, int], both: _Nest) -> isl.ScheduleNode:

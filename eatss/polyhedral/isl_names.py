@@ -163,6 +163,12 @@ def affine_form(function: isl.PwAff) -> AffineForm | None:
     )
 
 
+def only_form(function: isl.PwAff) -> isl.Aff | None:
+    """Return the affine function that a function is everywhere, if it is one."""
+    pieces = function.coalesce().get_pieces()
+    return pieces[0][1] if len(pieces) == 1 else None
+
+
 def affine_text(form: AffineForm) -> str:
     """Return an affine function as C spells it: ``i + 1``, ``2 * i - j``, ``n - 1``."""
     return c_text(Linear(dict((*form.coefficients, *form.parameters)), form.constant).expression())
@@ -770,6 +776,29 @@ def bound_domain(domain: isl.Set, functions: Sequence[isl.PwAff], names: Sequenc
     return bind_leading_outputs(relation, names).domain()
 
 
+Tuple: TypeAlias = tuple[str, Sequence[str]]
+"""A tuple in isl's notation: its name, and its entries."""
+
+
+def tuple_text(name: str, entries: Iterable[str]) -> str:
+    """Return a tuple as isl spells it: ``S[i, j + 1]``."""
+    return f"{name}[{', '.join(entries)}]"
+
+
+def map_between(like: isl.Set, one: Tuple, other: Tuple, condition: str = "true") -> isl.Map:
+    """Return what maps a tuple to another, where a condition holds; parameters are those of a set.
+
+    Args:
+        like: the set.
+        one: the names of the dimensions mapped.
+        other: what they are mapped to, in isl's notation.
+        condition: likewise.
+    """
+    head = tuple_text("", parameter_names(like))
+    text = f"{head} -> {{ {tuple_text(*one)} -> {tuple_text(*other)} : {condition} }}"
+    return isl.Map.read_from_str(like.get_ctx(), text)
+
+
 def parameters_set(context: isl.Context, names: Sequence[str], condition: str) -> isl.Set:
     """Return the set of parameter values that keep ``condition``, in isl's notation."""
     return isl.Set.read_from_str(context, f"[{', '.join(names)}] -> {{ : {condition} }}")
@@ -908,5 +937,4 @@ def row_numbers(points: isl.Set, pairs: Mapping[int, int]) -> isl.Map:
         for k in range(n_dims)
         if k - 1 not in pairs
     ]
-    text = f"{{ {name}[{', '.join(inputs)}] -> {name}[{', '.join(outputs)}] }}"
-    return isl.Map.read_from_str(points.get_ctx(), text).intersect_domain(points)
+    return map_between(points, (name, inputs), (name, outputs)).intersect_domain(points)

@@ -237,11 +237,11 @@ def flow_to_reads(scop: Scop) -> Flow:
     }
 
 
-def source_of(scop: Scop, place: Place, flow: Flow, *, shared: bool = False) -> Source | None:
+def source_of(scop: Scop, place: Place, flow: Flow) -> Source | None:
     """Return where all values of a read are from, ``None`` unless one statement has them all.
 
-    The instance is an affine function of the reader's counters. Unless they may be ``shared``, no
-    two instances have one: each element is computed anew once for each read.
+    The instance is an affine function of the reader's counters. No two instances have one: each
+    element is computed anew once for each read.
     """
     reader = scop.statement(place[0])
     found = maps_of(flow[place])
@@ -249,7 +249,7 @@ def source_of(scop: Scop, place: Place, flow: Flow, *, shared: bool = False) -> 
         return None
     back = coalesced(found[0].reverse())
     whole = back.is_single_valued() and reader.domain.is_subset(back.domain())
-    if not (whole and (shared or back.is_injective())):
+    if not (whole and back.is_injective()):
         return None
     function = isl.PwMultiAff.from_map(back).gist(reader.domain).coalesce()
     if function.n_piece() != 1:

@@ -18,7 +18,15 @@ from functools import reduce
 import islpy as isl
 
 from eatss.base.frozen import their_names
-from eatss.polyhedral.isl_names import IN, maps_of, node_kind, same_except, set_names, sets_of
+from eatss.polyhedral.isl_names import (
+    IN,
+    maps_of,
+    node_kind,
+    only_form,
+    same_except,
+    set_names,
+    sets_of,
+)
 from eatss.polyhedral.kernel import Kernel, ScheduledScop
 from eatss.polyhedral.schedule import copied_to, cut_again
 from eatss.polyhedral.scheduling import local_dependences
@@ -129,10 +137,7 @@ def _end(function: isl.UnionPwAff, *, last: bool) -> isl.Aff | None:
     """Return the least or the greatest value of a function, where that is one affine form."""
     relation = isl.UnionMap.from_union_pw_aff(function)
     (values,) = sets_of(relation.range())
-    end = values.dim_max(0) if last else values.dim_min(0)
-    pieces = []
-    end.coalesce().foreach_piece(lambda _, aff: pieces.append(aff))
-    return pieces[0] if len(pieces) == 1 else None
+    return only_form(values.dim_max(0) if last else values.dim_min(0))
 
 
 def _sums_below(

@@ -6,6 +6,7 @@ CUDA runtime's answers. They are read as tokens, one form after the other; any o
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from itertools import takewhile
@@ -26,7 +27,7 @@ from eatss.program import (
     select,
 )
 from eatss.program.expression import IntExprs
-from eatss.program.tokens import Token, tokens
+from eatss.program.tokens import Token, closing, tokens
 
 
 class NotUnderstoodError(Exception):
@@ -126,24 +127,38 @@ class Reader:
         self.place += found
         return found
 
-    def expect(self, *texts: str) -> None:
-        """Go on behind tokens that have to be the next."""
-        for text in texts:
-            if not self.takes(text):
-                raise self.unknown()
-
-    def unknown(self) -> NotUnderstoodError:
-        """Return the error of tokens that stand where others are expected."""
-        return self.no_integer()
+    def expect(self, text: str) -> None:
+        """Go on behind a token that has to be the next."""
+        if not self.takes(text):
+            raise self.no_integer()
 
     def no_integer(self) -> NotUnderstoodError:
         """Return the error of what is no expression."""
-        whole = self.said(self.begun)
+        whole = said(self.tokens[self.begun :])
         return NotUnderstoodError(f"'{whole}' is no integer expression that is known here")
 
-    def said(self, begun: int) -> str:
-        """Return some tokens in words."""
-        return " ".join(token.text for token in self.tokens[begun : begun + 20])
+
+def said(found: Sequence[Token]) -> str:
+    """Return the first tokens in words."""
+    return " ".join(token.text for token in found[:20])
+
+
+def _integers(text: str) -> list[IntExpr]:
+    """Return the expressions of a text, between commas."""
+    reader, read = Reader(tokens(text)), list[IntExpr]()
+    while not read or reader.takes(","):
+        read.append(reader.integer())
+    if reader.kind():
+        raise reader.no_integer()
+    return read
+
+
+def _integer(text: str) -> IntExpr:
+    """Return the expression that a text is."""
+    first, *others = _integers(text)
+    if others:
+        raise Reader(tokens(text)).no_integer()
+    return first
 
 
 _START = "cudaCheckKernel"
@@ -207,12 +222,23 @@ def device_name(argument: str) -> str | None:
     return argument.removeprefix(_DEVICE) if argument.startswith(_DEVICE) else None
 
 
+_LOOP = re.compile(r"int (\w+) = (.+) ; \1 (<=?) (.+) ; \1 \+= ([1-9]\d*)")
+_POINTER = re.compile(r"([\w ]+) \* dev_(\w+)")
+_EXTENTS = re.compile(r"dim3 (\w+)(?: \( (.+) \))?")
+_ALLOCATION = re.compile(
+    r"cudaCheckReturn \( cudaMalloc \( \( void \* \* \) & dev_(\w+) , "
+    r"(.*)sizeof \( [\w ]+ \) \) \)"
+)
+_LAUNCH = re.compile(r"(\w+) <<< (\w+) , (\w+) >>> \( ((?:\w+(?: , \w+)*)?) ?\)")
+_NOTHING = re.compile(r"cudaCheckReturn \( (?:cudaMemcpy|cudaFree) .*|cudaCheckKernel \( \)")
+"""Forms of statements, their tokens apart; the last is nothing of the device part."""
+
+
 class _Region(Reader):
     """Reads the statements of a region from its start to the end of the block around."""
 
     def __init__(self, found: Sequence[Token], start: int) -> None:
         super().__init__(found, start)
-        self._statement_at = start
         self._types: dict[str, str] = {}
         self._memory: list[DeviceMemory] = []
         self._launches: list[Launched] = []
@@ -235,130 +261,86 @@ class _Region(Reader):
     def _statement(self) -> HostSteps:
         if not self.kind():
             raise NotUnderstoodError("the host code ends inside a region")
-        self._statement_at = self.place
+        self.begun = self.place
         if self.kind() == "directive":
             self.place += 1
             return ()
         if self.takes("{"):
             return self._statements()
-        if self.takes("for"):
-            return (self._loop(),)
-        if self.takes("if"):
-            return self._condition()
-        return self._simple()
+        if self.text() in ("for", "if") and self.text(1) == "(":
+            end = closing(self.tokens, self.place + 1)
+            head = " ".join(one.text for one in self.tokens[self.place + 2 : end])
+            is_loop, self.place = self.text() == "for", end + 1
+            return (self._loop(head),) if is_loop else self._condition(head)
+        texts = [*takewhile(";".__ne__, (token.text for token in self.tokens[self.place :]))]
+        self.place += len(texts) + 1
+        return self._simple(texts)
 
-    def _loop(self) -> HostStep:
-        self.expect("(", "int")
-        counter = self._word()
-        self.expect("=")
-        lower = self.integer()
-        self.expect(";", counter)
-        below = self.takes("<")
-        self.expect(*(() if below else ("<=",)))
-        upper = self.integer()
-        self.expect(";", counter, "+=")
-        by = self.integer()
-        self.expect(")")
-        if not isinstance(by, Constant) or by.value < 1:
-            raise self.unknown()
+    def _loop(self, head: str) -> HostStep:
+        match = _LOOP.fullmatch(head)
+        if match is None:
+            raise self._unknown()
+        upper = _integer(match[4])
         return HostLoop(
-            counter=counter,
-            lower=lower,
-            upper=Apply(Operator.SUB, (upper, Constant(1))) if below else upper,
-            step=by.value,
+            counter=match[1],
+            lower=_integer(match[2]),
+            upper=upper if match[3] == "<=" else Apply(Operator.SUB, (upper, Constant(1))),
+            step=int(match[5]),
             body=self._statement(),
         )
 
-    def _condition(self) -> HostSteps:
-        self.expect("(")
-        condition = self.integer()
-        self.expect(")")
+    def _condition(self, head: str) -> HostSteps:
+        condition = _integer(head)
         then = HostIf(condition=condition, body=self._statement())
         if not self.takes("else"):
             return (then,)
         return (then, HostIf(condition=equals(condition, 0), body=self._statement()))
 
-    def _simple(self) -> HostSteps:
+    def _simple(self, texts: Sequence[str]) -> HostSteps:
         """Read a statement that a semicolon ends."""
-        rest = (token.text for token in self.tokens[self.place :])
-        texts = list(takewhile(";".__ne__, rest))
-        steps: HostSteps = ()
-        if not texts:
+        text = " ".join(texts)
+        if match := _POINTER.fullmatch(text):
+            self._types[match[2]] = match[1]
+        elif match := _EXTENTS.fullmatch(text):
+            self._dims[match[1]] = _integers(match[2]) if match[2] else []
+        elif match := _ALLOCATION.fullmatch(text):
+            self._allocated(match[1], match[2])
+        elif match := _LAUNCH.fullmatch(text):
+            return (self._launch(match[1], match[2], match[3], match[4]),)
+        elif not text:
             raise NotUnderstoodError("the host code has an empty statement")
-        if self.takes("cudaCheckReturn"):
-            self.expect("(")
-            if self.text() in ("cudaMemcpy", "cudaFree"):  # nothing of the device part
-                self.place += len(texts) - 2
-            else:
-                self._allocation()
-        elif self.takes(_START):
-            self.expect("(", ")")
-        elif self.takes("dim3"):
-            self._dims[self._word()] = extents = []
-            separator = "("
-            while self.text() != ";" and not self.takes(")"):
-                self.expect(separator)
-                extents.append(self.integer())
-                separator = ","
-        elif "<<<" in texts:
-            steps = (self._launch(),)
-        elif texts[-2:-1] == ["*"] and texts[-1].startswith(_DEVICE):
-            self._types[texts[-1].removeprefix(_DEVICE)] = " ".join(texts[:-2])
-            self.place += len(texts)
-        elif any(text.endswith("=") for text in texts):
-            said = " ".join(texts[:20])
-            raise NotUnderstoodError(f"a statement stays on the host: '{said}'")
-        self.expect(";")
-        return steps
+        elif not _NOTHING.fullmatch(text):
+            if any(one.endswith("=") for one in texts):
+                whole = said(self.tokens[self.begun :][: len(texts)])
+                raise NotUnderstoodError(f"a statement stays on the host: '{whole}'")
+            raise self._unknown()
+        return ()
 
-    def _allocation(self) -> None:
-        self.expect("cudaMalloc", "(", "(", "void", "*", "*", ")", "&")
-        name = self._word().removeprefix(_DEVICE)
+    def _allocated(self, name: str, sizes: str) -> None:
+        """Note memory for a variable: ``( n ) * ( m ) *`` elements."""
         if name not in self._types:
             raise NotUnderstoodError(f"memory for '{name}' is of no known type")
-        self.expect(",")
-        extents = []
-        while not self.takes("sizeof"):
-            self.expect("(")
-            extents.append(self.integer())
-            self.expect(")", "*")
-        self.expect("(")
-        while not self.takes(")"):
-            self._word()
-        self.expect(")", ")")
+        reader, extents = Reader(tokens(sizes)), list[IntExpr]()
+        while reader.kind():
+            extents.append(reader.unary())
+            reader.expect("*")
         self._memory.append(
             DeviceMemory(name=name, element_type=self._types[name], extents=tuple(extents))
         )
 
-    def _launch(self) -> HostStep:
-        kernel = self._word()
-        self.expect("<<<")
-        names = [self._word()]
-        self.expect(",")
-        names.append(self._word())
-        self.expect(">>>", "(")
-        passed: list[str] = []
-        while not self.takes(")"):
-            self.expect(*([","] if passed else []))
-            passed.append(self._word())
-        grid, block = (self._dims.get(name, []) for name in names)
-        if len(grid) > 3 or len(block) > 3 or not self._dims.keys() >= {*names}:
-            raise self.unknown()
-        sizes = [extent.value for extent in block if isinstance(extent, Constant)]
-        if len(sizes) < len(block):
+    def _launch(self, kernel: str, grid: str, block: str, passed: str) -> HostStep:
+        if not all(one in self._dims and len(self._dims[one]) <= 3 for one in (grid, block)):
+            raise self._unknown()
+        ones = [Constant(1)] * 3
+        extents, threads = ([*self._dims[one], *ones][:3] for one in (grid, block))
+        sizes = [one.value for one in threads if isinstance(one, Constant)]
+        if len(sizes) < 3:
             raise NotUnderstoodError(f"the block of {kernel} is no number")
-        x, y, z = sizes + [1] * (3 - len(sizes))
-        self._launches.append(Launched(kernel=kernel, block=(x, y, z), arguments=tuple(passed)))
-        ones: list[IntExpr] = [Constant(1)] * (3 - len(grid))
-        width, height, depth = grid + ones
+        (x, y, z), (width, height, depth) = sizes, extents
+        arguments = tuple(passed.split(" , ")) if passed else ()
+        self._launches.append(Launched(kernel=kernel, block=(x, y, z), arguments=arguments))
         return Launch(kernel=kernel, grid=(width, height, depth))
 
-    def _word(self) -> str:
-        if self.kind() != "word":
-            raise self.unknown()
-        self.place += 1
-        return self.tokens[self.place - 1].text
-
-    def unknown(self) -> NotUnderstoodError:
-        said = self.said(self._statement_at)
-        return NotUnderstoodError(f"the host code has a statement of no known form: '{said}'")
+    def _unknown(self) -> NotUnderstoodError:
+        whole = said(self.tokens[self.begun :])
+        return NotUnderstoodError(f"the host code has a statement of no known form: '{whole}'")

@@ -47,7 +47,6 @@ from eatss.polyhedral.scalars import (
 )
 from eatss.polyhedral.schedule import launching_all, schedule_scop
 from eatss.polyhedral.scop import Scop
-from eatss.polyhedral.split_sets import with_shared_launches
 from eatss.polyhedral.tiled_sums import with_tiled_sums
 from eatss.program.expression import SizePairs
 
@@ -256,7 +255,7 @@ def _scheduled(scop: Scop, options: AnalysisOptions) -> tuple[ScheduledScop, Dia
         return schedule_as_ppcg(scop)
     if scop.class_size:
         return schedule_scop(scop), ()
-    scheduled = with_shared_launches(_with_temporaries(scop, options))
+    scheduled = _with_temporaries(scop, options)
     if options.tiles_sums:
         with suppress(isl.Error):  # where it is too much for isl, loops of sums stay as they are
             return with_tiled_sums(scheduled), ()

@@ -491,7 +491,7 @@ class Session:
         if not self._chooses(asked):
             return self._selected(profile, asked, **how, progress=progress)
         chosen = replace(asked, gap=None, timeout_s=None)
-        best = self._rewritten(profile, chosen, how, progress)
+        best = _Ways(self, profile, chosen, how, progress).best()
         if chosen == asked:
             return best
         anew()  # only what is taken is bounded
@@ -499,231 +499,16 @@ class Session:
         pairs = zip(found.kernels, best.kernels, strict=True)
         return replace(found, kernels=tuple(replace(one, note=own.note) for one, own in pairs))
 
-    def _rewritten(
-        self, profile: GpuProfile, chosen: ModelOptions, how: dict[str, bool], progress: Progress
-    ) -> Selection:
-        """Return the selection that costs least of all ways to change the regions."""
-        strict_fp = how["strict_fp"]
-        accesses = sum(len(one.accesses) for scop in self.parsed.scops for one in scop.statements)
-        ways = iter(range(_MOST_ACCESSES // max(accesses, 1)))
+    def is_for_any_size_as(self, other: Session) -> bool:
+        """Tell whether code of all regions is for any size that is so in another session."""
+        pairs = zip(other.symbolic.regions, self.symbolic.regions, strict=True)
+        return all(one.generic <= own.generic for one, own in pairs)
 
-        def has_room() -> bool:
-            return next(ways, None) is not None
-
-        best = self._with_arrays_anew(profile, chosen, how, has_room, progress)
-        chunks = self.chunkable(profile, strict_fp=strict_fp)
-        anew()
-        held = is_far_from_roofline(best) and any(
-            kernel.host_loops or not kernel.parallel_loops
-            for region in self.of(best).analysed.scops
-            for kernel in region.scheduled.kernels
-        )
-        cuts: tuple[tuple[str, dict[str, Any], float, Frees], ...] = (
-            (
-                "factors taken out of sums",
-                {"factored": () if strict_fp else self.factorable},
-                0.0,
-                lambda *_: True,
-            ),
-            (
-                "sums from what is computed first",
-                {"reverse": self.reversible if held and not strict_fp else ()},
-                0.0,
-                partial(frees_loops, one_thread=True),
-            ),
-            (
-                "arrays with elements for each iteration",
-                {"private": self.privatisable if held else ()},
-                0.0,
-                partial(frees_loops, one_thread=True),
-            ),
-            (
-                "statements cut where they meet what they read",
-                {"split": self.splittable},
-                0.0,
-                frees_parts,
-            ),
-            ("recurrences cut into chunks", {"chunks": chunks}, CHUNKS_MARGIN, frees_parts),
-            ("sums of one pass", {"chunks": self.pairable}, PAIRS_MARGIN, lambda *_: True),
-        )
-        for what, wanted, margin, frees in cuts:
-            if not any(wanted.values()) or run_cost(best) == NEVER or not has_room():
-                continue
-            progress(f"with {what}")
-            with suppress(*REFUSALS):
-                whole, loose = self.of(best), wanted.get("chunks") == self.pairable
-                change = {one: distinct(getattr(best, one) + wanted[one]) for one in wanted}
-                cut = self._with(Rewrites(**best.rewriting() | change))
-                pairs = zip(whole.analysed.scops, cut.analysed.scops, strict=True)
-                regions = zip(whole.symbolic.regions, cut.symbolic.regions, strict=True)
-                if any(frees(one.scheduled, its.scheduled) for one, its in pairs) and all(
-                    one.generic <= its.generic for one, its in regions
-                ):
-                    own = how | {"strict_fp": strict_fp and not loose}
-                    below = run_cost(best) if own == how else NEVER
-                    found = cut._selected(profile, chosen, **own, below=below, progress=no_progress)
-                    if margin * run_time_s(found) <= run_time_s(best):
-                        costs = time_text(run_time_s(found))
-                        best = (
-                            _with_note(best, f"{_IN_ORDER}, {costs} a run")
-                            if own != how
-                            else cheaper(best, found)
-                        )
-            anew()
-        best = self._with_fused_nests(
-            best,
-            lambda other: other._selected(profile, chosen, **how, progress=no_progress),
-            has_room,
-            progress,
-            [one for one in FUSIONS if not (strict_fp and one == "sums")]
-            if how["fuse_rows"] and run_cost(best) != NEVER
-            else (),
-        )
-        return self._in_classes(best, profile, chosen, how, has_room, progress)
-
-    def _with_arrays_anew(
-        self,
-        profile: GpuProfile,
-        options: ModelOptions,
-        how: dict[str, bool],
-        has_room: Callable[[], bool],
-        progress: Progress,
-    ) -> Selection:
-        """Return the best selection, with arrays computed anew where that costs less.
-
-        All of them first: what that costs may be less than a few kernels do without. Then each by
-        itself is left out or taken, but for those without which a card would not be full.
-        """
-
-        def found(wanted: Arrays, below: int) -> Selection | None:
-            progress(f"with {', '.join(one.array for one in wanted) or 'nothing'} computed anew")
-            with suppress(*REFUSALS):
-                other = self._with(Rewrites(recomputed=wanted))
-                pairs = zip(self.analysed.scops, other.analysed.scops, strict=True)
-                if all(keeps_loops(one.scheduled, its.scheduled) for one, its in pairs):
-                    return other._selected(
-                        profile, options, **how, below=below, progress=no_progress
-                    )
-            return None
-
-        arrays = self.recomputable if self.reading.recompute == "auto" else ()
-        room = not arrays or has_room()
-        best = found(arrays, NEVER) if arrays and room else None
-        anew()
-        below = NEVER if best is None else run_cost(best)
-        with suppress(DearerError):
-            plain = self._selected(profile, options, **how, below=below, progress=progress)
-            best = plain if best is None else cheaper(plain, best)
-        assert best is not None
-        if not room:
-            return _with_note(best, _NO_ROOM)
-        tried = [(), arrays]
-        for changed in arrays if len(arrays) <= _MOST_TRIED else ():
-            wanted = tuple(one for one in arrays if (one in best.recomputed) != (one == changed))
-            left_out = tuple(one for one in best.recomputed if one not in wanted)
-            if wanted in tried or run_cost(best) == NEVER or self.of(best)._needs_anew(left_out):
-                continue
-            if not has_room():
-                return _with_note(best, _NO_ROOM)
-            tried.append(wanted)
-            anew()
-            other = found(wanted, run_cost(best))
-            best = best if other is None else cheaper(best, other)
-        return best
-
-    def _needs_anew(self, arrays: Arrays) -> bool:
+    def needs_anew(self, arrays: Arrays) -> bool:
         """Tell whether a card is only full because values of some arrays are computed anew."""
         scops = [one.scheduled for one in self.analysed.scops]
         regions = [{own.array for own in arrays if own.region == one.scop.index} for one in scops]
         return any(map(needs_anew, scops, regions))
-
-    def _with_fused_nests(
-        self,
-        best: Selection,
-        select: Callable[[Session], Selection],
-        has_room: Callable[[], bool],
-        progress: Progress,
-        fusions: Sequence[Fusion],
-    ) -> Selection:
-        """Return a selection with nests as one where that is expected to cost less."""
-        whole = self.of(best)
-        plain = [one.scheduled for one in whole.analysed.scops]
-        first, cuts = best, [_kernels(plain)]
-        told = len(plain) == 1  # statements of several regions have the same names
-        for fusion in fusions:
-            if fusion == "source" and not is_far_from_roofline(best):
-                continue
-            if not has_room():
-                break
-            with suppress(*REFUSALS):
-                regions = [*map(whole.fuse(fusion), plain)]
-                cut, turned = _kernels(regions), any(map(_turned, plain, regions))
-                if cut in cuts and not turned:
-                    continue
-                steps = fusion == "source" or turned  # as many kernels, which then share rows
-                cuts.append(cut)
-                least_s = _LEAST_SAVED * sum(map(_cost_s, best.kernels))
-                if not steps and _most_saved(best, cut) < least_s:
-                    continue
-                sure = steps or _most_saved(best, cut, phases=False) >= least_s
-                progress("with nests as one that use what others make")
-                found = select(self._with(Rewrites(**best.rewriting() | {"fused": fusion})))
-                if turned and _TURNED_MARGIN * run_cost(found) > run_cost(best):
-                    continue
-                if not sure and _PHASES_MARGIN * run_cost(found) > run_cost(best):
-                    continue
-                best = cheaper(best, found)
-                if best is first and told:
-                    first = best = _noted(best, found)
-            anew()
-        return best if best is first or not told else _noted_as_one(best, first)
-
-    def _in_classes(
-        self,
-        best: Selection,
-        profile: GpuProfile,
-        options: ModelOptions,
-        how: dict[str, bool],
-        has_room: Callable[[], bool],
-        progress: Progress,
-    ) -> Selection:
-        """Return the best selection, loops in blocks of steps or as they are in ``best``."""
-        far = how["tile_time"] and run_cost(best) != NEVER and is_far_from_roofline(best)
-        plain = self.before_classes(best)
-        if not (far and plain.in_classes):
-            return best
-        whole = self.of(best).symbolic.regions
-        anew()
-
-        def in_blocks(size: int) -> Session:
-            classes = tuple(ClassSize(region=at, size=size) for at in plain.in_classes)
-            return self._with(replace(plain.rewrites, classes=classes))
-
-        sizes = CLASS_SIZES
-        with suppress(*REFUSALS):
-            if any(map(_adds_in_steps, in_blocks(sizes[0]).analysed.scops)):
-                sizes = ROW_SIZES
-        tried: dict[int, Session] = {}
-        for size in sizes:
-            beside = {one.size for one in best.classes} & {size // 2, size * 2}
-            if size in CLASS_SIZES[2:] and not beside:
-                continue
-            if not all(own.has_short_classes(size) for one, own in tried.items() if one < size):
-                continue
-            if not has_room():
-                break
-            progress(f"with loops in blocks of {size} steps")
-            with suppress(*REFUSALS):
-                cut = in_blocks(size)
-                pairs = zip(whole, cut.symbolic.regions, strict=True)
-                if all(one.generic <= its.generic for one, its in pairs):
-                    below, tried[size] = run_cost(best), cut
-                    found = cut._selected(
-                        profile, options, **how, below=below, progress=no_progress
-                    )
-                    best = cheaper(best, found)
-            anew()
-        return best
 
     def predict(
         self,
@@ -1009,6 +794,220 @@ class Session:
             for kernel, cut in zip(selection.kernels, predicted.kernels, strict=True)
         )
         return replace(selection, kernels=kernels)
+
+
+class _Ways:
+    """Ways to change the regions of a session: what is expected of them for a card.
+
+    As many are tried as there is room for.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        profile: GpuProfile,
+        options: ModelOptions,
+        how: dict[str, bool],
+        progress: Progress,
+    ) -> None:
+        self.session, self.profile, self.options = session, profile, options
+        self.how, self.progress = how, progress
+        accesses = sum(len(one.accesses) for own in session.parsed.scops for one in own.statements)
+        self._left = iter(range(_MOST_ACCESSES // max(accesses, 1)))
+
+    def _has_room(self) -> bool:
+        return next(self._left, None) is not None
+
+    def _selected(
+        self, changed: Session, below: int = NEVER, progress: Progress = no_progress, **how: bool
+    ) -> Selection:
+        own = self.how | how
+        return changed._selected(self.profile, self.options, **own, below=below, progress=progress)
+
+    def best(self) -> Selection:
+        """Return the selection that costs least."""
+        session, strict_fp = self.session, self.how["strict_fp"]
+        best = self._with_arrays_anew()
+        chunks = session.chunkable(self.profile, strict_fp=strict_fp)
+        anew()
+        held = is_far_from_roofline(best) and any(
+            kernel.host_loops or not kernel.parallel_loops
+            for region in session.of(best).analysed.scops
+            for kernel in region.scheduled.kernels
+        )
+        frees_thread = partial(frees_loops, one_thread=True)
+        cuts: tuple[tuple[str, str, tuple[Any, ...], float, Frees], ...] = (
+            (
+                "factors taken out of sums",
+                "factored",
+                () if strict_fp else session.factorable,
+                0.0,
+                lambda *_: True,
+            ),
+            (
+                "sums from what is computed first",
+                "reverse",
+                session.reversible if held and not strict_fp else (),
+                0.0,
+                frees_thread,
+            ),
+            (
+                "arrays with elements for each iteration",
+                "private",
+                session.privatisable if held else (),
+                0.0,
+                frees_thread,
+            ),
+            (
+                "statements cut where they meet what they read",
+                "split",
+                session.splittable,
+                0.0,
+                frees_parts,
+            ),
+            ("recurrences cut into chunks", "chunks", chunks, CHUNKS_MARGIN, frees_parts),
+            ("sums of one pass", "chunks", session.pairable, PAIRS_MARGIN, lambda *_: True),
+        )
+        for what, name, wanted, margin, frees in cuts:
+            if not wanted or run_cost(best) == NEVER or not self._has_room():
+                continue
+            self.progress(f"with {what}")
+            with suppress(*REFUSALS):
+                whole, keeps_order = session.of(best), strict_fp and wanted != session.pairable
+                change = {name: distinct(getattr(best, name) + wanted)}
+                cut = session._with(Rewrites(**best.rewriting() | change))
+                pairs = zip(whole.analysed.scops, cut.analysed.scops, strict=True)
+                if any(frees(one.scheduled, its.scheduled) for one, its in pairs) and (
+                    cut.is_for_any_size_as(whole)
+                ):
+                    same = keeps_order == strict_fp
+                    below = run_cost(best) if same else NEVER
+                    found = self._selected(cut, below, strict_fp=keeps_order)
+                    if margin * run_time_s(found) <= run_time_s(best):
+                        costs = time_text(run_time_s(found))
+                        best = (
+                            cheaper(best, found)
+                            if same
+                            else _with_note(best, f"{_IN_ORDER}, {costs} a run")
+                        )
+            anew()
+        if self.how["fuse_rows"] and run_cost(best) != NEVER:
+            best = self._with_fused_nests(best)
+        return self._in_classes(best)
+
+    def _with_arrays_anew(self) -> Selection:
+        """Return the best selection, with arrays computed anew where that costs less.
+
+        All of them first: what that costs may be less than a few kernels do without. Then each by
+        itself is left out or taken, but for those without which a card would not be full.
+        """
+        session = self.session
+
+        def found(wanted: Arrays, below: int) -> Selection | None:
+            self.progress(
+                f"with {', '.join(one.array for one in wanted) or 'nothing'} computed anew"
+            )
+            with suppress(*REFUSALS):
+                other = session._with(Rewrites(recomputed=wanted))
+                pairs = zip(session.analysed.scops, other.analysed.scops, strict=True)
+                if all(keeps_loops(one.scheduled, its.scheduled) for one, its in pairs):
+                    return self._selected(other, below)
+            return None
+
+        arrays = session.recomputable if session.reading.recompute == "auto" else ()
+        room = not arrays or self._has_room()
+        best = found(arrays, NEVER) if arrays and room else None
+        anew()
+        below = NEVER if best is None else run_cost(best)
+        with suppress(DearerError):
+            plain = self._selected(session, below, self.progress)
+            best = plain if best is None else cheaper(plain, best)
+        assert best is not None
+        if not room:
+            return _with_note(best, _NO_ROOM)
+        tried = [(), arrays]
+        for changed in arrays if len(arrays) <= _MOST_TRIED else ():
+            wanted = tuple(one for one in arrays if (one in best.recomputed) != (one == changed))
+            left_out = tuple(one for one in best.recomputed if one not in wanted)
+            of_best = session.of(best)
+            if wanted in tried or run_cost(best) == NEVER or of_best.needs_anew(left_out):
+                continue
+            if not self._has_room():
+                return _with_note(best, _NO_ROOM)
+            tried.append(wanted)
+            anew()
+            other = found(wanted, run_cost(best))
+            best = best if other is None else cheaper(best, other)
+        return best
+
+    def _with_fused_nests(self, best: Selection) -> Selection:
+        """Return a selection with nests as one where that is expected to cost less."""
+        whole, strict_fp = self.session.of(best), self.how["strict_fp"]
+        plain = [one.scheduled for one in whole.analysed.scops]
+        first, cuts = best, [_kernels(plain)]
+        told = len(plain) == 1  # statements of several regions have the same names
+        for fusion in (one for one in FUSIONS if not (strict_fp and one == "sums")):
+            if fusion == "source" and not is_far_from_roofline(best):
+                continue
+            if not self._has_room():
+                break
+            with suppress(*REFUSALS):
+                regions = [*map(whole.fuse(fusion), plain)]
+                cut, turned = _kernels(regions), any(map(_turned, plain, regions))
+                if cut in cuts and not turned:
+                    continue
+                steps = fusion == "source" or turned  # as many kernels, which then share rows
+                cuts.append(cut)
+                least_s = _LEAST_SAVED * sum(map(_cost_s, best.kernels))
+                if not steps and _most_saved(best, cut) < least_s:
+                    continue
+                sure = steps or _most_saved(best, cut, phases=False) >= least_s
+                margin = _TURNED_MARGIN if turned else 1.0 if sure else _PHASES_MARGIN
+                self.progress("with nests as one that use what others make")
+                rewrites = Rewrites(**best.rewriting() | {"fused": fusion})
+                found = self._selected(self.session._with(rewrites))
+                if margin == 1.0 or margin * run_cost(found) <= run_cost(best):
+                    best = cheaper(best, found)
+                    if best is first and told:
+                        first = best = _noted(best, found)
+            anew()
+        return best if best is first or not told else _noted_as_one(best, first)
+
+    def _in_classes(self, best: Selection) -> Selection:
+        """Return the best selection, loops in blocks of steps or as they are in ``best``."""
+        far = self.how["tile_time"] and run_cost(best) != NEVER and is_far_from_roofline(best)
+        plain = self.session.before_classes(best)
+        if not (far and plain.in_classes):
+            return best
+        whole = self.session.of(best)
+        _ = whole.symbolic
+        anew()
+
+        def in_blocks(size: int) -> Session:
+            classes = tuple(ClassSize(region=at, size=size) for at in plain.in_classes)
+            return self.session._with(replace(plain.rewrites, classes=classes))
+
+        sizes = CLASS_SIZES
+        with suppress(*REFUSALS):
+            if any(map(_adds_in_steps, in_blocks(sizes[0]).analysed.scops)):
+                sizes = ROW_SIZES
+        tried: dict[int, Session] = {}
+        for size in sizes:
+            beside = {one.size for one in best.classes} & {size // 2, size * 2}
+            if size in CLASS_SIZES[2:] and not beside:
+                continue
+            if not all(own.has_short_classes(size) for one, own in tried.items() if one < size):
+                continue
+            if not self._has_room():
+                break
+            self.progress(f"with loops in blocks of {size} steps")
+            with suppress(*REFUSALS):
+                cut = in_blocks(size)
+                if cut.is_for_any_size_as(whole):
+                    tried[size] = cut
+                    best = cheaper(best, self._selected(cut, run_cost(best)))
+            anew()
+        return best
 
 
 def _adds_in_steps(region: AnalysedScop) -> bool:

@@ -34,7 +34,7 @@ from eatss.choose.cuda import Known
 from eatss.choose.expectation import least_time_s
 from eatss.choose.objectives import NEVER, OBJECTIVES, costs, first_least
 from eatss.choose.options import DEFAULT_TIMEOUT_S, PUBLISHED, ModelOptions, longest_s
-from eatss.choose.select import select_program
+from eatss.choose.select import Runs, select_program
 from eatss.choose.selection import PpcgOptions, Selection
 from eatss.cost.demand import Column
 from eatss.cost.expected import Parts, host_time_s
@@ -65,10 +65,6 @@ from eatss.session.analysis import SymbolicProgram
 if TYPE_CHECKING:
     from eatss.choose.expectation import KernelExpectation, ProgramExpectation
     from eatss.lower.recipe import CodeRequest
-    from eatss.plan.class_blocks import ClassProducts, ClassRun
-    from eatss.plan.loop_blocks import LoopRun
-    from eatss.plan.phases import RowRun
-    from eatss.plan.time_tiles import TimeRun
 
 
 Arrays = tuple[RecomputedArray, ...]
@@ -413,10 +409,7 @@ def select_for(
     else:
         allow_more(longest_s(options))
     variants = None
-    row_runs: tuple[RowRun, ...] = ()
-    time_runs: tuple[TimeRun, ...] = ()
-    class_runs: tuple[ClassRun | ClassProducts, ...] = ()
-    loop_runs: tuple[LoopRun, ...] = ()
+    runs = Runs()
     if TARGETS[options.target].own and options.model == "prediction":
         from eatss.lower.variants import kernel_variants_for  # noqa: PLC0415 - PPCG needs none
 
@@ -426,14 +419,15 @@ def select_for(
             from eatss.lower.loop_blocks import loop_runs_for  # noqa: PLC0415
             from eatss.lower.row_planning import row_runs_for  # noqa: PLC0415
 
-            loop_runs = loop_runs_for(program, code)
-            row_runs = row_runs_for(program, profile, strict_fp=strict_fp, code=code)
+            loops = loop_runs_for(program, code)
+            rows = row_runs_for(program, profile, strict_fp=strict_fp, code=code)
+            runs = replace(runs, loops=loops, rows=rows)
         if tile_time:
             from eatss.lower.class_blocks import class_runs_for  # noqa: PLC0415
             from eatss.lower.time_tiles import time_runs_for  # noqa: PLC0415
 
-            time_runs = time_runs_for(program, code)
-            class_runs = class_runs_for(program, code)
+            times, classes = time_runs_for(program, code), class_runs_for(program, code)
+            runs = replace(runs, times=times, classes=classes)
     selection = select_program(
         program.facts,
         profile,
@@ -443,10 +437,7 @@ def select_for(
         host_statements=program.host_statements,
         dtype=program.dtype,
         variants=variants,
-        row_runs=row_runs,
-        time_runs=time_runs,
-        class_runs=class_runs,
-        loop_runs=loop_runs,
+        runs=runs,
         strict_fp=strict_fp,
         below=below,
         known=known,

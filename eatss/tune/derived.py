@@ -137,7 +137,11 @@ def kernel_spaces(
     return {
         one.name: KernelSpace(
             facts=one,
-            every=tuple(every_candidate(one, variants.get(one.name, ()), profile)),
+            every=tuple(
+                own
+                for own in every_candidate(one, variants.get(one.name, ()), profile)
+                if not own.copies
+            ),
             profile=profile,
             prefix=f"k{one.index}." if len(facts) > 1 else "",
         )

@@ -185,6 +185,8 @@ def _along(name: str, decided: Decided, threads: int, tile: int) -> tuple[int, i
     own_threads, points, own_tile = (
         decided.get(f"{kind}_{name}") for kind in ("threads", "points", "tile")
     )
+    if own_threads is points is own_tile is None:
+        return threads, tile
     if own_tile is None:
         before = max(1, tile // max(1, threads))
         count = int(own_threads or threads)

@@ -14,7 +14,7 @@ from eatss.analysis.facts import KernelFacts, Memory
 from eatss.cards.profile import GpuProfile
 from eatss.choose.options import Cell, ModelOptions
 from eatss.choose.problem import Conflict, Problem, Solution, as_modelled, build_problem, fits
-from eatss.choose.select import select_kernel
+from eatss.choose.select import select_program
 from eatss.choose.solver import solve
 from tests.choose.conftest import make_facts, product
 
@@ -110,9 +110,9 @@ def test_a_size_may_be_larger_than_its_loop_and_halved_warps_align_it(
     facts = nest("mvt")
     short = replace(facts, loops=tuple(replace(loop, trip_count=10) for loop in facts.loops))
     options = ModelOptions(model="artifact", split=0.25, warp_fraction=1.0)
-    kernel = select_kernel(short, ga100, options)
+    kernel = select_program([short], ga100, options).kernels[0]
     assert kernel.alignment == 16
     assert kernel.tiles["j"] > 10
     assert kernel.optimal == "best found"
     floats = ModelOptions(model="artifact", split=0.25, warp_fraction=1.0, element_bytes=4)
-    assert select_kernel(short, ga100, floats).alignment == 32
+    assert select_program([short], ga100, floats).kernels[0].alignment == 32

@@ -24,7 +24,7 @@ from eatss.choose.problem import (
     choose_block,
     require_fit,
 )
-from eatss.choose.select import select_kernel, select_program
+from eatss.choose.select import select_program
 from eatss.choose.selection import CellResult, KernelSelection
 from eatss.choose.solver import solve
 
@@ -161,7 +161,7 @@ PAPER = ModelOptions(model="paper", split=0.5, warp_fraction=0.5)
 
 
 def test_the_papers_example_is_selected(ga100: GpuProfile, matmul: KernelFacts) -> None:
-    kernel = select_kernel(matmul, ga100, PAPER)
+    kernel = select_program([matmul], ga100, PAPER).kernels[0]
     assert kernel.tile_sizes == (("i", 16), ("j", 384), ("k", 16))
     assert (kernel.objective, kernel.optimal) == (18432, "proven")
     assert kernel.objective_formula == "T_i*T_j + 32*T_j"
@@ -178,7 +178,7 @@ def test_the_papers_example_is_selected(ga100: GpuProfile, matmul: KernelFacts) 
 def test_the_grid_is_ranked_by_traffic_and_lists_the_next_three(
     options: ModelOptions, cells: int, ga100: GpuProfile, matmul: KernelFacts
 ) -> None:
-    kernel = select_kernel(matmul, ga100, options)
+    kernel = select_program([matmul], ga100, options).kernels[0]
     entries = []
     for cell in options.cells:
         problem = build_problem([matmul], ga100, cell, options)
@@ -203,7 +203,7 @@ def test_the_grid_is_ranked_by_traffic_and_lists_the_next_three(
 def test_infeasible_cells_are_dropped_with_their_reason(
     ga100: GpuProfile, nests: dict[str, MakeFacts]
 ) -> None:
-    kernel = select_kernel(nests["heat"](), ga100, ModelOptions(model="paper"))
+    kernel = select_program([nests["heat"]()], ga100, ModelOptions(model="paper")).kernels[0]
     assert kernel.dropped
     assert len(kernel.dropped) + len([kernel, *kernel.alternatives]) <= kernel.cells == 24
     for cell in kernel.dropped:

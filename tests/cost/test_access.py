@@ -321,6 +321,7 @@ def test_rows_begin_anywhere_and_warps_cut_them(
         active=ONES,
         axes=axes,
         block_threads=ONES * threads,
+        computing=ONES * threads,
         lanes=lanes_of(count for _, count in axes),
         tile={"x": ONES * along_x * points},
     )

@@ -6,6 +6,7 @@ Time and energy of a launch against sums made by hand (docs/model-internals.md, 
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from heapq import heapreplace
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ from eatss.choose.selection import PpcgOptions
 from eatss.cost.card import Card, CodeConstants, card_of
 from eatss.cost.demand import Demand
 from eatss.cost.ppcg_code import PpcgCode, _Counting, l1_left
-from eatss.cost.ppcg_model import PpcgModel, _over_mean, rolled_loads
+from eatss.cost.ppcg_model import PpcgModel, _busy, _over_mean, _uneven, rolled_loads
 from eatss.cost.terms import predict
 from eatss.plan.ppcg import PpcgKernel
 
@@ -563,3 +564,72 @@ def test_memory_is_read_faster_than_it_is_copied() -> None:
     mean = (CARD.dram_read_bytes_s + CARD.dram_copy_bytes_s) / 2
     assert copied == pytest.approx(mean / CARD.dram_copy_bytes_s)
     assert CARD.mixed(0.0, 0.0) == 1.0
+
+
+@given(blocks=st.integers(1, 3000), falls=st.booleans())
+def test_a_launch_over_a_triangle_takes_as_long_as_dealing_its_blocks_out_does(
+    blocks: int, falls: bool
+) -> None:
+    """Their work grows or falls, an SM has one of them at a time."""
+    work = (2.0 * np.arange(blocks) + 1.0) / blocks
+    places = [0.0] * CARD.sms
+    for each in work[::-1] if falls else work:
+        heapreplace(places, places[0] + each)
+    amounts = {"blocks": blocks, "threads": 1024, "registers": 64, "chain_cycles": 1e9}
+    found = time_of({**amounts, "uneven": -1.0 if falls else 1.0}, UNLIMITED)
+    turns = found * CARD.clock_hz / 1e9
+    assert max(places) * 0.9 <= turns <= max(places) + 1.01
+
+
+def triangle(tmp_path: Path, loops: str, text: str, count: int = 96) -> PpcgModel:
+    source = tmp_path / "triangle.c"
+    source.write_text(
+        f"void product(double C[{count}][96], double A[{count}][96], double B[96][96]) {{\n"
+        f"#pragma scop\nfor (int i = 0; i < {count}; i++) {loops} {text}\n#pragma endscop\n}}\n",
+        encoding="utf-8",
+    )
+    (facts,) = eatss.inspect(source).facts
+    return PpcgModel.of(facts, load_profile("h200"))
+
+
+@pytest.mark.parametrize(
+    ("loops", "uneven", "busy"),
+    [
+        ("for (int j = 0; j < 96; j++) for (int k = 0; k <= i; k++)", 1.0, 1.0),
+        ("for (int j = 0; j < 96; j++) for (int k = i; k < 96; k++)", -1.0, 1.0),
+        ("for (int j = 0; j < 96; j++) for (int k = 0; k < 96; k++)", 0.0, 1.0),
+        ("for (int j = 0; j <= i; j++) for (int k = 0; k < 96; k++)", 0.0, 0.5),
+    ],
+)
+def test_blocks_over_a_triangle_have_unequal_work_or_none(
+    tmp_path: Path, loops: str, uneven: float, busy: float
+) -> None:
+    plan = code(triangle(tmp_path, loops, "C[i][j] += A[i][k] * B[k][j];"), (16,) * 5).plan
+    assert _uneven(plan) == pytest.approx(uneven, abs=0.05)
+    assert _busy(plan) == pytest.approx(busy, abs=0.05)
+
+
+def test_a_tile_fetches_nothing_that_it_writes_first(tmp_path: Path) -> None:
+    loops, product = "for (int j = 0; j < 96; j++)", "for (int k = 0; k < 96; k++) C[i][j] +="
+    for first, reads in (("C[i][j] = 0;", False), ("C[i][j] *= 2;", True)):
+        model = triangle(tmp_path, loops, f"{{ {first} {product} A[i][k] * B[k][j]; }}")
+        assert {group.array: group.reads for group in model.kernel.groups}["C"] == reads
+
+
+def test_what_is_the_same_in_all_tiles_of_a_block_is_copied_once(tmp_path: Path) -> None:
+    """More than 256 tiles along i are taken in turn; B is the same in all where it is one tile."""
+    text = "C[i][j] += A[i][k] * B[k][j];"
+    loops = "for (int j = 0; j < 96; j++) for (int k = 0; k < 96; k++)"
+    model = triangle(tmp_path, loops, text, count=4096)
+    for vector, once in (((8, 96, 96, 8, 16), 2.0), ((8, 96, 32, 8, 16), 1.0)):
+        plan = code(model, vector).plan
+        groups = {group.array: group for group in model.kernel.groups}
+        assert plan.turns[0] == 2.0
+        found = [float(np.broadcast_to(plan.turns_beside(groups[n]), 1)[0]) for n in "AB"]
+        assert found == [1.0, once]
+
+
+def test_loads_from_shared_memory_take_several_elements_for_several_points() -> None:
+    model = models("syrk", "h200", "float")[0]
+    usual = candidates(model.kernel, (default_vector(model.kernel),), options(8192))
+    assert model.columns(usual)[1].time_s[0] == pytest.approx(70.7e-3, rel=0.1)  # on an H200

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -57,9 +58,10 @@ BODIES = {
 }  # fmt: skip
 
 
-def made(body: str, folder: Path, *, stages: int = 1) -> Program:
+def made(body: str, folder: Path, *, stages: int = 1, **asked: Any) -> Program:
     used = {name: "shared" for name in "XYAB" if f"{name}[" in body}
-    return eatss.codegen(program(body), gpu="h200", output=folder, placements=used, stages=stages)
+    asked |= {"placements": used, "stages": stages}
+    return eatss.codegen(program(body), gpu="h200", output=folder, **asked)
 
 
 def stored(program: Program) -> int:
@@ -74,6 +76,18 @@ def test_rows_that_threads_write_come_and_go_through_tiles(
     found = made(BODIES[what], tmp_path, stages=stages)
     assert stored(found)
     assert not any("not as predicted" in note for one in found.kernels for note in one.notes)
+    assert verify(tmp_path, device="cpu", sizes=SIZES).status == "ok"
+
+
+@pytest.mark.parametrize(
+    ("what", "threads"), [("forward", 128), ("two arrays", 40), ("columns", 64)]
+)
+def test_threads_beyond_the_points_of_a_tile_copy(what: str, threads: int, tmp_path: Path) -> None:
+    found = made(BODIES[what], tmp_path, stages=2, tiles={"i": 16}, block={"i": threads})
+    (kernel,) = found.kernels
+    assert kernel.block == (threads, 1, 1)
+    assert "if (ti < 16" in found.text
+    assert not any("not as predicted" in note for note in kernel.notes)
     assert verify(tmp_path, device="cpu", sizes=SIZES).status == "ok"
 
 
@@ -93,7 +107,8 @@ def test_elements_that_the_loop_reads_through_other_references_stay(tmp_path: Pa
 def test_rows_are_chosen_by_price() -> None:
     found = eatss.codegen(Path("kernels/adi.c"), gpu="h200")
     first = found.kernels[0]
-    assert any("X[i][j]: shared memory, 32 x 33 elements" in note for note in first.notes)
+    assert any("X[i][j]: shared memory, 16 x 65 elements" in note for note in first.notes)
+    assert first.block == (64, 1, 1)
     there_and_back = 2 * found.text.count("__global__ void __launch_bounds__")
     assert found.text.count("eatss_wait_for_copies<0>();") == there_and_back
     assert found.text.count("if (exact") == there_and_back
@@ -109,6 +124,33 @@ def test_steps_along_rows_are_in_registers(what: str, window: int, tmp_path: Pat
     assert (
         ("eatss_divided<double>(" in text) == ("if (exact == 0)" in text) == ("/" in BODIES[what])
     )
+
+
+APART = """
+void f(int M, int K, int N, double A[M][N], double X[M][N], double B[K][N], double Y[K][N])
+{
+#pragma scop
+    for (int i = 0; i < M; i++)
+        for (int j = 1; j < N; j++)
+            X[i][j] = (X[i][j] - 0.5 * X[i][j - 1]) / (2 + A[i][j]);
+    for (int i = 0; i < K; i++)
+        for (int j = N - 2; j >= 0; j--)
+            Y[i][j] = 0.25 * Y[i][j + 1] + B[i][j] * Y[i][j];
+#pragma endscop
+}
+"""
+
+
+def test_recurrences_side_by_side_have_blocks_of_their_own(tmp_path: Path) -> None:
+    found = eatss.codegen(APART, gpu="h200", output=tmp_path)
+    (kernel,) = found.kernels
+    assert any(note.startswith("one kernel of 2") for note in kernel.notes)
+    assert not any("not as predicted" in note for note in kernel.notes)
+    (chosen,) = eatss.select(APART, gpu="h200", target="cuda").kernels
+    assert chosen.predicted is not None
+    assert chosen.predicted.blocks == 2 * 4096 // chosen.tile_sizes[0][1]
+    edges = ({"M": 0, "K": 3, "N": 9}, {"M": 33, "K": 0, "N": 40}, {"M": 33, "K": 70, "N": 100})
+    assert verify(tmp_path, device="cpu", sizes=edges).status == "ok"
 
 
 # -- what is wrong is found ---------------------------------------------------------------------

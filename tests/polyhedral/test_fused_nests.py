@@ -48,6 +48,24 @@ def as_scheduled(scheduled: ScheduledScop) -> Scop:
     return replace(scheduled.scop, statements=tuple(statements))
 
 
+SWEEPS = (
+    "for (int i = 0; i < 6; i++) for (int j = 1; j < 6; j++) C[i][j] = C[i][j - 1] + A[i][j];"
+    "for (int i = 0; i < %d; i++) for (int j = 4; j >= 0; j--) D[i][j] = D[i][j + 1] + %s[i][j];"
+)
+
+
+@pytest.mark.parametrize(("rows", "read", "shared"), [(6, "A", 1), (3, "A", 1), (6, "C", 2)])
+def test_recurrences_are_side_by_side_where_they_need_nothing_of_each_other(
+    rows: int, read: str, shared: int
+) -> None:
+    loops = SWEEPS % (rows, read) + USE % "B[i][j] = C[i][j] + D[i][j];"
+    scheduled = fused(loops, "beside")
+    assert executed(as_scheduled(scheduled)) == executed(region(loops))
+    assert len(scheduled.kernels) == shared + 1
+    if shared == 1:
+        assert scheduled.kernels[0].loops[0].trip_count == 6 + rows
+
+
 @pytest.mark.parametrize(
     "use",
     [

@@ -12,20 +12,14 @@ from hypothesis import strategies as st
 from eatss.base.diagnostics import InternalError
 from eatss.base.shipped import data_directory
 from eatss.frontend.parse import parse_file, parse_source
-from eatss.polyhedral import split_sets
-from eatss.polyhedral.dependences import compute_dependences
 from eatss.polyhedral.kernel import ScheduledScop
-from eatss.polyhedral.recomputed_producers import flow_to_reads
 from eatss.polyhedral.schedule import schedule_scop
-from eatss.polyhedral.scheduling import check_legality
 from eatss.polyhedral.scop import Scop
 from eatss.polyhedral.split_sets import (
     check_partition,
     frees_parts,
-    with_shared_launches,
     with_split_sets,
 )
-from eatss.polyhedral.tree import original_schedule
 from tests.examples import examples
 from tests.polyhedral.executing import executed
 
@@ -93,26 +87,19 @@ def test_pieces_are_a_partition_and_leave_the_same_values(
     cut = with_split_sets(scop)
     if cut is not scop:
         check_partition(scop.statements[0], pieces_of(cut, "S0"))
-        shared = with_shared_launches(schedule_scop(cut))
-        assert executed(as_scheduled(shared)) == executed(scop)
+        assert executed(as_scheduled(schedule_scop(cut))) == executed(scop)
     assert executed(cut) == executed(scop)
 
 
-def test_floyd_warshall_is_two_launches_a_step() -> None:
+def test_each_of_nine_pieces_of_floyd_warshall_is_parallel() -> None:
     scop = floyd_warshall()
     cut = with_split_sets(scop)
     assert len(cut.statements) == 9
-    scheduled = with_shared_launches(schedule_scop(cut))
-    assert [len(kernel.parallel_loops) for kernel in scheduled.kernels] == [1, 2]
+    scheduled = schedule_scop(cut)
+    loops = sorted(len(kernel.parallel_loops) for kernel in scheduled.kernels)
+    assert loops == [0, 1, 1, 1, 1, 2, 2, 2, 2]
     assert {kernel.host_loops for kernel in scheduled.kernels} == {("k",)}
     assert frees_parts(schedule_scop(scop), scheduled)
-
-
-def test_without_values_anew_it_is_four(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(split_sets, "_with_early_reads", lambda _: None)
-    cut = with_split_sets(floyd_warshall())
-    shared = with_shared_launches(schedule_scop(cut))
-    assert [kernel.host_loops for kernel in shared.kernels] == [("k",)] * 4
 
 
 def test_a_transposition_in_place_is_cut_at_its_diagonal() -> None:
@@ -147,25 +134,3 @@ def test_a_lost_or_doubled_piece_is_found(lost: int) -> None:
     for changed in (pieces[:lost] + pieces[lost + 1 :], [*pieces, pieces[lost]]):
         with pytest.raises(InternalError, match="EATSS-P901"):
             check_partition(scop.statements[0], changed)
-
-
-def test_launches_in_another_order_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    scheduled = schedule_scop(with_split_sets(floyd_warshall()))
-    assert with_shared_launches(scheduled) is not scheduled
-    in_order = split_sets._layers
-    monkeypatch.setattr(split_sets, "_layers", lambda *given: in_order(*given)[::-1])
-    assert with_shared_launches(scheduled) is scheduled
-
-
-@pytest.mark.parametrize("early", [0, 1, 4])
-def test_a_piece_at_another_place_of_the_step_is_found(early: int) -> None:
-    cut = with_split_sets(floyd_warshall())
-    moved = list(cut.statements)
-    moved[early] = split_sets._at_place(moved[early], -1 if early else 99)
-    wrong = replace(cut, statements=tuple(moved))
-    flow = flow_to_reads(cut)
-    assert split_sets._same_values(cut, cut, flow)
-    same = split_sets._same_values(cut, wrong, flow)
-    with pytest.raises(InternalError, match="EATSS-P901"):
-        check_legality(cut, compute_dependences(cut), original_schedule(wrong))
-    assert not same

@@ -85,6 +85,7 @@ def test_a_grid_of_one_block_and_a_block_of_one_thread_have_no_sizes() -> None:
         (LAUNCH.replace("(dev_A", "(dev_A + 1"), "no known form"),
         ("cudaCheckReturn(cudaMallocManaged(&x, 4));", "no known form"),
         ("if (f(n)) ;", "no integer expression"),
+        ("if (n, n) ;", "no integer expression"),
         ("cudaCheckReturn(cudaMalloc((void **) &dev_B, (4) * sizeof(int)));", "no known type"),
     ],
 )
