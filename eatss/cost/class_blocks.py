@@ -58,6 +58,7 @@ def class_demand(
     for part in run.parts:
         shared = part.wide is not None
         blocks = np.ceil(max(1, points.get(part.wide or "", 1)) / block.width) if shared else 1.0
+        blocks *= max(1, points.get(part.apart or "", 1))
         own: Number = 2.0 * (card.l1_cycles + card.l2_cycles + card.dram_cycles)
         for tile in (*part.tiles, *part.stored):
             elements = prod(sizes(tile.extents, block.width))

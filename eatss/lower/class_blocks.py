@@ -87,11 +87,14 @@ from eatss.plan.stage import is_asynchronous
 from eatss.polyhedral.class_tiles import counter, is_still
 from eatss.polyhedral.expression import Binary, Read, divisors, fused_quotient, preorder
 from eatss.polyhedral.isl_names import (
+    DIV,
     SET,
     affine_form,
     among,
     bound_domain,
     coalesced,
+    constant_value,
+    coupled_dims,
     dims_as_parameters,
     equal_leading_dims,
     function_on,
@@ -105,6 +108,7 @@ from eatss.polyhedral.isl_names import (
     renamed_parameter,
     without_parameters,
 )
+from eatss.polyhedral.isl_names import alone as only
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.scop import Access, Place, Statement
 from eatss.polyhedral.tree import alone
@@ -190,34 +194,37 @@ def class_of(
 def _part(
     scheduled: ScheduledScop, pieces: tuple[Piece, ...], facts: Sequence[KernelFacts]
 ) -> Part | None:
-    """Return pieces as a part, ``None`` where blocks cannot have what they use for themselves."""
-    scop, size = scheduled.scop, scheduled.scop.class_size
+    """Return pieces as a part, ``None`` where blocks cannot have what they use for themselves.
+
+    Blocks are apart along a loop rather than that each of them goes through it.
+    """
     if any(len(one.statements) > 1 or one.inner for one in pieces):
         return None
     statements = [one.statements[0] for one in pieces]
-    found = [_wide(one, size) for one in statements]
+    found = _part_along(scheduled, pieces, facts, None)
+    for apart in statements[0].loops[_STEP + 1 :]:
+        if (found is None or apart != found.plan.wide) and _are_apart(scheduled, statements, apart):
+            return _part_along(scheduled, pieces, facts, apart) or found
+    return found
+
+
+def _part_along(
+    scheduled: ScheduledScop,
+    pieces: tuple[Piece, ...],
+    facts: Sequence[KernelFacts],
+    apart: str | None,
+) -> Part | None:
+    """Return pieces as a part, each of whose blocks has one iteration of a loop."""
+    scop, size = scheduled.scop, scheduled.scop.class_size
+    statements = [one.statements[0] for one in pieces]
+    found = [_wide(one, size, apart) for one in statements]
     wide = tuple(one[0] if one else None for one in found if one is not None and len(one) < 2)
     if len(wide) < len(pieces) or len({one is None for one in wide}) > 1:
         return None
-    if not _stay(scheduled, statements, wide):
+    used = _used(scheduled, statements, wide, apart) if _stay(scheduled, statements, wide) else None
+    if used is None:
         return None
-    tiles, stored, at = list[ClassTile](), list[ClassTile](), dict[Place, int]()
-    read = {one.array for statement in statements for one in statement.reads}
-    for statement, loop in zip(statements, wide, strict=True):
-        for number, access in enumerate(statement.accesses):
-            array = scop.array(access.array)
-            if not (access.is_write or array.n_dims):
-                continue  # a scalar that is read comes by value
-            sides = _sides(statement, access, loop, size)
-            if not sides:
-                return None
-            tile = ClassTile(
-                array=array.name, sides=sides, element_bytes=array.element_type.size_bytes
-            )
-            if array.name in read:
-                at[statement.name, number] = _joined(tiles, tile)
-            else:
-                stored.append(replace(tile, along=0))
+    tiles, stored, at = used
     in_turn = {one.name: _in_turn(scheduled, one) for one in statements}
     kept = _kept(statements, tiles, at, in_turn, shared=wide[0] is not None)
     if kept is None:
@@ -232,17 +239,18 @@ def _part(
             ClassPhase(
                 kernel=fact.name,
                 loops=tuple(
-                    None if loop == shared else size for loop in range(_STEP + 1, len(one.loops))
+                    None if loop == shared else 0 if one.loops[loop] == apart else size
+                    for loop in range(_STEP + 1, len(one.loops))
                 ),
                 own=own,
                 passed=passed,
-                instances=_instances(one, own),
+                instances=_instances(one, own, apart),
                 divisors=tuple(
                     number
                     for number in divisors(one.value)
                     if in_turn[one.name].is_empty()
                     and scop.array(one.accesses[number].array).element_type.value in FORMATS
-                    and _is_shared(one, number, own, written)
+                    and _is_shared(one, number, own, written, apart)
                 ),
             )
             for fact, one, shared, (own, passed) in zip(
@@ -250,9 +258,40 @@ def _part(
             )
         ),
         stored=tuple(stored),
+        apart=apart,
     )
     part = Part(pieces, plan, at)
     return part if plan.is_short(size) and _are_beside((part,)) else None
+
+
+def _used(
+    scheduled: ScheduledScop,
+    statements: Sequence[Statement],
+    wide: Sequence[int | None],
+    apart: str | None,
+) -> tuple[list[ClassTile], list[ClassTile], dict[Place, int]] | None:
+    """Return tiles that are read, those that are stored, and the first's numbers by access."""
+    scop, size = scheduled.scop, scheduled.scop.class_size
+    tiles, stored, at = list[ClassTile](), list[ClassTile](), dict[Place, int]()
+    read = {one.array for statement in statements for one in statement.reads}
+    for statement, loop in zip(statements, wide, strict=True):
+        for number, access in enumerate(statement.accesses):
+            array = scop.array(access.array)
+            if not (access.is_write or array.n_dims):
+                continue  # a scalar that is read comes by value
+            sides = _sides(statement, access, loop, size, apart)
+            if not sides:
+                return None
+            if access.is_write and apart is not None and not any(one.apart for one in sides):
+                return None
+            tile = ClassTile(
+                array=array.name, sides=sides, element_bytes=array.element_type.size_bytes
+            )
+            if array.name in read:
+                at[statement.name, number] = _joined(tiles, tile)
+            else:
+                stored.append(replace(tile, along=0))
+    return tiles, stored, at
 
 
 _Kept: TypeAlias = tuple[Mapping[int, int], Sequence[tuple[int | None, Numbers]]]
@@ -276,7 +315,8 @@ def _kept(
     sides = [tiles[place].sides for place in places]
     ways = list[_Kept]()
     for dims in product(*(range(len(one)) for one in sides)):
-        if all((own[dim].length is None) == shared for own, dim in zip(sides, dims, strict=True)):
+        kept = [own[dim] for own, dim in zip(sides, dims, strict=True)]
+        if all((one.length is None) == shared and not one.apart for one in kept):
             along = dict(zip(places, dims, strict=True))
             found = [_own(one, tiles, at, along, in_turn[one.name]) for one in statements]
             known = tuple(one for one in found if one is not None)
@@ -326,13 +366,16 @@ def _own(
     return own, passed
 
 
-def _instances(statement: Statement, own: int | None) -> int:
+def _instances(statement: Statement, own: int | None, apart: str | None) -> int:
     """Return how many instances of a statement a thread has for each of its points in a block."""
     points = statement.domain.reset_tuple_id()
     points = without_parameters(points, parameter_names(points))
+    once = {0, *(at for at, name in enumerate(statement.loops) if name == apart)}
     if own is not None:
-        points = points.project_out(SET, _STEP + 1 + own, 1)
-    return integer(points.project_out(SET, 0, 1).count_val())
+        once.add(_STEP + 1 + own)
+    for at in sorted(once, reverse=True):
+        points = points.project_out(SET, at, 1)
+    return integer(points.count_val())
 
 
 def _in_turn(scheduled: ScheduledScop, statement: Statement) -> isl.UnionMap:
@@ -347,7 +390,9 @@ def _runs_backwards(statement: Statement) -> bool:
     return blocks is not None and any(by < 0 for _, by in blocks.coefficients)
 
 
-def _is_shared(statement: Statement, number: int, own: int | None, written: Names) -> bool:
+def _is_shared(
+    statement: Statement, number: int, own: int | None, written: Names, apart: str | None
+) -> bool:
     """Tell whether an element by which a statement divides has a reciprocal for several quotients.
 
     It stays the same in a loop that threads go through, or lanes have one each before all steps.
@@ -356,12 +401,30 @@ def _is_shared(statement: Statement, number: int, own: int | None, written: Name
     forms = map(affine_form, output_affs(statement.accesses[number].relation))
     moving = {name for form in forms if form is not None for name in dict(form.coefficients)}
     if own is None:
-        return statement.accesses[number].array not in written and moving <= {block, step}
-    return loops[own] not in moving and not moving >= {*loops} - {loops[own]}
+        return statement.accesses[number].array not in written and moving <= {block, step, apart}
+    return loops[own] not in moving and not moving >= {*loops} - {loops[own], apart}
 
 
-def _wide(statement: Statement, size: int) -> list[int] | None:
-    """Return the loops of a statement that are longer than a block of steps.
+def _are_apart(scheduled: ScheduledScop, statements: Sequence[Statement], name: str) -> bool:
+    """Tell whether iterations of a loop need nothing of each other in a block of steps.
+
+    All statements have it, from 0 to the same end whatever other loops are at.
+    """
+    values = list[isl.Set]()
+    for one in statements:
+        at = one.loops.index(name) if name in one.loops else 0
+        line = only(one.domain, SET, at)
+        line = coalesced(line.gist_params(line.params()))
+        (part, *more), first = line.get_basic_sets(), constant_value(line.dim_min(0))
+        if at <= _STEP or more or part.dim(DIV) or first != 0 or at in coupled_dims(one.domain):
+            return False
+        values.append(dims_as_parameters(line, (name,)))
+    places = [one.loops.index(name) for one in statements]
+    return all(one.is_equal(values[0]) for one in values) and _stay(scheduled, statements, places)
+
+
+def _wide(statement: Statement, size: int, apart: str | None) -> list[int] | None:
+    """Return the loops of a statement that are longer than a block of steps, but for one.
 
     ``None`` where its steps are, or where some begin below 0.
     """
@@ -371,6 +434,8 @@ def _wide(statement: Statement, size: int) -> list[int] | None:
     for at in range(_STEP, len(statement.loops)):
         if not domain.is_subset(universe.lower_bound_val(SET, at, 0)):
             return None
+        if statement.loops[at] == apart:
+            continue
         if not domain.is_subset(universe.upper_bound_val(SET, at, size - 1)):
             found.append(at)
     return None if _STEP in found else found
@@ -394,7 +459,7 @@ def _stay(
 
 
 def _sides(
-    statement: Statement, access: Access, wide: int | None, size: int
+    statement: Statement, access: Access, wide: int | None, size: int, apart: str | None
 ) -> tuple[Side, ...] | None:
     """Return the part of an array that an access reaches in a block, ``None`` where it may not."""
     block, *_ = statement.loops
@@ -405,6 +470,11 @@ def _sides(
         if form is None or form.parameters:
             return None
         terms, least = dict(form.coefficients), form.constant
+        if apart in terms:
+            if least or terms != {apart: 1}:
+                return None
+            sides.append(Side(factor=0, least=0, length=1, apart=True))
+            continue
         factor = terms.pop(block, 0)
         if len(terms) > 1 or any(one != 1 for one in terms.values()) or factor < 0 or least < 0:
             return None
@@ -465,9 +535,11 @@ class ClassBuilder:
         self._host = names.fresh(own.statements[0].loops[0]) if self._backwards else self._launched
         self._lane, self._first, self._turn = map(names.fresh, ("lane", "first", "turn"))
         self._point = names.fresh(own.plan.wide or "point")
+        self._apart = names.fresh(own.plan.apart or "apart")
+        self._around = (self._apart,) if own.plan.apart else ()
         self._locals = tuple(
             tuple(
-                self._point if extent is None else names.fresh(name)
+                self._point if extent is None else names.fresh(name) if extent else self._apart
                 for name, extent in zip(one.loops[_STEP + 1 :], phase.loops, strict=True)
             )
             for one, phase in zip(own.statements, own.plan.phases, strict=True)
@@ -530,10 +602,11 @@ class ClassBuilder:
                 f"may have {context.shared_limit_bytes}",
                 hint="give class_block a smaller width, or classes a smaller size",
             )
-        grid = (self._blocks(), Constant(1), Constant(1))
+        grid = (self._index(self._blocks() * self._turns()), Constant(1), Constant(1))
         where = "one block"
         if part.wide is not None:
             where = f"blocks of {amount(block.width, 'point')} of {part.wide}"
+        where += f" for each {part.apart}" if part.apart else ""
         return BuiltKernel(
             piece=self._piece(),
             kernel=kernel,
@@ -574,13 +647,27 @@ class ClassBuilder:
         width, launch = int(self._block.width), self._by_launch(self._values(()))
         return self._index((value_of(last, launch) + width) // width)
 
+    def _turns(self) -> IntExpr:
+        """Return how many iterations of the loop there are that blocks are apart along."""
+        if not self._around:
+            return Constant(1)
+        points = self._by_launch(self._values(self._around))
+        last = parameter_bound(points, self._apart, upper=True).coalesce()
+        return self._index(value_of(last, self._by_launch(self._values(()))) + 1)
+
     def _body(self) -> Iterator[Node]:
         """Yield what a block does."""
-        width, thread, launch = int(self._block.width), self._thread, self._values(())
+        width, thread, launch = int(self._block.width), self._thread, self._values(self._around)
+        number: IntExpr = Name(f"{CUDA.block}x")
         if self._backwards:
             yield Let(name=self._host, value=-1 * Name(self._launched))
         if self._own.plan.wide is not None:
-            yield Let(name=self._first, value=Name(f"{CUDA.block}x") * width)
+            blocks = self._blocks()
+            own = number % blocks if self._around else number
+            yield Let(name=self._first, value=own * width)
+            number = number // blocks
+        if self._around:
+            yield Let(name=self._apart, value=number)
         yield from self._copies(load=True)
         declared = tuple(Declare(buffer=one) for one in self._kept.values())
         loaded, stored = (
@@ -598,7 +685,7 @@ class ClassBuilder:
             within = f"0 <= {self._first} <= {self._point} < {self._first} + {width}"
             names = [self._first, self._point]
             known = launch.intersect(parameters_set(launch.get_ctx(), names, within))
-            points = self._values((self._point,))
+            points = self._values((self._point, *self._around))
             tests = [thread < width] * (self._block.threads > width)
             tests += self._tests(points, known)
             yield from self._steps(tests, known.intersect(points), loaded, declared, stored)
@@ -642,6 +729,7 @@ class ClassBuilder:
         found = []
         for side in self._own.plan.tiles[at].sides:
             first = side.factor * Name(self._host) + side.least
+            first = Name(self._apart) if side.apart else first
             found.append(first + Name(self._first) if side.length is None else first)
         return tuple(found)
 
@@ -711,7 +799,8 @@ class ClassBuilder:
         """Return the blocks of steps whose tiles are whole, and the others."""
         missing = isl.Set.empty(known.get_space())
         for number, names in enumerate(self._locals):
-            counters = (self._step, *(one for one in names if one != self._point))
+            around = (self._point, self._apart)
+            counters = (self._step, *(one for one in names if one not in around))
             here = without_parameters(self._placed(number), [self._point])
             gaps = _of(here, counters).subtract(here)
             missing = missing.union(without_parameters(gaps, counters))
@@ -727,7 +816,7 @@ class ClassBuilder:
         for number, phase in enumerate(self._own.plan.phases):
             names = self._locals[number]
             own = None if phase.own is None else names[phase.own]
-            others = tuple(one for one in names if one != own)
+            others = tuple(one for one in names if one not in (own, self._apart))
             here = coalesced(without_parameters(self._placed(number), [own] if own else []))
             compute, place, passes = self._operands(number, own, flag)
             body = partial(self._compute, number, own, compute, place)

@@ -24,7 +24,10 @@ from eatss.plan.numbers import Number, largest
 from eatss.plan.stage import in_shared
 
 Extents = tuple[int | None, ...]
-"""Points along each loop or dimension; ``None`` for those of the loop that blocks share."""
+"""Points along each loop or dimension.
+
+``None`` for those of the loop that blocks share, 0 for the loop of which each block has one.
+"""
 
 
 @frozen
@@ -32,19 +35,23 @@ class Side:
     """Where a tile begins along a dimension: at ``block * factor + least``.
 
     It is ``length`` long, as wide as a block where that is ``None``: so far blocks are apart. It
-    ends where the block of steps begins, at ``block * limit``, unless that is 0.
+    ends where the block of steps begins, at ``block * limit``, unless that is 0. One that is
+    ``apart`` is the iteration of the loop that blocks are apart along.
     """
 
     factor: int
     least: int
     length: int | None
     limit: int = 0
+    apart: bool = False
 
     def joined(self, other: Side) -> Side | None:
         """Return a side that both are in, ``None`` where they are not a fixed way apart."""
         if self == other:
             return self
-        if self.factor != other.factor or self.length is None or other.length is None:
+        if self.apart or other.apart or self.factor != other.factor:
+            return None
+        if self.length is None or other.length is None:
             return None
         least = min(self.least, other.least)
         end = max(self.least + self.length, other.least + other.length)
@@ -55,6 +62,7 @@ class Side:
         if self.limit:
             return self.limit == other.factor and other.least >= 0
         known = self.factor == other.factor and self.length is not None
+        known &= not (self.apart or other.apart)
         return known and self.least + (self.length or 0) <= other.least
 
 
@@ -79,7 +87,9 @@ class ClassTile:
         """Whether no element is in both, or none of those that are is written."""
         if self.array != other.array or (self.along is None and other.along is None):
             return True
-        pairs = zip(self.sides, other.sides, strict=True)
+        pairs = [*zip(self.sides, other.sides, strict=True)]
+        if any(one.apart != its.apart for one, its in pairs):
+            return False
         return any(one.is_before(its) or its.is_before(one) for one, its in pairs)
 
     @property
@@ -121,7 +131,8 @@ class ClassPhase:
 class ClassPart:
     """Steps of a block, ``size`` of them, whose blocks share loop ``wide``.
 
-    What they write and never read is ``stored`` at once: it has no place in shared memory.
+    There are as many for each iteration of the loop that they are ``apart`` along. What they write
+    and never read is ``stored`` at once: it has no place in shared memory.
     """
 
     size: int
@@ -129,6 +140,7 @@ class ClassPart:
     tiles: tuple[ClassTile, ...]
     phases: tuple[ClassPhase, ...]
     stored: tuple[ClassTile, ...] = ()
+    apart: str | None = None
 
     @property
     def divides(self) -> bool:

@@ -16,6 +16,8 @@ run backwards, behind those that do not, where that is what dependences need: ot
 in front of the step, and are cut there, as in a backward solve.
 What needs each other in a block is a class, and stays in steps; classes follow in the order of
 dependences. All of them hold, so values are those of the source in every bit.
+
+Statements that are none together are parts, one after the other, each in classes where it can be.
 """
 
 from __future__ import annotations
@@ -48,6 +50,7 @@ from eatss.polyhedral.isl_names import (
     among,
     at_values,
     coalesced,
+    counter_of,
     equal_leading_dims,
     maps_of,
     named_map,
@@ -56,7 +59,7 @@ from eatss.polyhedral.isl_names import (
 )
 from eatss.polyhedral.kept_versions import Versions, spelled, with_versions
 from eatss.polyhedral.kernels import update_of
-from eatss.polyhedral.scalars import with_private_scalars
+from eatss.polyhedral.scalars import with_private_scalars, without_scalars
 from eatss.polyhedral.scop import Access, Dependences, Scop, Statement
 from eatss.polyhedral.split_sets import check_partition, piece_along
 from eatss.polyhedral.tree import alone, follows
@@ -92,9 +95,83 @@ def with_class_tiles(scop: Scop, size: int, once: Memo | None = None) -> Scop:
         cut = None if tiling is None else _in_classes(own, replace(tiling, size=size), once)
         if cut is not None:
             return replace(cut, written=scop.written or scop)
-    versions = once(partial(with_versions, scop), "versions", of=scop)
-    cut = None if versions is None else _with_versions(versions, size, once)
+    bare = once(lambda: _steps_first(without_scalars(scop), once), "bare", of=scop)
+    versions = once(partial(with_versions, bare), "versions", of=bare)
+    cut = None
+    if versions is not None:
+        apart = once(partial(_apart, bare, once), "apart", of=bare)
+        cut = _with_versions(versions, apart, size, once)
+    if cut is None:
+        cut = _in_turn(bare, once(partial(_parts, bare, once), "parts", of=bare), size, once)
     return scop if cut is None else replace(cut, written=scop.written or scop)
+
+
+def _apart(scop: Scop, once: Memo) -> Names:
+    """Return the loops of a region of one statement whose iterations need nothing of each other."""
+    tagged = once(partial(tagged_dependences, scop), "dependences", of=scop)
+    (own,), needed = scop.statements, coalesced(without_tags(tagged).memory_based)
+    return tuple(name for at, name in enumerate(own.loops) if is_still(own, at, needed))
+
+
+def _steps_first(scop: Scop, once: Memo) -> Scop:
+    """Return a region of one statement with its steps around loops that others are apart along.
+
+    Steps are the loop along which what is written stays. The region itself where that is outermost.
+    """
+    if len(scop.statements) != 1:
+        return scop
+    (own,), moving = scop.statements, output_affs(scop.statements[0].write.relation)
+    still = [
+        at for at in range(len(own.loops)) if not any(f.involves_dims(IN, at, 1) for f in moving)
+    ]
+    in_order = own.loops == tuple(map(counter_of, output_affs(own.schedule)[1::2]))
+    if len(still) != 1 or still == [0] or not in_order:
+        return scop
+    if not {*own.loops[: still[0]]} <= {*once(partial(_apart, scop, once), "apart", of=scop)}:
+        return scop
+    order = [*still, *(at for at in range(len(own.loops)) if at not in still)]
+    names = [own.loops[at] for at in order]
+    onto = named_map(own.domain, [counter(own, at) for at in order], own.name, names)
+    instance = isl.PwMultiAff.from_map(onto.reverse()).gist(onto.range()).as_multi_aff()
+    found = piece_along(own, instance, onto.range())
+    loops = (counter(found, at) for at in range(len(order)))
+    found = _at(replace(found, piece_of=own.piece_of), [0, *_spaced(loops)])
+    return replace(scop, statements=(found,))
+
+
+def _parts(scop: Scop, once: Memo) -> list[Scop]:
+    """Return the statements that need each other as regions, behind all that they need."""
+    if len(scop.statements) < 2:
+        return []
+    tagged = once(partial(tagged_dependences, scop), "dependences", of=scop)
+    same = (isl.Map.identity(one.domain.get_space().map_from_set()) for one in scop.statements)
+    pieces = [
+        _Piece(one, whole, _BEFORE, cut=False)
+        for one, whole in zip(scop.statements, same, strict=True)
+    ]
+    tied = _components(pieces, coalesced(without_tags(tagged).memory_based))
+    statements = (tuple(one.statement for one in own) for own in tied)
+    return [replace(scop, statements=own) for own in statements] if len(tied) > 1 else []
+
+
+def _in_turn(scop: Scop, parts: Sequence[Scop], size: int, once: Memo) -> Scop | None:
+    """Return parts of a region one after the other, in classes where they can be.
+
+    ``None`` where none can be.
+    """
+    cut = [with_class_tiles(one, size, once) for one in parts]
+    if not any(one.class_size for one in cut):
+        return None
+    timed: list[tuple[Statement, list[isl.PwAff | int]]] = [
+        (one, [number, *output_affs(one.schedule)])
+        for number, part in enumerate(cut)
+        for one in part.statements
+    ]
+    statements = tuple(_padded(timed))
+    arrays = {one.name: one for part in cut for one in part.arrays}
+    if len({*their_names(statements)}) < len(statements):
+        return None
+    return replace(scop, arrays=tuple(arrays.values()), statements=statements, class_size=size)
 
 
 def at_sizes(cut: Scop, numeric: Scop, values: SizePairs) -> Scop | None:
@@ -149,11 +226,11 @@ def _in_classes(scop: Scop, tiling: _Tiling, once: Memo) -> Scop | None:
     return _ordered(scop, pieces, _of_pieces(scop, pieces, once), tiling.size)
 
 
-def _with_versions(versions: Versions, size: int, once: Memo) -> Scop | None:
+def _with_versions(versions: Versions, apart: Names, size: int, once: Memo) -> Scop | None:
     """Return a region with copies in classes: a block of steps has elements of them anew."""
     scop = versions.scop
     steps = dict.fromkeys(their_names(scop.statements), (_UP, 0))
-    tiling = _Tiling(size, steps, scop.names, around=True)
+    tiling = _Tiling(size, steps, scop.names, around=True, apart=apart)
     pieces = []
     for piece in (one for own in scop.statements for one in tiling.pieces(own)):
         for own in versions.parts(piece.statement, piece.whole, tiling.taken):
@@ -293,6 +370,7 @@ class _Tiling:
     steps: Mapping[str, _Step]
     taken: set[str]
     around: bool = False
+    apart: Names = ()
 
     def pieces(self, statement: Statement) -> Iterator[_Piece]:
         """Yield the pieces of a statement, those in a block first."""
@@ -306,6 +384,7 @@ class _Tiling:
             at
             for at in range(len(statement.loops))
             if at != step
+            and statement.loops[at] not in self.apart
             and (
                 self.around
                 or statement.domain.is_subset(_timed(statement, (stage, at)).ge_set(first))
@@ -469,7 +548,7 @@ def _in_order(
             statement = tied[0].statement
             block, step = (_timed(statement, (stage, at)) for at in (0, 1))
             loops = [*(counter(statement, at) for at in range(2, len(statement.loops))), step]
-            times[statement.name] = [stage, block, number, *_apart(loops)]
+            times[statement.name] = [stage, block, number, *_spaced(loops)]
             continue
         in_step = equal_leading_dims(own, 2)
         serial = not around and _adds_in_steps(tied, in_block)
@@ -487,13 +566,8 @@ def _in_order(
             else:
                 others.sort(key=lambda at: not is_still(statement, at, in_turn))
             loops = [counter(statement, at) for at in others]
-            times[statement.name] = [stage, block, number, step, place, *_apart(loops)]
-    length = max(map(len, times.values()))
-    return tuple(
-        _at(one.statement, [*own, *[0] * (length - len(own))])
-        for one in pieces
-        for own in (times[one.statement.name],)
-    )
+            times[statement.name] = [stage, block, number, step, place, *_spaced(loops)]
+    return tuple(_padded([(one.statement, times[one.statement.name]) for one in pieces]))
 
 
 def _classes(pieces: Sequence[_Piece], in_block: isl.UnionMap) -> list[list[_Piece]]:
@@ -535,11 +609,19 @@ def is_still(statement: Statement, loop: int, needed: isl.UnionMap) -> bool:
     return bool(needed.is_subset(needed.eq_at_multi_union_pw_aff(alone(own))))
 
 
-def _apart(loops: Sequence[isl.PwAff]) -> Iterator[isl.PwAff | int]:
+def _spaced(loops: Iterable[isl.PwAff]) -> Iterator[isl.PwAff | int]:
     """Yield loops with places of nothing between them."""
     for loop in loops:
         yield loop
         yield 0
+
+
+def _padded(
+    timed: Sequence[tuple[Statement, list[isl.PwAff | int]]],
+) -> Iterator[Statement]:
+    """Yield statements that run at times of one length."""
+    length = max(len(time) for _, time in timed)
+    return (_at(one, [*time, *[0] * (length - len(time))]) for one, time in timed)
 
 
 def _at(statement: Statement, time: Sequence[isl.PwAff | int]) -> Statement:

@@ -16,7 +16,7 @@ from eatss.base.diagnostics import InputError
 from eatss.base.shipped import data_directory
 from eatss.cards import load_profile
 from eatss.choose.options import SelectOptions
-from eatss.choose.selection import Selection
+from eatss.choose.selection import KernelSelection, Selection
 from eatss.cost.access import with_fused_quotients
 from eatss.frontend.options import Reading
 from eatss.lower.class_blocks import ClassBuilder, class_runs_for
@@ -24,7 +24,7 @@ from eatss.lower.kernel.barriers import barrier_faults, barriers_in, without_bar
 from eatss.lower.kernel.nodes import Kernel
 from eatss.lower.recipe import CodegenOptions, CodeRequest, recipe_of
 from eatss.lower.references import BuiltKernel
-from eatss.plan.class_blocks import ClassProducts, ClassRun, shared_bytes
+from eatss.plan.class_blocks import ClassProducts, ClassRun, Side, shared_bytes
 from eatss.program import Program
 from eatss.report.selection import selection_table
 from eatss.session.session import Session
@@ -71,16 +71,20 @@ def program(of: Session, threads: int = 64, width: int = 8, **how: Any) -> Progr
         for one in every(of)
     }
     found, small = apart(of), [name for names in products(of) for name in names]
-    own: dict[str, Any] = {
-        "tile_sizes": (("i", 4), ("j", 8), ("k", 4)),
-        "block": (("i", 4), ("j", 8)),
-        "stages": 1,
-        "resident": 1,
-        "warps": None,
-    }
+    own: dict[str, Any] = {"stages": 1, "resident": 1, "warps": None}
+    lengths = {"i": 4, "j": 8, "k": 4}
+
+    def sized(one: KernelSelection) -> dict[str, Any]:
+        if one.name not in small:
+            return {}
+        pairs = {"tile_sizes": one.tile_sizes, "block": one.block}
+        return own | {
+            field: tuple((name, lengths.get(name, 1)) for name, _ in named)
+            for field, named in pairs.items()
+        }
+
     kernels = tuple(
-        replace(one, class_block=blocks.get(one.name), **own if one.name in small else {})
-        for one in found.kernels
+        replace(one, class_block=blocks.get(one.name), **sized(one)) for one in found.kernels
     )
     options = CodegenOptions(**how)
     recipe = recipe_of(replace(found, kernels=kernels), options)
@@ -111,14 +115,15 @@ def test_a_plan_says_what_room_other_blocks_of_steps_need(name: str) -> None:
         ("ul", "double", {"index_bits": 64}),
         ("floyd-warshall", "double", {"strict_fp": True, "index_bits": 64}),
         ("in_place", "float", {"index_bits": 64, "strict_fp": True}),
+        ("batches", "double", {}),
     ],
 )
 def test_verified_at_sizes_beside_blocks(
     name: str, dtype: Literal["float", "double", "half"], how: dict[str, Any], tmp_path: Path
 ) -> None:
-    of = session(name, 4, dtype)
+    of = session(name, 16 if name == "batches" else 4, dtype)
     of.write(program(of, **how), tmp_path)
-    sizes = [{**one, "M": 9} for one in SIZES] if name == "trsm" else SIZES
+    sizes = [{**one, "M": 9} for one in SIZES] if name in ("trsm", "batches") else SIZES
     right(verify(tmp_path, device="cpu", sizes=sizes))
 
 
@@ -265,6 +270,16 @@ def test_steps_forward_share_no_launch_with_steps_backwards(tmp_path: Path) -> N
     source.write_text(BACKWARDS, encoding="utf-8")
     of = Session(source, code=True, rewrites=Rewrites(classes=(ClassSize(region=0, size=4),)))
     assert [len(one.parts) for one in runs(of)] == [1, 1]
+
+
+def test_blocks_are_apart_along_a_batch() -> None:
+    found = runs(session("batches", 16))
+    assert {part.apart for one in found for part in one.parts} == {"m"}
+    tiles = [one for run in found for part in run.parts for one in part.tiles]
+    assert all(one.sides[0] == Side(factor=0, least=0, length=1, apart=True) for one in tiles)
+    first, *_ = [one for one in tiles if one.along is not None]
+    anywhere = replace(first, sides=(Side(factor=0, least=5, length=1), *first.sides[1:]))
+    assert not first.is_apart(anywhere)  # an element of another iteration's
 
 
 def test_what_blocks_have_in_shared_memory() -> None:

@@ -21,6 +21,7 @@ from eatss.polyhedral import class_tiles, kept_versions
 from eatss.polyhedral.class_tiles import check_time, with_class_tiles
 from eatss.polyhedral.dependences import compute_dependences
 from eatss.polyhedral.isl_names import maps_of
+from eatss.polyhedral.scalars import without_scalars
 from eatss.polyhedral.schedule import schedule_scop
 from eatss.polyhedral.scop import Access, Scop, Statement
 from eatss.polyhedral.split_sets import check_partition
@@ -91,8 +92,20 @@ TILED = {
 }
 
 
+STEPS = "for (int k = 0; k < 7; k++) for (int i = 0; i < 7; i++) for (int j = 0; j < 7; j++)"
+IN_PLACE = "A[i][j] -= A[i][k] * A[k][j];"
+IN_TURN = f"""for (int i = 0; i < 7; i++) for (int j = 0; j < 7; j++) A[i][j] = B[i][j] + 1;
+{STEPS} {{
+    double t = A[i][k] * A[k][j];
+    A[i][j] = A[i][j] + t;
+    C[i][j] = C[i][j] * C[k][j] - C[i][k];
+}}
+for (int i = 0; i < 7; i++) x[i] = A[i][i] + C[i][i];"""
+
+
 def region(loops: str) -> Scop:
-    arrays = "double A[7][7], double B[7][7], double C[7][7], double x[7], double b[7]"
+    arrays = "double A[7][7], double B[7][7], double C[7][7], double x[7], double b[7], "
+    arrays += "double D[3][7][7]"
     (scop,) = parse_source(f"void f({arrays}) {{\n#pragma scop\n{loops}\n#pragma endscop\n}}").scops
     return scop
 
@@ -140,7 +153,7 @@ def in_place(value: str, rows: str = "i = 0", columns: str = "j = 0") -> Scop:
     [
         (in_place("A[i][j] - A[i][k] * A[k][j]"), 22),  # nothing is assumed of the function
         (in_place("A[k][j] / A[i][j] + A[i][k]"), 22),
-        (in_place("A[i][j] - B[i][k] * A[k][j]"), 15),  # rows alone
+        (in_place("A[i][j] - B[i][k] * A[k][j]"), 5),  # rows alone: columns are apart
         (in_place("A[i][j] - A[i][k] * A[k][j]", "i = k", "j = k"), 13),
         (in_place("A[i][j] - A[i][3] * A[k][j]"), 15),
     ],
@@ -149,6 +162,22 @@ def test_what_steps_overwrite_is_read_from_copies(scop: Scop, pieces: int) -> No
     tiled = with_class_tiles(scop, 3)
     assert len(tiled.statements) == pieces
     assert left_by(tiled, scop) == executed(scop)
+
+
+@pytest.mark.parametrize(
+    ("loops", "pieces"),
+    [
+        (IN_TURN, 2 + 22 + 22),  # what needs each other is one part, temporaries are none
+        (f"for (int d = 0; d < 3; d++) {STEPS} D[d]{IN_PLACE[1:].replace('A', 'D[d]')}", 22),
+        (f"{STEPS} for (int d = 0; d < 3; d++) D[d]{IN_PLACE[1:].replace('A', 'D[d]')}", 22),
+    ],
+)
+def test_parts_and_loops_that_are_apart_leave_the_same_values(loops: str, pieces: int) -> None:
+    scop = region(loops)
+    tiled, bare = with_class_tiles(scop, 3), without_scalars(scop)
+    assert len(tiled.statements) == pieces
+    assert left_by(tiled, bare) == left_by(scop, bare)
+    assert all(one.parallel_loops for one in schedule_scop(tiled).kernels)
 
 
 def test_floyd_warshall_is_a_diagonal_four_panels_and_four_products() -> None:
