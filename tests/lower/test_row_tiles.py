@@ -96,7 +96,7 @@ def test_threads_that_copy_are_predicted(threads: int | None) -> None:
     text = program(BODIES["forward"])
     (chosen,) = eatss.select(text, gpu="h200", target="cuda").kernels
     block = {"i": threads or chosen.block[0][1]}
-    asked = {} if threads is None else {"block": block}
+    asked: dict[str, Any] = {} if threads is None else {"block": block}
     (found,) = eatss.predict(text, gpu="h200", target="cuda", **asked).kernels
     assert chosen.predicted is not None
     assert dict(found.block) == block
