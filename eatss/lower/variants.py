@@ -44,6 +44,7 @@ from eatss.lower.scans import looks_back
 from eatss.lower.storage import Registers
 from eatss.lower.units import LEAST_TRIPS, adds_only, combiner_in, sums_of, trips
 from eatss.lower.whole_tiles import runs_whole_if_finite
+from eatss.plan.shares import block_along
 from eatss.polyhedral.expression import SUMS, ElementType
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.scop import Place, Scop
@@ -94,7 +95,10 @@ def _with_own(
             memory = options.placed(name for one in own for name in (one.array, one.access))
             if memory is not None:
                 places.update(dict.fromkeys(group, memory))
-    threads = {loop: min(count, tiles[loop]) for loop, count in block}
+    threads = {
+        loop: block_along(count, tiles[loop], len(block), spread=spread is not None)
+        for loop, count in block
+    }
     return replace(
         kernel,
         tile_sizes=tuple((loop, tiles[loop]) for loop, _ in kernel.tile_sizes),

@@ -91,6 +91,19 @@ def test_threads_beyond_the_points_of_a_tile_copy(what: str, threads: int, tmp_p
     assert verify(tmp_path, device="cpu", sizes=SIZES).status == "ok"
 
 
+@pytest.mark.parametrize("threads", [None, 128])
+def test_threads_that_copy_are_predicted(threads: int | None) -> None:
+    text = program(BODIES["forward"])
+    (chosen,) = eatss.select(text, gpu="h200", target="cuda").kernels
+    block = {"i": threads or chosen.block[0][1]}
+    asked: dict[str, Any] = {} if threads is None else {"block": block}
+    (found,) = eatss.predict(text, gpu="h200", target="cuda", **asked).kernels
+    assert chosen.predicted is not None
+    assert dict(found.block) == block
+    assert found.block[0][1] > found.tile_sizes[0][1]
+    assert (found.predicted == chosen.predicted) == (chosen.block == found.block)
+
+
 def test_what_the_same_iteration_wrote_is_not_loaded(tmp_path: Path) -> None:
     found = made(BODIES["what the iteration wrote"], tmp_path)
     assert "sh.A[" in found.text
