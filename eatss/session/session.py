@@ -771,8 +771,7 @@ class Session:
         if not self.rewrites.classes:
             return found
         for scop, general in zip(self.parsed.scops, self.parsed_symbolic.scops, strict=True):
-            names = (their_names(one.statements) for one in (general, scop))
-            if scop.class_size and scop is not general and len({*names}) == 1:
+            if scop.class_size and scop is not general:
                 with suppress(*REFUSALS):
                     found[scop.index] = schedule_as(general, scop, self.parsed_symbolic.values)
         return found

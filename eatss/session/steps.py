@@ -240,7 +240,8 @@ def in_classes(
 ) -> tuple[Scop, Scop]:
     """Return a region over numbers and for any size in blocks of so many steps.
 
-    Each as it is where it cannot be. That over numbers is cut as that for any size, where it can.
+    Each as it is where it cannot be. That over numbers is cut as that for any size, and is not
+    where some of its pieces would be empty: too few steps for blocks of so many.
 
     Raises:
         InputError: ``EATSS-P026``, nothing is in blocks of so many.
@@ -252,16 +253,13 @@ def in_classes(
             hint=f"give classes a size from 1 to {max(CLASS_SIZES)}",
         )
 
-    def cut(scop: Scop) -> Scop:
-        return once(lambda: with_class_tiles(scop, size, once), "classes", size, of=scop)
-
-    found = cut(general)
+    found = once(lambda: with_class_tiles(general, size, once), "classes", size, of=general)
     if numeric is general:
         return found, found
-    own = None
-    if found is not general:
-        own = once(lambda: at_sizes(found, numeric, values), "at sizes", of=found)
-    return own or cut(numeric), found
+    if found is general:
+        return numeric, found
+    own = once(lambda: at_sizes(found, numeric, values), "at sizes", of=found)
+    return own or numeric, found
 
 
 def regions_with(scops: Sequence[Scop], rewrites: Rewrites, once: Memo) -> tuple[Scop, ...]:

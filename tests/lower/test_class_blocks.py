@@ -105,6 +105,13 @@ def test_a_plan_says_what_room_other_blocks_of_steps_need(name: str) -> None:
         assert not one.is_short(512)
 
 
+def test_numbers_with_too_few_steps_for_blocks_stay_as_they_are() -> None:
+    """At N=40 no block of 32 steps has one before and one behind it; code for any size has."""
+    of = session("in_place", 32)
+    assert [one.class_size for one in of.parsed.scops] == [0]
+    assert [one.class_size for one in of.parsed_symbolic.scops] == [32]
+
+
 @pytest.mark.parametrize(
     ("name", "dtype", "how"),
     [
