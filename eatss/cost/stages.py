@@ -35,7 +35,7 @@ def add_stages(of: CudaCode) -> None:
         times = prod((plan.steps[name] for name in plan.serial_band[: stage.depth]), start=filled)
         loads = np.ceil(prod(stage.touched) / plan.block_threads)
         columns, width = stage.touched[-1], stage.element_bytes
-        row_sectors = of.row_sectors(plan.readers(at)[0].access, columns)
+        row_sectors = of.row_sectors(plan.widest(at), columns)
         tile_bytes = prod(stage.touched[:-1], start=1.0) * row_sectors * SECTOR_BYTES
         fetched = plan.active * tile_bytes * times * on
         # copies of products that warps compute are counted by element, but for halves
@@ -137,7 +137,7 @@ def _add_stored(of: CudaCode, group: int, copies: Number, wave: Number) -> None:
         return
     requests = alone * of.copiers
     columns = stage.touched[-1]
-    sectors = of.row_sectors(plan.readers(group)[0].access, columns)
+    sectors = of.row_sectors(plan.widest(group), columns)
     of.add_stores(requests, wave, sectors / np.maximum(1.0, columns / of.card.warp), 0.0)
     of.add_shared(requests, wave)
     of.add_instructions(requests * of.code.copy_instructions)

@@ -237,12 +237,11 @@ def check_order(
     in_order = keep_order(scop, piece.statements, strict=strict)
     if mapping.shares_sums:
         rows, along = their_names(mapping.mapped), mapping.split
-        scans = (
-            along is not None
-            and mapping.scan
-            and (is_scan(piece, along.name, rows, scop, dependences))
-        )
-        if not (scans if mapping.scan else only_updates(piece, dependences)):
+        if mapping.scan is None:
+            whole = only_updates(piece, dependences)
+        else:
+            whole = along is not None and is_scan(piece, along.name, rows, scop, dependences)
+        if not whole:
             raise internal_error("EATSS-K901", "a split sum computes more than sums", span=span)
         written = {scop.array(statement.write.array) for statement in piece.statements}
         exact = not any(array.element_type.is_floating for array in written)

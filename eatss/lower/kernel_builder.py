@@ -581,7 +581,7 @@ class KernelBuilder:
         for own, (element, _) in zip(
             self._unit.storage.registers, self._references.combined(), strict=True
         ):
-            if any(not at for _, at in own.places):
+            if own.are_written:
                 found.append([])
             found[-1].append(element)
         look_back = self._look_back

@@ -28,7 +28,7 @@ from eatss.base.frozen import Names, frozen, their_names
 from eatss.lower.pieces import LoopMember, Piece, functions_of
 from eatss.lower.units import restricted
 from eatss.polyhedral.expression import Combiner, ElementType, combiner_of
-from eatss.polyhedral.isl_names import IN, OUT, maps_of, named_map
+from eatss.polyhedral.isl_names import OUT, named_map
 from eatss.polyhedral.kernels import update_of
 from eatss.polyhedral.scop import Dependences, Place, Scop, Statement
 
@@ -94,10 +94,8 @@ class _Times:
         """Map instances to those of another statement at the next step of a row."""
         time = self.time(one)
         *stay, last = (f"t{k}" for k in range(time.dim(OUT)))
-        step = (
-            f"{{ time[{', '.join([*stay, last])}] -> time[{', '.join([*stay, f'{last} + 1'])}] }}"
-        )
-        forward = isl.Map.read_from_str(time.get_ctx(), step)
+        step = f"time[{', '.join([*stay, last])}] -> time[{', '.join([*stay, f'{last} + 1'])}]"
+        forward = isl.Map.read_from_str(time.get_ctx(), f"{{ {step} }}")
         return time.apply_range(forward).apply_range(self.time(other).reverse())
 
     def together(self, one: Statement, other: Statement) -> isl.Map:
@@ -152,10 +150,10 @@ def scan_of(
         own = _with_users(times, one, users, dependences)
         array = one.statement.write.array
         others = (other for name, other in updated.items() if name != one.statement.name)
-        if own is None or any(other.uses(array) for other in others):
-            return None
-        if any(
-            _feeds(times, user, piece.statement(one.statement.name), dependences) for user in users
+        if (
+            own is None
+            or any(other.uses(array) for other in others)
+            or any(_feeds(times, user, one.statement, dependences) for user in users)
         ):
             return None
         values.append(own)
@@ -228,10 +226,7 @@ def _with_users(
         if not reads:
             continue
         same, later = times.same(own, one), times.following(own, one)
-        flow = isl.Map.empty(same.get_space())
-        for relation in maps_of(dependences.flow):
-            if (relation.get_tuple_name(IN), relation.get_tuple_name(OUT)) == (own.name, one.name):
-                flow = flow.union(relation)
+        flow = dependences.flow.extract_map(same.get_space())
         if not one.domain.is_subset(same.range()):
             return None
         if flow.is_subset(same) and flow.range().is_equal(one.domain):
@@ -253,11 +248,9 @@ def _with_users(
 
 def _feeds(times: _Times, one: Statement, scan: Statement, dependences: Dependences) -> bool:
     """Tell whether what is to run behind a running sum makes something that it reads."""
-    return any(
-        (relation.get_tuple_name(IN), relation.get_tuple_name(OUT)) == (one.name, scan.name)
-        and not relation.intersect(times.together(one, scan)).is_empty()
-        for relation in maps_of(dependences.flow)
-    )
+    together = times.together(one, scan)
+    flow = dependences.flow.extract_map(together.get_space())
+    return not flow.intersect(together).is_empty()
 
 
 def _only_meet_at_steps(times: _Times, users: Sequence[Statement]) -> bool:

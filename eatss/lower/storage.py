@@ -52,6 +52,11 @@ class Registers:
     along: str = ""
     across: Names = ()
 
+    @property
+    def are_written(self) -> bool:
+        """Whether a statement writes them."""
+        return any(not number for _, number in self.places)
+
 
 @frozen
 class Candidate:

@@ -338,11 +338,7 @@ def launch_facts(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) -> L
             groups.setdefault(references, []).extend(
                 at for at, part in enumerate(unit.parts) if readers & {*part.statements}
             )
-    kinds = [
-        scheduled.scop.types[one.array]
-        for one in unit.storage.registers
-        if any(not at for _, at in one.places)
-    ]
+    kinds = [scheduled.scop.types[one.array] for one in unit.storage.registers if one.are_written]
     long = [part.statements for part in unit.parts if part.serial]
     tied = tied_instances(unit.piece, their_names(in_order)) if len(long) > 1 else {}
     return LaunchFacts(
@@ -399,14 +395,10 @@ def _loads(unit: Unit, held: Registers) -> bool:
     """Tell whether a thread reads from memory what it then keeps: a running sum the old values."""
     mapping = unit.mapping
     if mapping.scan is not None:
-        own = [
-            (s.name, k, one.array)
-            for s in unit.piece.statements
-            for k, one in enumerate(s.accesses)
-        ]
-        writes = any(not at for _, at in held.places)
-        return writes and any(
-            array == held.array and (name, at) not in unit.storage.held for name, at, array in own
+        return held.are_written and any(
+            one.array == held.array and (own.name, at) not in unit.storage.held
+            for own in unit.piece.statements
+            for at, one in enumerate(own.accesses)
         )
     return (mapping.shared is None or mapping.split is not None) and not held.load.is_empty()
 

@@ -585,9 +585,7 @@ class LaunchPlan(Tiled):
                 along=(None,), moving=(), across=(), element_bytes=4, copied=1, on=on
             )
         written = self._private(group) is not None
-        access = members[0].access
-        if written:  # of one element beside rows it is the row
-            access = max((one.access for one in members), key=lambda one: len(one.moving))
+        access = self.widest(group)
         single = len({one.access.subscripts for one in members}) == 1 and not any(
             any(one.spans) for one in members
         )
@@ -631,6 +629,10 @@ class LaunchPlan(Tiled):
         own = self.cut.statements if part is None else self.cut.parts[part].statements
         users = (one for one in self.computes if one.facts.name in own)
         return [use for one in users for use in one.uses if use.group == group]
+
+    def widest(self, group: int) -> AccessFacts:
+        """The access of a stageable group that most loops move: of rows beside elements a row."""
+        return max((one.access for one in self.readers(group)), key=lambda one: len(one.moving))
 
     def staged(self, group: int | None) -> Number:
         """Return 1 where a stageable group is staged in shared memory, else 0."""

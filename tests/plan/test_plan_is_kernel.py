@@ -252,3 +252,22 @@ def test_selected_layouts_leave_nothing_of_their_plan_out(
     eatss.codegen(data_directory("kernels") / f"{name}.c", gpu="h200", dtype=dtype, cache=False)
     assert found
     assert not any(found)
+
+
+def test_rows_beside_an_element_of_each_are_copied_in_every_turn() -> None:
+    text = """void f(float x[2000][2001], float y[2000][2001], float z[2000][2001]) {
+#pragma scop
+    for (int i = 0; i < 2000; i++) {
+        float p = 1, most = x[i][0];
+        for (int j = 0; j < 2001; j++) {
+            p *= z[i][j];
+            most = x[i][j] > most ? x[i][j] : most;
+            y[i][j] = p * most;
+        }
+    }
+#pragma endscop
+}
+"""
+    (own,) = eatss.codegen(text, gpu="h200").kernels
+    assert any("32 x 64 elements" in one for one in own.notes)
+    assert not any("not as predicted" in one for one in own.notes)
