@@ -153,7 +153,10 @@ def _parts(scop: Scop, once: Memo) -> list[Scop]:
     """Return the statements that need each other as regions, behind all that they need."""
     if len(scop.statements) < 2:
         return []
-    pieces = [_Piece(one, scop.no_relation, _BEFORE, cut=False) for one in scop.statements]
+    pieces = [
+        _Piece(one, isl.Map.identity(one.domain.get_space().map_from_set()), _BEFORE, cut=False)
+        for one in scop.statements
+    ]
     tied = _components(pieces, _needed(scop, once))
     statements = (tuple(one.statement for one in own) for own in tied)
     return [replace(scop, statements=own) for own in statements] if len(tied) > 1 else []
