@@ -116,7 +116,7 @@ def test_a_plan_says_what_room_other_blocks_of_steps_need(name: str) -> None:
         ("floyd-warshall", "double", {"strict_fp": True, "index_bits": 64}),
         ("in_place", "float", {"index_bits": 64, "strict_fp": True}),
         ("batches", "double", {}),
-        ("batches", "float", {"index_bits": 64, "strict_fp": True}),
+        ("batches", "double", {"index_bits": 64, "strict_fp": True}),
     ],
 )
 def test_verified_at_sizes_beside_blocks(
