@@ -106,10 +106,16 @@ def with_class_tiles(scop: Scop, size: int, once: Memo | None = None) -> Scop:
     return scop if cut is None else replace(cut, written=scop.written or scop)
 
 
+def _needed(scop: Scop, once: Memo) -> isl.UnionMap:
+    """Return what instances of a region need of each other, and what is to be overwritten later."""
+    tagged = once(partial(tagged_dependences, scop), "dependences", of=scop)
+    found: isl.UnionMap = coalesced(without_tags(tagged).memory_based)
+    return found
+
+
 def _apart(scop: Scop, once: Memo) -> Names:
     """Return the loops of a region of one statement whose iterations need nothing of each other."""
-    tagged = once(partial(tagged_dependences, scop), "dependences", of=scop)
-    (own,), needed = scop.statements, coalesced(without_tags(tagged).memory_based)
+    (own,), needed = scop.statements, _needed(scop, once)
     return tuple(name for at, name in enumerate(own.loops) if is_still(own, at, needed))
 
 
@@ -117,17 +123,19 @@ def _steps_first(scop: Scop, once: Memo) -> Scop:
     """Return a region of one statement with its steps around loops that others are apart along.
 
     Steps are the loop along which what is written stays. The region itself where that is outermost.
+
+    Raises:
+        InternalError: ``EATSS-P901``, instances run before what they need.
     """
     if len(scop.statements) != 1:
         return scop
-    (own,), moving = scop.statements, output_affs(scop.statements[0].write.relation)
-    still = [
-        at for at in range(len(own.loops)) if not any(f.involves_dims(IN, at, 1) for f in moving)
-    ]
+    (own,) = scop.statements
+    still = _still(own)
     in_order = own.loops == tuple(map(counter_of, output_affs(own.schedule)[1::2]))
     if len(still) != 1 or still == [0] or not in_order:
         return scop
-    if not {*own.loops[: still[0]]} <= {*once(partial(_apart, scop, once), "apart", of=scop)}:
+    needed = _needed(scop, once)
+    if not _stays(needed, own, range(still[0])):
         return scop
     order = [*still, *(at for at in range(len(own.loops)) if at not in still)]
     names = [own.loops[at] for at in order]
@@ -136,6 +144,8 @@ def _steps_first(scop: Scop, once: Memo) -> Scop:
     found = piece_along(own, instance, onto.range())
     loops = (counter(found, at) for at in range(len(order)))
     found = _at(replace(found, piece_of=own.piece_of), [0, *_spaced(loops)])
+    moved = onto.to_union_map()
+    check_time([found], needed.apply_domain(moved).apply_range(moved))
     return replace(scop, statements=(found,))
 
 
@@ -143,13 +153,11 @@ def _parts(scop: Scop, once: Memo) -> list[Scop]:
     """Return the statements that need each other as regions, behind all that they need."""
     if len(scop.statements) < 2:
         return []
-    tagged = once(partial(tagged_dependences, scop), "dependences", of=scop)
-    same = (isl.Map.identity(one.domain.get_space().map_from_set()) for one in scop.statements)
     pieces = [
-        _Piece(one, whole, _BEFORE, cut=False)
-        for one, whole in zip(scop.statements, same, strict=True)
+        _Piece(one, isl.Map.identity(one.domain.get_space().map_from_set()), _BEFORE, cut=False)
+        for one in scop.statements
     ]
-    tied = _components(pieces, coalesced(without_tags(tagged).memory_based))
+    tied = _components(pieces, _needed(scop, once))
     statements = (tuple(one.statement for one in own) for own in tied)
     return [replace(scop, statements=own) for own in statements] if len(tied) > 1 else []
 
@@ -157,21 +165,29 @@ def _parts(scop: Scop, once: Memo) -> list[Scop]:
 def _in_turn(scop: Scop, parts: Sequence[Scop], size: int, once: Memo) -> Scop | None:
     """Return parts of a region one after the other, in classes where they can be.
 
-    ``None`` where none can be.
+    ``None`` where none can be, and where those of one name would be two statements or arrays.
+
+    Raises:
+        InternalError: ``EATSS-P901``, a part runs before what it needs.
     """
     cut = [with_class_tiles(one, size, once) for one in parts]
     if not any(one.class_size for one in cut):
         return None
-    timed: list[tuple[Statement, list[isl.PwAff | int]]] = [
-        (one, [number, *output_affs(one.schedule)])
-        for number, part in enumerate(cut)
-        for one in part.statements
-    ]
-    statements = tuple(_padded(timed))
-    arrays = {one.name: one for part in cut for one in part.arrays}
-    if len({*their_names(statements)}) < len(statements):
+    check_time(_one_by_one(parts), _needed(scop, once))
+    statements = _one_by_one(cut)
+    arrays = dict.fromkeys(array for part in cut for array in part.arrays)
+    if any(len({*their_names(all_of)}) < len(all_of) for all_of in (statements, tuple(arrays))):
         return None
-    return replace(scop, arrays=tuple(arrays.values()), statements=statements, class_size=size)
+    return replace(scop, arrays=tuple(arrays), statements=statements, class_size=size)
+
+
+def _one_by_one(parts: Sequence[Scop]) -> tuple[Statement, ...]:
+    """Return the statements of regions, each region behind those before it."""
+    return _padded([
+        (one, [number, *output_affs(one.schedule)])
+        for number, part in enumerate(parts)
+        for one in part.statements
+    ])  # fmt: skip
 
 
 def at_sizes(cut: Scop, numeric: Scop, values: SizePairs) -> Scop | None:
@@ -454,8 +470,7 @@ def _tiling(scop: Scop, once: Memo) -> _Tiling | None:
     deep = [one for one in order if len(one.loops) == deepest]
     if deepest < 2 or not all(sums[one.name] for one in deep):
         return None
-    tagged = once(partial(tagged_dependences, scop), "dependences", of=scop)
-    needed = coalesced(without_tags(tagged).memory_based)
+    needed = _needed(scop, once)
 
     def chosen(steps: dict[str, _Step]) -> dict[str, _Step] | None:
         if len(steps) == len(order):  # some sum in the most loops has its own
@@ -483,10 +498,15 @@ def _summed(statement: Statement, scop: Scop) -> list[int]:
     write = statement.write
     if update_of(statement, scop.array(write.array).element_type) is None:
         return []
-    subscripts, loops = output_affs(write.relation), range(len(statement.loops))
-    still = [at for at in loops if not any(one.involves_dims(IN, at, 1) for one in subscripts)]
+    still = _still(statement)
     begins = len(still) == 1 and statement.domain.dim_min_val(still[0]).is_nonneg()
     return still if begins else []  # blocks begin at 0
+
+
+def _still(statement: Statement) -> list[int]:
+    """Return the loops along which what a statement writes stays."""
+    subscripts, loops = output_affs(statement.write.relation), range(len(statement.loops))
+    return [at for at in loops if not any(one.involves_dims(IN, at, 1) for one in subscripts)]
 
 
 def _run_forward(
@@ -567,7 +587,7 @@ def _in_order(
                 others.sort(key=lambda at: not is_still(statement, at, in_turn))
             loops = [counter(statement, at) for at in others]
             times[statement.name] = [stage, block, number, step, place, *_spaced(loops)]
-    return tuple(_padded([(one.statement, times[one.statement.name]) for one in pieces]))
+    return _padded([(one.statement, times[one.statement.name]) for one in pieces])
 
 
 def _classes(pieces: Sequence[_Piece], in_block: isl.UnionMap) -> list[list[_Piece]]:
@@ -616,12 +636,10 @@ def _spaced(loops: Iterable[isl.PwAff]) -> Iterator[isl.PwAff | int]:
         yield 0
 
 
-def _padded(
-    timed: Sequence[tuple[Statement, list[isl.PwAff | int]]],
-) -> Iterator[Statement]:
-    """Yield statements that run at times of one length."""
+def _padded(timed: Sequence[tuple[Statement, list[isl.PwAff | int]]]) -> tuple[Statement, ...]:
+    """Return statements that run at times of one length."""
     length = max(len(time) for _, time in timed)
-    return (_at(one, [*time, *[0] * (length - len(time))]) for one, time in timed)
+    return tuple(_at(one, [*time, *[0] * (length - len(time))]) for one, time in timed)
 
 
 def _at(statement: Statement, time: Sequence[isl.PwAff | int]) -> Statement:

@@ -123,6 +123,7 @@ def test_numbers_with_too_few_steps_for_blocks_stay_as_they_are() -> None:
         ("floyd-warshall", "double", {"strict_fp": True, "index_bits": 64}),
         ("in_place", "float", {"index_bits": 64, "strict_fp": True}),
         ("batches", "double", {}),
+        ("batches", "double", {"index_bits": 64, "strict_fp": True}),
     ],
 )
 def test_verified_at_sizes_beside_blocks(

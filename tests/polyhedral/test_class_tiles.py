@@ -231,6 +231,7 @@ def test_lu_is_a_diagonal_two_panels_and_a_product() -> None:
         "A[i][j] -= A[i][k + 1] * A[k + 1][j];",  # one that begins below 0
         "for (int k = 0; k < 7; k++) for (int i = 0; i < 7; i++) for (int j = 0; j < 7; j++)\n"
         "A[i][j] -= A[j][k] * A[k][i];",  # an element is of several rows
+        f"{STEPS} {IN_PLACE} {STEPS.replace('7', '5')} {IN_PLACE}",  # copies of A of two lengths
     ],
 )
 def test_other_regions_stay_as_they_are(loops: str) -> None:
@@ -278,6 +279,23 @@ def test_classes_in_another_order_are_found(monkeypatch: pytest.MonkeyPatch) -> 
     for scop in (*(kernel(name, 20) for name in names), region(BACKWARD)):
         with pytest.raises(InternalError, match="EATSS-P901"):
             with_class_tiles(scop, 4)
+
+
+def test_parts_in_another_order_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = class_tiles._parts
+    monkeypatch.setattr(class_tiles, "_parts", lambda *given: parts(*given)[::-1])
+    with pytest.raises(InternalError, match="EATSS-P901"):
+        with_class_tiles(region(IN_TURN), 3)
+
+
+def test_steps_around_a_loop_that_needs_all_of_them_are_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scop = region(f"for (int d = 1; d < 3; d++) {STEPS} D[d][i][j] -= D[d][i][k] * D[d - 1][k][j];")
+    assert with_class_tiles(scop, 3) is scop
+    monkeypatch.setattr(class_tiles, "_stays", lambda *_: True)
+    with pytest.raises(InternalError, match="EATSS-P901"):
+        class_tiles._steps_first(scop, Memo())
 
 
 @pytest.mark.parametrize("source", ["lu", "floyd-warshall", LDLT, SOLVE, BACKWARD])
