@@ -168,7 +168,6 @@ class _Asked:
         self._bytes, self._words = dict(of.run.element_bytes), of.words
         self._sums = {one.name: np.zeros(count) for one in fields(Demand)}
         self._chain: Number = np.zeros(count)
-        self._moved = {True: 0.0, False: 0.0}  # bytes of memory that are read, and written, once
         sizes = np.stack([of.tile.rows, of.tile.columns])
         self._sizes, self._size_at = np.unique(sizes, axis=1, return_inverse=True)
 
@@ -196,7 +195,6 @@ class _Asked:
         if level.step == 0:  # rows of later steps are the same ones a little later
             far_bytes = float(prod(run.cells)) * size * run.far_reads[level.update]
             sums["dram_bytes"] += far_bytes
-            self._moved[True] += far_bytes
         divided = _IN_TURNS * division_cycles(statement, card)
         self._chain = self._chain + self._points * divided
         if run.dims == 1:  # the cells beside were computed just now
@@ -228,7 +226,6 @@ class _Asked:
         sums["l2_bytes"] += self._turns * (row * size + torn) if loads else stored * size * pieces
         again = self._turns * row / stored - 1.0 if loads else 0.0
         sums["dram_bytes"] += stored * size * (1.0 + _FROM_MEMORY * again)
-        self._moved[loads] += stored * size
 
     def demand(self) -> Demand:
         """Return the sums, and what else is said of candidates."""
@@ -249,7 +246,7 @@ class _Asked:
             "registers": np.minimum(self._of.registers, float(card.registers_per_thread)),
             "shared_limit_bytes": np.full(count, float(card.shared_optin_bytes)),
             "lanes": np.ones(count),
-            "scatter": np.full(count, card.mixed(self._moved[True], self._moved[False])),
+            "scatter": np.ones(count),
             "apart_code": each_row * self._plan.unroll,
             "apart_again": np.full(count, _FETCHED),
             "chain_cycles": model.code.start_cycles + late * self._rows * each,
