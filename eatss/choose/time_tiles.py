@@ -38,7 +38,7 @@ LENGTHS = range(16, 1025)
 LINES = ((1, 4), (1, 8), (1, 16), (2, 4), (2, 8), (4, 4), (4, 8))
 """Lines of a warp and warps of a block, where cells have three dimensions."""
 
-_MARGIN = 1.15
+_MARGIN = 1.11
 """So many times less than steps apart tiles are to cost and to take: energy is predicted within
 11 % in the median."""
 
