@@ -491,7 +491,7 @@ class Session:
         if not self._chooses(asked):
             return self._selected(profile, asked, **how, progress=progress)
         chosen = replace(asked, gap=None, timeout_s=None)
-        best = _Ways(self, profile, chosen, how, progress).best()
+        best = _RewriteSearch(self, profile, chosen, how, progress).best()
         if chosen == asked:
             return best
         anew()  # only what is taken is bounded
@@ -795,7 +795,7 @@ class Session:
         return replace(selection, kernels=kernels)
 
 
-class _Ways:
+class _RewriteSearch:
     """Ways to change the regions of a session: what is expected of them for a card.
 
     As many are tried as there is room for.

@@ -65,6 +65,7 @@ def test_broken_pieces_and_orders_are_found(tmp_path: Path) -> None:
         .replace("@", launches[1]),
         program.text.replace(launches[0], ""),
         program.text.replace(stored, ";"),
+        program.text.replace("j < k && i < k", "j < k - 1 && i < k"),  # a piece is too small
     ]
     for number, text in enumerate(broken):
         assert text != program.text
