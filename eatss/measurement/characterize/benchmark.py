@@ -125,9 +125,8 @@ class Benchmark(Repeat):
 
     ``text`` is CUDA with one kernel, ``kernel`` its name. Arguments are given in their order.
 
-    ``expected`` says how many instructions
-    its loop must hold, the longest that holds no other, by regular expressions for the whole
-    opcode, as in ``FADD|FMUL``.
+    ``expected`` says how many instructions its loop must hold, the longest that holds no other, by
+    regular expressions for the whole opcode, as in ``FADD|FMUL``.
 
     ``window_s`` is how long it runs for its energy, ``None`` where only its time counts.
     ``repeats`` is how often a launch repeats its work, ``None`` for as often as fills some
