@@ -17,7 +17,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.library import LIBRARY, read_rows
+from benchmarks.library import LIBRARY
 from benchmarks.paper.selections import (
     BY_SIZE,
     DATASETS,
@@ -34,6 +34,7 @@ from benchmarks.paper.studies import LOOP_SIZES, SCRIPTS_SIZES
 from benchmarks.ppcg_records import DEFAULT, Row, load_rows
 from benchmarks.recorded import RESULTS, geometric_mean
 from benchmarks.tables import renewed, table
+from benchmarks.windows import read_rows
 from eatss.base.frozen import frozen
 from eatss.cards import load_profile
 
