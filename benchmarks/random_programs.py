@@ -2,7 +2,7 @@
 
     python benchmarks/random_programs.py --count 1500 --jobs 4 --log programs.jsonl
 
-Seeds take turns through the families of ``program_families.py``, each generated for an H200 and
+Seeds take turns through the families of ``program_families.toml``, each generated for an H200 and
 compared by ``eatss verify``, and ``mixed``: any loops, for a random card with random options,
 compared by ``random_runtime.hpp``, which shares nothing with ``eatss verify``, at sizes of its own,
 threads and blocks in ascending and in descending order; its numbers are integers that wrap around,
@@ -343,7 +343,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    names = (MIXED, *(one.__name__ for one in FAMILIES))
+    names = (MIXED, *FAMILIES)
     parser.add_argument("--seed", type=int, default=0, help="the first one")
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--family", action="append", choices=names, help="only these")
