@@ -136,7 +136,7 @@ class _Visitor:
             if isinstance(name, Read) and self.equal_once:
                 name = Read(access=firsts[name.access])
             key = (name, *(number for number, _ in found[at:]))
-            # one look only: comparing functions of isl may sort their pieces, which changes their hash
+            # one look: comparing functions of isl may sort their pieces, which changes their hash
             once = known.get(key) if self.equal_once else None
             if once is not None:
                 found[at:] = [once]
