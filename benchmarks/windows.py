@@ -76,6 +76,13 @@ def by_workload(rows: Iterable[Row]) -> dict[str, dict[str, Row]]:
 # -- measuring ---------------------------------------------------------------------------------
 
 
+KINDS: Mapping[str, str] = {
+    "_Float16": "float16", "float": "float32", "double": "float64", "short": "int16",
+    "int": "int32", "long": "int64",
+}  # fmt: skip
+"""What PyTorch calls types of C; bytes are all others."""
+
+
 def folders(directory: Path) -> list[Path]:
     """Return the folders in a folder, in the order of their names."""
     return sorted(one for one in directory.iterdir() if one.is_dir())
@@ -93,24 +100,26 @@ def arguments(
         torch: PyTorch.
         folder: that of the program.
         scalars: their values; 0.75 for others.
-        scales: what arrays are multiplied by; they are of numbers from -0.5 to 0.5.
+        scales: what arrays are multiplied by; they are of numbers from -0.5 to 0.5, those of
+            integers from -10 to 10.
     """
     from eatss.program import evaluate, load_program  # noqa: PLC0415 - not to read results
 
     program = load_program(folder)
     sizes = {one.name: one.default for one in program.parameters if one.default is not None}
-    kinds = {"_Float16": torch.float16, "float": torch.float32, "double": torch.float64}
     given: dict[str, Any] = {}
     drawn = torch.Generator("cuda")
     drawn.manual_seed(0)
     for argument in program.entries[0].arguments:
-        name, kind = argument.name, kinds.get(argument.element_type)
+        name, kind = argument.name, getattr(torch, KINDS.get(argument.element_type, "int8"))
         if argument.role == "array":
             shape = [evaluate(extent, sizes) for extent in argument.shape]
-            values = torch.rand(shape, dtype=kind, device="cuda", generator=drawn) - 0.5
-            given[name] = values * scales.get(name, 1.0) if kind else (20 * values).int()
+            drawn_as = kind if kind.is_floating_point else torch.float32
+            values = torch.rand(shape, dtype=drawn_as, device="cuda", generator=drawn) - 0.5
+            scale = scales.get(name, 1.0 if kind.is_floating_point else 20.0)
+            given[name] = (values * scale).to(kind)
         elif argument.role == "scalar":
-            given[name] = scalars.get(name, 0.75 if kind else 1)
+            given[name] = scalars.get(name, 0.75 if kind.is_floating_point else 1)
     return given
 
 
