@@ -481,7 +481,6 @@ def test_sizes_that_are_parameters_are_tiled_at_their_values() -> None:
     assert selection.kernels[0].time_tile is not None
 
 
-
 def test_a_second_copy_needs_room_in_memory() -> None:
     text = PLANES.replace("int n, int steps, float A[2][n][n]", "float A[2][N][N]")
     text = "#define N 100000\n#define steps 100\n" + text.replace("n - 1", "N - 1")
