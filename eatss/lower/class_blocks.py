@@ -31,7 +31,7 @@ from eatss.analysis.analyse import AnalysedProgram, AnalysedScop
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import ClassBlock
 from eatss.base.diagnostics import input_error
-from eatss.base.frozen import Names, Numbers, fixed, their_names
+from eatss.base.frozen import Names, Numbers, complete, fixed, frozen, their_names
 from eatss.base.quotients import FORMATS
 from eatss.base.targets import CUDA
 from eatss.base.text import counted as amount
@@ -156,9 +156,10 @@ def classes_of(
     parts = list[Part]()
     for host, together in groupby(pieces, loops):
         own = tuple(together)
-        known = [one for one in (piece.facts_in(facts) for piece in own) if one is not None]
-        is_class = len(host) == _STEP + 1 and len(known) == len(own)
-        part = _part(scheduled, own, known) if is_class else None
+        known = complete(piece.facts_in(facts) for piece in own)
+        part = None
+        if len(host) == _STEP + 1 and known is not None:
+            part = _part(_Steps(scheduled=scheduled, pieces=own, kernels=their_names(known)))
         if parts and (part is None or not _are_beside((*parts, part))):
             yield tuple(parts)
             parts = []
@@ -191,107 +192,18 @@ def class_of(
     )
 
 
-def _part(
-    scheduled: ScheduledScop, pieces: tuple[Piece, ...], facts: Sequence[KernelFacts]
-) -> Part | None:
+def _part(steps: _Steps) -> Part | None:
     """Return pieces as a part, ``None`` where blocks cannot have what they use for themselves.
 
     Blocks are apart along a loop rather than that each of them goes through it.
     """
-    if any(len(one.statements) > 1 or one.inner for one in pieces):
+    if any(len(one.statements) > 1 or one.inner for one in steps.pieces):
         return None
-    statements = [one.statements[0] for one in pieces]
-    found = _part_along(scheduled, pieces, facts, None)
-    for apart in statements[0].loops[_STEP + 1 :]:
-        if (found is None or apart != found.plan.wide) and _are_apart(scheduled, statements, apart):
-            return _part_along(scheduled, pieces, facts, apart) or found
+    found = steps.part()
+    for apart in steps.statements[0].loops[_STEP + 1 :]:
+        if (found is None or apart != found.plan.wide) and steps.are_apart(apart):
+            return replace(steps, apart=apart).part() or found
     return found
-
-
-def _part_along(
-    scheduled: ScheduledScop,
-    pieces: tuple[Piece, ...],
-    facts: Sequence[KernelFacts],
-    apart: str | None,
-) -> Part | None:
-    """Return pieces as a part, each of whose blocks has one iteration of a loop."""
-    scop, size = scheduled.scop, scheduled.scop.class_size
-    statements = [one.statements[0] for one in pieces]
-    found = [_wide(one, size, apart) for one in statements]
-    wide = tuple(one[0] if one else None for one in found if one is not None and len(one) < 2)
-    if len(wide) < len(pieces) or len({one is None for one in wide}) > 1:
-        return None
-    used = _used(scheduled, statements, wide, apart) if _stay(scheduled, statements, wide) else None
-    if used is None:
-        return None
-    tiles, stored, at = used
-    in_turn = {one.name: _in_turn(scheduled, one) for one in statements}
-    kept = _kept(statements, tiles, at, in_turn, shared=wide[0] is not None)
-    if kept is None:
-        return None
-    along, phases = kept
-    written = tuple(one.write.array for one in statements)
-    plan = ClassPart(
-        size=size,
-        wide=None if wide[0] is None else statements[0].loops[wide[0]],
-        tiles=tuple(replace(one, along=along.get(place)) for place, one in enumerate(tiles)),
-        phases=tuple(
-            ClassPhase(
-                kernel=fact.name,
-                loops=tuple(
-                    None if loop == shared else 0 if one.loops[loop] == apart else size
-                    for loop in range(_STEP + 1, len(one.loops))
-                ),
-                own=own,
-                passed=passed,
-                instances=_instances(one, own, apart),
-                divisors=tuple(
-                    number
-                    for number in divisors(one.value)
-                    if in_turn[one.name].is_empty()
-                    and scop.array(one.accesses[number].array).element_type.value in FORMATS
-                    and _is_shared(one, number, own, written, apart)
-                ),
-            )
-            for fact, one, shared, (own, passed) in zip(
-                facts, statements, wide, phases, strict=True
-            )
-        ),
-        stored=tuple(stored),
-        apart=apart,
-    )
-    part = Part(pieces, plan, at)
-    return part if plan.is_short(size) and _are_beside((part,)) else None
-
-
-def _used(
-    scheduled: ScheduledScop,
-    statements: Sequence[Statement],
-    wide: Sequence[int | None],
-    apart: str | None,
-) -> tuple[list[ClassTile], list[ClassTile], dict[Place, int]] | None:
-    """Return tiles that are read, those that are stored, and the first's numbers by access."""
-    scop, size = scheduled.scop, scheduled.scop.class_size
-    tiles, stored, at = list[ClassTile](), list[ClassTile](), dict[Place, int]()
-    read = {one.array for statement in statements for one in statement.reads}
-    for statement, loop in zip(statements, wide, strict=True):
-        for number, access in enumerate(statement.accesses):
-            array = scop.array(access.array)
-            if not (access.is_write or array.n_dims):
-                continue  # a scalar that is read comes by value
-            sides = _sides(statement, access, loop, size, apart)
-            if not sides:
-                return None
-            if access.is_write and apart is not None and not any(one.apart for one in sides):
-                return None
-            tile = ClassTile(
-                array=array.name, sides=sides, element_bytes=array.element_type.size_bytes
-            )
-            if array.name in read:
-                at[statement.name, number] = _joined(tiles, tile)
-            else:
-                stored.append(replace(tile, along=0))
-    return tiles, stored, at
 
 
 _Kept: TypeAlias = tuple[Mapping[int, int], Sequence[tuple[int | None, Numbers]]]
@@ -299,89 +211,260 @@ _Kept: TypeAlias = tuple[Mapping[int, int], Sequence[tuple[int | None, Numbers]]
 theirs, and which of its accesses other lanes pass."""
 
 
-def _kept(
-    statements: Sequence[Statement],
-    tiles: Sequence[ClassTile],
-    at: Mapping[Place, int],
-    in_turn: Mapping[str, isl.UnionMap],
-    *,
-    shared: bool,
-) -> _Kept | None:
-    """Return how threads keep what is written, with the most loops shared; ``None`` for no way.
+@frozen
+class _Steps:
+    """Pieces of one statement each, whose blocks have one iteration of a loop, if it is given."""
 
-    Where blocks have a loop ``shared``, threads have its points.
-    """
-    places = sorted({at[one.name, 0] for one in statements if (one.name, 0) in at})
-    sides = [tiles[place].sides for place in places]
-    ways = list[_Kept]()
-    for dims in product(*(range(len(one)) for one in sides)):
-        kept = [own[dim] for own, dim in zip(sides, dims, strict=True)]
-        if all((one.length is None) == shared and not one.apart for one in kept):
-            along = dict(zip(places, dims, strict=True))
-            found = [_own(one, tiles, at, along, in_turn[one.name]) for one in statements]
-            known = tuple(one for one in found if one is not None)
-            if len(known) == len(found):
-                ways.append((along, known))
-    return max(ways, key=lambda way: sum(own is not None for own, _ in way[1]), default=None)
+    scheduled: ScheduledScop
+    pieces: tuple[Piece, ...]
+    kernels: Names
+    apart: str | None = None
 
+    @property
+    def statements(self) -> tuple[Statement, ...]:
+        """What a step does, in its order."""
+        return tuple(one.statements[0] for one in self.pieces)
 
-def _own(
-    statement: Statement,
-    tiles: Sequence[ClassTile],
-    at: Mapping[Place, int],
-    along: Mapping[int, int],
-    in_turn: isl.UnionMap,
-) -> tuple[int | None, Numbers] | None:
-    """Return the loop whose points threads have, and which accesses other lanes pass.
+    @property
+    def size(self) -> int:
+        """Steps of a block."""
+        return self.scheduled.scop.class_size
 
-    ``None`` where threads do not know which register they need, or which lane has it, or need in
-    a step what others make there.
-    """
-    block, _, *loops = statement.loops
-    there: dict[int, tuple[set[str], int]] = {}
-    within = set[str]()
-    for number, access in enumerate(statement.accesses):
-        tile = at.get((statement.name, number), -1)
-        if tile not in along:
-            continue
-        for dim, function in enumerate(output_affs(access.relation)):
-            form = affine_form(function)
-            assert form is not None
-            names = {*dict(form.coefficients)} - {block}
-            if dim == along[tile]:
-                there[number] = names, form.constant - tiles[tile].sides[dim].least
-            else:
-                within |= names
-    if not there:
-        return None
-    first = next(iter(there.values()))
-    passed = tuple(number for number, place in there.items() if place != first)
-    names, shift = first
-    own = next((at for at, name in enumerate(loops) if name in names), None)
-    if own is not None:
-        apart = within.union(*(there[number][0] for number in passed))
-        alike = is_still(statement, _STEP + 1 + own, in_turn)
-        if shift or loops[own] in apart or not alike:
+    def part(self) -> Part | None:
+        """Return them as a part, ``None`` where they are none."""
+        statements, scop, size = self.statements, self.scheduled.scop, self.size
+        wide = self.wide()
+        used = None if wide is None or not self.stay(wide) else self.used(wide)
+        if wide is None or used is None:
             return None
-    return own, passed
+        tiles, stored, at = used
+        kept = self.kept(tiles, at, shared=wide[0] is not None)
+        if kept is None:
+            return None
+        along, phases = kept
+        plan = ClassPart(
+            size=size,
+            wide=None if wide[0] is None else statements[0].loops[wide[0]],
+            tiles=tuple(replace(one, along=along.get(place)) for place, one in enumerate(tiles)),
+            phases=tuple(
+                ClassPhase(
+                    kernel=kernel,
+                    loops=tuple(
+                        None
+                        if loop == shared
+                        else 0
+                        if one.loops[loop] == self.apart
+                        else self.size
+                        for loop in range(_STEP + 1, len(one.loops))
+                    ),
+                    own=own,
+                    passed=passed,
+                    instances=self.instances(one, own),
+                    divisors=tuple(
+                        number
+                        for number in divisors(one.value)
+                        if self.in_turn(one).is_empty()
+                        and scop.types[one.accesses[number].array].value in FORMATS
+                        and self.is_shared(one, number, own)
+                    ),
+                )
+                for kernel, one, shared, (own, passed) in zip(
+                    self.kernels, statements, wide, phases, strict=True
+                )
+            ),
+            stored=tuple(stored),
+            apart=self.apart,
+        )
+        part = Part(self.pieces, plan, at)
+        return part if plan.is_short(size) and _are_beside((part,)) else None
 
+    def wide(self) -> Sequence[int | None] | None:
+        """Return the loop of each statement that is longer than a block of steps, if it has one.
 
-def _instances(statement: Statement, own: int | None, apart: str | None) -> int:
-    """Return how many instances of a statement a thread has for each of its points in a block."""
-    points = statement.domain.reset_tuple_id()
-    points = without_parameters(points, parameter_names(points))
-    once = {0, *(at for at, name in enumerate(statement.loops) if name == apart)}
-    if own is not None:
-        once.add(_STEP + 1 + own)
-    for at in sorted(once, reverse=True):
-        points = points.project_out(SET, at, 1)
-    return integer(points.count_val())
+        ``None`` where steps are, or several loops of one are, or of some statements none is; and
+        where some begin below 0.
+        """
+        found = list[int | None]()
+        for one in self.statements:
+            universe = isl.Set.universe(one.domain.get_space())
+            longer = list[int]()
+            for at in range(_STEP, len(one.loops)):
+                if not one.domain.is_subset(universe.lower_bound_val(SET, at, 0)):
+                    return None
+                short = one.domain.is_subset(universe.upper_bound_val(SET, at, self.size - 1))
+                longer += [at] if one.loops[at] != self.apart and not short else []
+            if _STEP in longer or len(longer) > 1:
+                return None
+            found += longer or [None]
+        return found if len({one is None for one in found}) < 2 else None
 
+    def used(
+        self, wide: Sequence[int | None]
+    ) -> tuple[list[ClassTile], list[ClassTile], dict[Place, int]] | None:
+        """Return tiles that are read, those that are stored, and the first's numbers by access."""
+        tiles, stored, at = list[ClassTile](), list[ClassTile](), dict[Place, int]()
+        read = {one.array for statement in self.statements for one in statement.reads}
+        for statement, loop in zip(self.statements, wide, strict=True):
+            for number, access in enumerate(statement.accesses):
+                array = self.scheduled.scop.array(access.array)
+                if not (access.is_write or array.n_dims):
+                    continue  # a scalar that is read comes by value
+                sides = self.sides(statement, access, loop)
+                if not sides or (
+                    access.is_write and self.apart and not any(one.apart for one in sides)
+                ):
+                    return None
+                tile = ClassTile(
+                    array=array.name, sides=sides, element_bytes=array.element_type.size_bytes
+                )
+                if array.name in read:
+                    at[statement.name, number] = _joined(tiles, tile)
+                else:
+                    stored.append(replace(tile, along=0))
+        return tiles, stored, at
 
-def _in_turn(scheduled: ScheduledScop, statement: Statement) -> isl.UnionMap:
-    """Return what instances of a step need of each other; a thread runs its own in order."""
-    here = among(scheduled.dependences.memory_based, statement.domain.to_union_set())
-    return equal_leading_dims(here, _STEP + 1)
+    def kept(
+        self, tiles: Sequence[ClassTile], at: Mapping[Place, int], *, shared: bool
+    ) -> _Kept | None:
+        """Return how threads keep what is written, with the most loops shared; ``None`` for no way.
+
+        Where blocks have a loop ``shared``, threads have its points.
+        """
+        places = sorted({at[one.name, 0] for one in self.statements if (one.name, 0) in at})
+        sides = [tiles[place].sides for place in places]
+        ways = list[_Kept]()
+        for dims in product(*(range(len(one)) for one in sides)):
+            kept = [own[dim] for own, dim in zip(sides, dims, strict=True)]
+            if all((one.length is None) == shared and not one.apart for one in kept):
+                along = dict(zip(places, dims, strict=True))
+                found = complete(self.own(one, tiles, at, along) for one in self.statements)
+                ways += [] if found is None else [(along, found)]
+        return max(ways, key=lambda way: sum(own is not None for own, _ in way[1]), default=None)
+
+    def own(
+        self,
+        statement: Statement,
+        tiles: Sequence[ClassTile],
+        at: Mapping[Place, int],
+        along: Mapping[int, int],
+    ) -> tuple[int | None, Numbers] | None:
+        """Return the loop whose points threads have, and which accesses other lanes pass.
+
+        ``None`` where threads do not know which register they need, or which lane has it, or need
+        in a step what others make there.
+        """
+        block, _, *loops = statement.loops
+        there: dict[int, tuple[set[str], int]] = {}
+        within = set[str]()
+        for number, access in enumerate(statement.accesses):
+            tile = at.get((statement.name, number), -1)
+            if tile not in along:
+                continue
+            for dim, function in enumerate(output_affs(access.relation)):
+                form = affine_form(function)
+                assert form is not None
+                names = {*dict(form.coefficients)} - {block}
+                if dim == along[tile]:
+                    there[number] = names, form.constant - tiles[tile].sides[dim].least
+                else:
+                    within |= names
+        if not there:
+            return None
+        first = names, shift = next(iter(there.values()))
+        passed = tuple(number for number, place in there.items() if place != first)
+        own = next((at for at, name in enumerate(loops) if name in names), None)
+        if own is not None:
+            apart = within.union(*(there[number][0] for number in passed))
+            alike = is_still(statement, _STEP + 1 + own, self.in_turn(statement))
+            if shift or loops[own] in apart or not alike:
+                return None
+        return own, passed
+
+    def instances(self, statement: Statement, own: int | None) -> int:
+        """Return how many instances of a statement a thread has for each point in a block."""
+        points = statement.domain.reset_tuple_id()
+        points = without_parameters(points, parameter_names(points))
+        names = statement.loops
+        once = (names[0], self.apart, *([] if own is None else [names[_STEP + 1 + own]]))
+        for at in range(len(names) - 1, -1, -1):
+            points = points.project_out(SET, at, 1) if names[at] in once else points
+        return integer(points.count_val())
+
+    def in_turn(self, statement: Statement) -> isl.UnionMap:
+        """Return what instances of a step need of each other; a thread runs its own in order."""
+        every = self.scheduled.dependences.memory_based
+        return equal_leading_dims(among(every, statement.domain.to_union_set()), _STEP + 1)
+
+    def is_shared(self, statement: Statement, number: int, own: int | None) -> bool:
+        """Tell whether an element that divides has a reciprocal for several quotients.
+
+        It stays the same in a loop that threads go through, or lanes have one each before all
+        steps.
+        """
+        block, step, *loops = statement.loops
+        access = statement.accesses[number]
+        forms = map(affine_form, output_affs(access.relation))
+        moving = {name for form in forms if form is not None for name in dict(form.coefficients)}
+        if own is None:
+            written = {one.write.array for one in self.statements}
+            return access.array not in written and moving <= {block, step, self.apart}
+        return loops[own] not in moving and not moving >= {*loops} - {loops[own], self.apart}
+
+    def are_apart(self, name: str) -> bool:
+        """Tell whether iterations of a loop need nothing of each other in a block of steps.
+
+        All statements have it, from 0 to the same end whatever other loops are at.
+        """
+        values = list[isl.Set]()
+        for one in self.statements:
+            at = one.loops.index(name) if name in one.loops else 0
+            line = only(one.domain, SET, at)
+            line = coalesced(line.gist_params(line.params()))
+            (part, *more), first = line.get_basic_sets(), constant_value(line.dim_min(0))
+            if at <= _STEP or more or part.dim(DIV) or first != 0 or at in coupled_dims(one.domain):
+                return False
+            values.append(dims_as_parameters(line, (name,)))
+        alike = all(one.is_equal(values[0]) for one in values)
+        return alike and self.stay([one.loops.index(name) for one in self.statements])
+
+    def stay(self, loops: Sequence[int | None]) -> bool:
+        """Tell whether what statements need of each other in a block is at one point of loops."""
+        here = union_of(one.domain.to_union_set() for one in self.statements)
+        needed = equal_leading_dims(among(self.scheduled.dependences.memory_based, here), 1)
+        counters = [
+            isl.UnionPwAff.from_pw_aff(counter(one, loop))
+            for one, loop in zip(self.statements, loops, strict=True)
+            if loop is not None
+        ]
+        if not counters:
+            return True
+        point = reduce(isl.UnionPwAff.union_add, counters)
+        return bool(needed.is_subset(needed.eq_at_multi_union_pw_aff(alone(point))))
+
+    def sides(
+        self, statement: Statement, access: Access, wide: int | None
+    ) -> tuple[Side, ...] | None:
+        """Return the part of an array that an access reaches in a block; ``None`` for none such."""
+        block, size, sides = statement.loops[0], self.size, list[Side]()
+        for function in output_affs(access.relation):
+            form = affine_form(function)
+            if form is None or form.parameters:
+                return None
+            terms, least = dict(form.coefficients), form.constant
+            if self.apart in terms:
+                if least or terms != {self.apart: 1}:
+                    return None
+                sides.append(Side(factor=0, least=0, length=1, apart=True))
+                continue
+            factor = terms.pop(block, 0)
+            if len(terms) > 1 or any(one != 1 for one in terms.values()) or min(factor, least) < 0:
+                return None
+            moving = wide is not None and statement.loops[wide] in terms
+            length = None if moving else size if terms else 1
+            ends = moving and not (factor or least) and _ends_at_block(statement, wide or 0, size)
+            limit = size if ends else 0
+            sides.append(Side(factor=factor, least=least, length=length, limit=limit))
+        return tuple(sides)
 
 
 def _runs_backwards(statement: Statement) -> bool:
@@ -390,104 +473,9 @@ def _runs_backwards(statement: Statement) -> bool:
     return blocks is not None and any(by < 0 for _, by in blocks.coefficients)
 
 
-def _is_shared(
-    statement: Statement, number: int, own: int | None, written: Names, apart: str | None
-) -> bool:
-    """Tell whether an element by which a statement divides has a reciprocal for several quotients.
-
-    It stays the same in a loop that threads go through, or lanes have one each before all steps.
-    """
-    block, step, *loops = statement.loops
-    forms = map(affine_form, output_affs(statement.accesses[number].relation))
-    moving = {name for form in forms if form is not None for name in dict(form.coefficients)}
-    if own is None:
-        return statement.accesses[number].array not in written and moving <= {block, step, apart}
-    return loops[own] not in moving and not moving >= {*loops} - {loops[own], apart}
-
-
-def _are_apart(scheduled: ScheduledScop, statements: Sequence[Statement], name: str) -> bool:
-    """Tell whether iterations of a loop need nothing of each other in a block of steps.
-
-    All statements have it, from 0 to the same end whatever other loops are at.
-    """
-    values = list[isl.Set]()
-    for one in statements:
-        at = one.loops.index(name) if name in one.loops else 0
-        line = only(one.domain, SET, at)
-        line = coalesced(line.gist_params(line.params()))
-        (part, *more), first = line.get_basic_sets(), constant_value(line.dim_min(0))
-        if at <= _STEP or more or part.dim(DIV) or first != 0 or at in coupled_dims(one.domain):
-            return False
-        values.append(dims_as_parameters(line, (name,)))
-    places = [one.loops.index(name) for one in statements]
-    return all(one.is_equal(values[0]) for one in values) and _stay(scheduled, statements, places)
-
-
-def _wide(statement: Statement, size: int, apart: str | None) -> list[int] | None:
-    """Return the loops of a statement that are longer than a block of steps, but for one.
-
-    ``None`` where its steps are, or where some begin below 0.
-    """
-    domain = statement.domain
-    universe = isl.Set.universe(domain.get_space())
-    found = []
-    for at in range(_STEP, len(statement.loops)):
-        if not domain.is_subset(universe.lower_bound_val(SET, at, 0)):
-            return None
-        if statement.loops[at] == apart:
-            continue
-        if not domain.is_subset(universe.upper_bound_val(SET, at, size - 1)):
-            found.append(at)
-    return None if _STEP in found else found
-
-
-def _stay(
-    scheduled: ScheduledScop, statements: Sequence[Statement], wide: Sequence[int | None]
-) -> bool:
-    """Tell whether all that statements need of each other in a block of steps is in its points."""
-    here = union_of([one.domain.to_union_set() for one in statements])
-    needed = equal_leading_dims(among(scheduled.dependences.memory_based, here), 1)
-    loops = [
-        isl.UnionPwAff.from_pw_aff(counter(one, loop))
-        for one, loop in zip(statements, wide, strict=True)
-        if loop is not None
-    ]
-    if not loops:
-        return True
-    point = reduce(isl.UnionPwAff.union_add, loops)
-    return bool(needed.is_subset(needed.eq_at_multi_union_pw_aff(alone(point))))
-
-
-def _sides(
-    statement: Statement, access: Access, wide: int | None, size: int, apart: str | None
-) -> tuple[Side, ...] | None:
-    """Return the part of an array that an access reaches in a block, ``None`` where it may not."""
-    block, *_ = statement.loops
-    ends = _ends_at_block(statement, wide, size)
-    sides = []
-    for function in output_affs(access.relation):
-        form = affine_form(function)
-        if form is None or form.parameters:
-            return None
-        terms, least = dict(form.coefficients), form.constant
-        if apart in terms:
-            if least or terms != {apart: 1}:
-                return None
-            sides.append(Side(factor=0, least=0, length=1, apart=True))
-            continue
-        factor = terms.pop(block, 0)
-        if len(terms) > 1 or any(one != 1 for one in terms.values()) or factor < 0 or least < 0:
-            return None
-        moving = wide is not None and statement.loops[wide] in terms
-        length = None if moving else size if terms else 1
-        limit = size if moving and not (factor or least) and ends else 0
-        sides.append(Side(factor=factor, least=least, length=length, limit=limit))
-    return tuple(sides)
-
-
-def _ends_at_block(statement: Statement, wide: int | None, size: int) -> bool:
+def _ends_at_block(statement: Statement, wide: int, size: int) -> bool:
     """Tell whether the loop that blocks share ends where a block of steps begins, going up."""
-    if wide is None or _runs_backwards(statement):
+    if _runs_backwards(statement):
         return False
     block, own = counter(statement, 0), counter(statement, wide)
     end = block.scale_val(isl.Val(size, statement.domain.get_ctx()))
@@ -498,10 +486,10 @@ def _joined(tiles: list[ClassTile], tile: ClassTile) -> int:
     """Return the number of the tile that another one is in, which is added to them."""
     for at, one in enumerate(tiles):
         if one.array == tile.array:
-            sides = [mine.joined(its) for mine, its in zip(one.sides, tile.sides, strict=True)]
-            known = tuple(side for side in sides if side is not None)
-            if len(known) == len(sides):
-                tiles[at] = replace(one, sides=known)
+            pairs = zip(one.sides, tile.sides, strict=True)
+            sides = complete(mine.joined(its) for mine, its in pairs)
+            if sides is not None:
+                tiles[at] = replace(one, sides=sides)
                 return at
     tiles.append(tile)
     return len(tiles) - 1
