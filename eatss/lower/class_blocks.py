@@ -35,7 +35,7 @@ from eatss.base.frozen import Names, Numbers, complete, fixed, frozen, their_nam
 from eatss.base.quotients import FORMATS
 from eatss.base.targets import CUDA
 from eatss.base.text import counted as amount
-from eatss.lower.arrays import TRUE, affine_text, condition_of, union_of, value_of
+from eatss.lower.arrays import affine_text, ends_of, tests_of, union_of, value_of
 from eatss.lower.class_products import products_of
 from eatss.lower.index_range import Indices
 from eatss.lower.instructions import FROM_LANE
@@ -62,6 +62,7 @@ from eatss.lower.kernel.nodes import (
     Source,
     Wait,
     counted,
+    guarded,
     over_places,
 )
 from eatss.lower.kernel.uses import (
@@ -102,10 +103,8 @@ from eatss.polyhedral.isl_names import (
     output_affs,
     parameter_at_least,
     parameter_at_most,
-    parameter_bound,
     parameter_names,
     parameters_set,
-    renamed_parameter,
     without_parameters,
 )
 from eatss.polyhedral.isl_names import alone as only
@@ -114,7 +113,7 @@ from eatss.polyhedral.scop import Access, Place, Statement
 from eatss.polyhedral.tree import alone
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, equals, names_in, substitute
 from eatss.program.expression import Environment, IntExprs, total
-from eatss.program.linear import as_sum, strict
+from eatss.program.linear import as_sum
 
 _STEP = 1
 """The loop of steps of a statement, by number; the one of blocks is in front of it."""
@@ -516,28 +515,29 @@ class ClassBuilder:
         """Note what it is made of."""
         names = self._names = context.names.inner()
         self._name, self._own, self._block, self._context = name, own, block, context
+        plan = self._plan = own.plan
         self._index, self._ahead = Indices(context.index_bits), list[Node]()
         self._thread = Name(names.fresh("thread"))
         self._launched, self._step = own.pieces[0].host_names
         self._backwards = _runs_backwards(own.statements[0])
         self._host = names.fresh(own.statements[0].loops[0]) if self._backwards else self._launched
         self._lane, self._first, self._turn = map(names.fresh, ("lane", "first", "turn"))
-        self._point = names.fresh(own.plan.wide or "point")
-        self._apart = names.fresh(own.plan.apart or "apart")
-        self._around = (self._apart,) if own.plan.apart else ()
+        self._point = names.fresh(plan.wide or "point")
+        self._apart = names.fresh(plan.apart or "apart")
+        self._around = (self._apart,) if plan.apart else ()
         self._locals = tuple(
             tuple(
                 self._point if extent is None else names.fresh(name) if extent else self._apart
                 for name, extent in zip(one.loops[_STEP + 1 :], phase.loops, strict=True)
             )
-            for one, phase in zip(own.statements, own.plan.phases, strict=True)
+            for one, phase in zip(own.statements, plan.phases, strict=True)
         )
-        self._buffers = tuple(map(self._buffer, own.plan.tiles))
+        self._buffers = tuple(map(self._buffer, plan.tiles))
         self._kept = {
             at: Buffer.of(
                 "register", names.fresh(f"{buffer.name}_r"), buffer.element_type, *tile.kept
             )
-            for at, (tile, buffer) in enumerate(zip(own.plan.tiles, self._buffers, strict=True))
+            for at, (tile, buffer) in enumerate(zip(plan.tiles, self._buffers, strict=True))
             if tile.along is not None
         }
 
@@ -559,7 +559,7 @@ class ClassBuilder:
                 its threads are not what points need.
             InternalError: ``EATSS-K901``, it is not well formed, or threads may meet.
         """
-        context, block, part = self._context, self._block, self._own.plan
+        context, block, part = self._context, self._block, self._plan
         lanes = CUDA.lanes if part.wide is None else block.width
         if block.threads % CUDA.lanes or block.threads < lanes:
             raise input_error(
@@ -590,7 +590,8 @@ class ClassBuilder:
                 f"may have {context.shared_limit_bytes}",
                 hint="give class_block a smaller width, or classes a smaller size",
             )
-        grid = (self._index(self._blocks() * self._turns()), Constant(1), Constant(1))
+        turns = self._index(self._last(self._apart) + 1) if self._around else Constant(1)
+        grid = (self._index(self._blocks() * turns), Constant(1), Constant(1))
         where = "one block"
         if part.wide is not None:
             where = f"blocks of {amount(block.width, 'point')} of {part.wide}"
@@ -625,23 +626,17 @@ class ClassBuilder:
         same = parameters_set(points.get_ctx(), names, f"{self._launched} = -{self._host}")
         return coalesced(without_parameters(points.intersect(same), [self._host]))
 
+    def _last(self, name: str) -> IntExpr:
+        """Return the last value that a counter of a block has in a launch."""
+        points, launch = (self._by_launch(self._values(own)) for own in ((name,), ()))
+        return value_of(ends_of(points, name)[1], launch)
+
     def _blocks(self) -> IntExpr:
         """Return how many blocks share the longest of the loops that they do."""
-        if self._own.plan.wide is None:
+        if self._plan.wide is None:
             return Constant(1)
-        points = self._by_launch(self._values((self._point,)))
-        reached = renamed_parameter(points, self._point, self._first)
-        last = parameter_bound(reached, self._first, upper=True).coalesce()
-        width, launch = int(self._block.width), self._by_launch(self._values(()))
-        return self._index((value_of(last, launch) + width) // width)
-
-    def _turns(self) -> IntExpr:
-        """Return how many iterations of the loop there are that blocks are apart along."""
-        if not self._around:
-            return Constant(1)
-        points = self._by_launch(self._values(self._around))
-        last = parameter_bound(points, self._apart, upper=True).coalesce()
-        return self._index(value_of(last, self._by_launch(self._values(()))) + 1)
+        width = int(self._block.width)
+        return self._index((self._last(self._point) + width) // width)
 
     def _body(self) -> Iterator[Node]:
         """Yield what a block does."""
@@ -649,7 +644,7 @@ class ClassBuilder:
         number: IntExpr = Name(f"{CUDA.block}x")
         if self._backwards:
             yield Let(name=self._host, value=-1 * Name(self._launched))
-        if self._own.plan.wide is not None:
+        if self._plan.wide is not None:
             blocks = self._blocks()
             own = number % blocks if self._around else number
             yield Let(name=self._first, value=own * width)
@@ -661,12 +656,12 @@ class ClassBuilder:
         loaded, stored = (
             tuple(self._registers(at, load=load) for at in self._kept) for load in (True, False)
         )
-        if self._own.plan.wide is None:  # all warps compute the same
+        if self._plan.wide is None:  # all warps compute the same
             yield Let(name=self._lane, value=thread % CUDA.lanes, narrow=True)
             yield from declared
             yield from self._steps((), launch, loaded)
             tests: list[IntExpr] = [thread < CUDA.lanes] * (self._block.threads > CUDA.lanes)
-            yield Scope(body=_if(tests, stored), apart="kept")
+            yield Scope(body=guarded(tests, stored), apart="kept")
         else:
             yield Let(name=self._lane, value=thread, narrow=True)
             yield Let(name=self._point, value=Name(self._first) + Name(self._lane))
@@ -684,7 +679,7 @@ class ClassBuilder:
     def _copies(self, *, load: bool) -> Iterator[Node]:
         """Yield what fills tiles, or stores them: what is in their arrays of them."""
         ahead = False
-        for at, tile in enumerate(self._own.plan.tiles):
+        for at, tile in enumerate(self._plan.tiles):
             if not load and tile.along is None:
                 continue
             array, number = self._context.arrays[tile.array], self._names.fresh("e")
@@ -715,7 +710,7 @@ class ClassBuilder:
     def _begins(self, at: int) -> IntExprs:
         """Return where a tile begins in its array."""
         found = []
-        for side in self._own.plan.tiles[at].sides:
+        for side in self._plan.tiles[at].sides:
             first = side.factor * Name(self._host) + side.least
             first = Name(self._apart) if side.apart else first
             found.append(first + Name(self._first) if side.length is None else first)
@@ -723,7 +718,7 @@ class ClassBuilder:
 
     def _registers(self, at: int, *, load: bool) -> Node:
         """Return what a thread reads of a tile into its registers, or writes from them."""
-        tile, kept, names = self._own.plan.tiles[at], self._kept[at], self._names.inner()
+        tile, kept, names = self._plan.tiles[at], self._kept[at], self._names.inner()
         counters = [names.fresh("place") for _ in kept.layout.extents]
         *others, turn = map(Name, counters)
         where = Name(self._lane) + CUDA.lanes * turn
@@ -731,7 +726,7 @@ class ClassBuilder:
         ends = kept.at(*others, turn), own
         target, source = ends if load else ends[::-1]
         tests = [where < tile.places] if tile.places % CUDA.lanes else []
-        return over_places(kept, counters, *_if(tests, (Copy(target=target, source=source),)))
+        return over_places(kept, counters, *guarded(tests, (Copy(target=target, source=source),)))
 
     # steps ----------------------------------------------------------------------------------
 
@@ -763,25 +758,25 @@ class ClassBuilder:
         done again, from what is ``loaded`` on, with divisions, as those of cut tiles are.
         """
         whole, rest = self._whole_or_not(known)
-        if whole.is_empty() or not self._own.plan.divides:
+        if whole.is_empty() or not self._plan.divides:
             if whole.is_empty() or rest.is_empty():
                 steps = self._all_steps(known)
             else:
                 conditions, own = tuple(self._tests(whole, known)), self._all_steps(whole)
                 steps = (If(conditions=conditions, body=own, orelse=self._all_steps(rest)),)
-            yield Scope(body=_if(tests, (*declared, *loaded, *steps, *stored)), apart="steps")
+            yield Scope(body=guarded(tests, (*declared, *loaded, *steps, *stored)), apart="steps")
             return
         test, flag = tuple(self._tests(whole, known)), self._names.fresh("exact")
         done = self._names.fresh("exact_in_all")
         fast = self._all_steps(whole, flag)
-        steps = _if(test, (*loaded, *self._ahead, *fast))
+        steps = guarded(test, (*loaded, *self._ahead, *fast))
         yield from declared
         yield Flag(name=flag, first=_all(test) if test else Constant(1))
-        yield Scope(body=_if(tests, steps), apart="steps")
+        yield Scope(body=guarded(tests, steps), apart="steps")
         yield Agreed(name=done, flag=flag)
-        again = Scope(body=_if(tests, (*loaded, *self._all_steps(known))), apart="steps")
+        again = Scope(body=guarded(tests, (*loaded, *self._all_steps(known))), apart="steps")
         yield If(conditions=(equals(Name(done), 0),), body=(again,))
-        yield from (Scope(body=_if(tests, own), apart="steps") for own in (stored,) if own)
+        yield from (Scope(body=guarded(tests, own), apart="steps") for own in (stored,) if own)
 
     def _whole_or_not(self, known: isl.Set) -> tuple[isl.Set, isl.Set]:
         """Return the blocks of steps whose tiles are whole, and the others."""
@@ -801,13 +796,13 @@ class ClassBuilder:
 
     def _phases(self, flag: str, known: isl.Set) -> Iterator[Node]:
         """Yield what a step does."""
-        for number, phase in enumerate(self._own.plan.phases):
+        for number, phase in enumerate(self._plan.phases):
             names = self._locals[number]
             own = None if phase.own is None else names[phase.own]
             others = tuple(one for one in names if one not in (own, self._apart))
             here = coalesced(without_parameters(self._placed(number), [own] if own else []))
-            compute, place, passes = self._operands(number, own, flag)
-            body = partial(self._compute, number, own, compute, place)
+            compute, kept, place, passes = self._operands(number, own, flag)
+            body = partial(self._compute, number, own, compute, kept, place)
             yield Scope(body=self._unrolled((self._step,), others, here, known, body, passes))
 
     def _unrolled(
@@ -829,40 +824,41 @@ class ClassBuilder:
         left = [one for one in passes if not one[0].isdisjoint(names)]
         before = [node for one in passes if one not in left for node in one[1]]
         if not names:
-            return _if(self._tests(here, known), (*before, *body(known.intersect(here))))
+            return guarded(self._tests(here, known), (*before, *body(known.intersect(here))))
         name, *rest = names
         values = coalesced(without_parameters(here, rest))
         any_value = coalesced(without_parameters(values, [name]))
         tests, known = self._tests(any_value, known), known.intersect(any_value)
         free = _of(values, (*around, name))
-        first, last = (parameter_bound(free, name, upper=up).coalesce() for up in (False, True))
+        first, last = ends_of(free, name)
         inside = known.intersect(parameter_at_least(name, first))
         inside = coalesced(inside.intersect(parameter_at_most(name, last)))
         some = coalesced(inside.intersect(values))
         nodes = self._unrolled((*around, name), tuple(rest), here, some, body, left)
         begin, end = value_of(first, known), value_of(last, known) + 1
-        nodes, counter = _if(self._tests(values, inside), nodes), name
+        nodes, counter = guarded(self._tests(values, inside), nodes), name
         if name == self._step and self._backwards:
             counter = self._names.fresh(name)
             nodes = (Let(name=name, value=begin + end - 1 - Name(counter)), *nodes)
-        return _if(tests, (*before, replace(counted(counter, end, nodes), lower=begin)))
+        return guarded(tests, (*before, replace(counted(counter, end, nodes), lower=begin)))
 
     def _tests(self, here: isl.Set, known: isl.Set) -> list[IntExpr]:
         """Return what is left to test of whether values are ``here``."""
-        condition = condition_of(here, known)
-        return [] if condition == TRUE else [self._index(strict(condition))]
+        return [*map(self._index, tests_of(here, known))]
 
     def _operands(
         self, number: int, own: str | None, flag: str
-    ) -> tuple[Compute, IntExpr, list[_Pass]]:
-        """Return a statement, the place of what it writes, and what gives values to it.
+    ) -> tuple[Compute, Element, IntExpr, list[_Pass]]:
+        """Return a statement, a thread's own element and its place, and what gives values to it.
 
         With a flag its divisors have reciprocals.
         """
-        statement, phase = self._own.statements[number], self._own.plan.phases[number]
+        statement, phase = self._own.statements[number], self._plan.phases[number]
         env, passes = self._counters(number), list[_Pass]()
         reads, wheres = list[Element](), list[IntExpr]()
         reciprocals, shared = dict[int, Element](), dict[tuple[Element, IntExpr], Element]()
+        numbers = range(len(statement.accesses))
+        kept = next(at for at in numbers if self._own.at.get((statement.name, at)) in self._kept)
         for place, access in enumerate(statement.accesses):
             element, where = self._element(statement, place, access, env)
             known_place = own is None or place in phase.passed
@@ -881,7 +877,7 @@ class ClassBuilder:
                 passes.append((needed, (Declare(buffer=passed.buffer), from_lane)))
                 element = passed
             divides = flag and place in phase.divisors
-            if divides and own is None and wheres[self._first_kept(number)] == Name(self._step):
+            if divides and own is None and wheres[kept] == Name(self._step):
                 reciprocals[place] = self._inverse_ahead(element, flag)
             elif divides:
                 inverse = reciprocals[place] = self._scalar("inverse", element)
@@ -900,11 +896,11 @@ class ClassBuilder:
             flag=flag if reciprocals else "",
             reciprocals=tuple(reciprocals.items()),
         )
-        return compute, wheres[self._first_kept(number)], passes
+        return compute, reads[kept], wheres[kept], passes
 
     def _inverse_ahead(self, element: Element, flag: str) -> Element:
         """Return the reciprocal of an element of a step, which its lane has before all steps."""
-        size, lanes = self._own.plan.size, CUDA.lanes
+        size, lanes = self._plan.size, CUDA.lanes
         name, kind = self._names.fresh("inverse"), element.buffer.element_type
         inverses = Buffer.of("register", name, kind, -(-size // lanes))
         place = self._names.fresh("place")
@@ -913,17 +909,9 @@ class ClassBuilder:
         source, target = element.buffer.at(*moved), inverses.at(Name(place))
         made = Reciprocal(target=target, source=source, flag=flag)
         tests = [own < size] if size % lanes else []
-        (filled,) = _if(tests, (made,))
+        (filled,) = guarded(tests, (made,))
         self._ahead += [Declare(buffer=inverses), over_places(inverses, [place], filled)]
         return inverses.at(Name(self._step) // lanes)
-
-    def _first_kept(self, number: int) -> int:
-        """Return the first access of a statement that is of a thread's own elements."""
-        name = self._own.statements[number].name
-        kept = (
-            place for (own, place), at in self._own.at.items() if own == name and at in self._kept
-        )
-        return min(kept)
 
     def _counters(self, number: int) -> Environment:
         names = (self._host, self._step, *self._locals[number])
@@ -934,34 +922,36 @@ class ClassBuilder:
         return Buffer.of("register", self._names.fresh(name), kind).at()
 
     def _compute(
-        self, number: int, own: str | None, compute: Compute, place: IntExpr, known: isl.Set
+        self,
+        number: int,
+        own: str | None,
+        compute: Compute,
+        kept: Element,
+        place: IntExpr,
+        known: isl.Set,
     ) -> Iterator[Node]:
         """Yield what computes a statement at a thread's points."""
         span, statement = compute.statement.span, compute.statement
         source = Source(line=span.line, text=statement.text, file=statement.written_in)
         once: list[IntExpr] = []  # other warps of the one block compute the same
-        if (statement.name, 0) not in self._own.at and self._own.plan.wide is None:
+        if (statement.name, 0) not in self._own.at and self._plan.wide is None:
             once = [self._thread < CUDA.lanes] * (self._block.threads > CUDA.lanes)
         if own is None:
             test = equals(Name(self._lane), place % CUDA.lanes)
             yield If(conditions=(*once, test), body=(source, compute))
             return
-        *_, points = compute.reads[self._first_kept(number)].buffer.layout.extents
+        *_, points = kept.buffer.layout.extents
         if own != self._point:
             known = known.intersect(parameters_set(known.get_ctx(), [own], f"{own} >= 0"))
         tests = once + self._tests(self._placed(number), known)
-        if tests and _is_safe_anywhere(compute) and self._own.plan.has_all_lanes:
+        if tests and _is_safe_anywhere(compute) and self._plan.has_all_lanes:
             # those of which tests don't hold compute, too: no branch is between quotients
             value = self._scalar("value", compute.target)
-            kept = _if(tests, (Copy(target=compute.target, source=value),))
-            nodes: Nodes = (
-                Declare(buffer=value.buffer),
-                source,
-                replace(compute, target=value),
-                *kept,
-            )
+            done = guarded(tests, (Copy(target=compute.target, source=value),))
+            computed = replace(compute, target=value)
+            nodes: Nodes = (Declare(buffer=value.buffer), source, computed, *done)
         else:
-            nodes = _if(tests, (source, compute))
+            nodes = guarded(tests, (source, compute))
         if own != self._point:
             there = Name(self._lane) + CUDA.lanes * Name(self._turn)
             nodes = (Let(name=own, value=there), *nodes)
@@ -975,7 +965,7 @@ class ClassBuilder:
         if at is None:
             there = [self._index(affine_text(one, env)) for one in functions]
             return self._context.arrays[access.array].element(there), Constant(0)
-        along = self._own.plan.tiles[at].along
+        along = self._plan.tiles[at].along
         pairs = zip((affine_text(one, env) for one in functions), self._begins(at), strict=True)
         places = [as_sum(function - first) for function, first in pairs]
         if along is None:
@@ -998,10 +988,6 @@ def _is_safe_anywhere(compute: Compute) -> bool:
 def _of(points: isl.Set, names: Names) -> isl.Set:
     """Return the values of some parameters, whatever others are."""
     return coalesced(without_parameters(points, [*{*parameter_names(points)} - {*names}]))
-
-
-def _if(tests: Sequence[IntExpr], nodes: Nodes) -> Nodes:
-    return (If(conditions=tuple(tests), body=nodes),) if tests and nodes else nodes
 
 
 def _all(conditions: Sequence[IntExpr]) -> IntExpr:

@@ -48,6 +48,7 @@ from eatss.lower.kernel.nodes import (
     Nodes,
     Reciprocal,
     Scope,
+    guarded,
 )
 from eatss.lower.kernel.uses import (
     NAMED,
@@ -274,9 +275,7 @@ class _Builder:
     def body(self, front: Sequence[Let], tests: IntExprs, steps: Sequence[HostStep]) -> Nodes:
         """Return the body of the kernel."""
         thread = Let(name=self._thread.name, value=Name(f"{CUDA.thread}x"))
-        body = self.steps(steps)
-        body = (If(conditions=tests, body=body),) if tests else body
-        return without_unused((*front, thread, *body))
+        return without_unused((*front, thread, *guarded(tests, self.steps(steps))))
 
     def steps(self, steps: Sequence[HostStep]) -> Nodes:
         """Return what the block does for steps of the host, without barriers between them.
@@ -371,7 +370,7 @@ class _Builder:
             loop = For(counter=counter, lower=first, condition=goes_on, step=stride, body=body)
             body = (loop,)
         idle = together * own < self._threads
-        return (If(conditions=(thread < together * own,), body=body),) if idle else body
+        return guarded([thread < together * own] * idle, body)
 
 
 def _name_of(step: HostStep) -> str:

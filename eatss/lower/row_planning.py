@@ -20,11 +20,11 @@ from eatss.analysis.layout import FusedRows, Layout
 from eatss.base.frozen import Names, called, frozen, their_names
 from eatss.base.text import counted
 from eatss.cards import GpuProfile
-from eatss.lower.arrays import TRUE, condition_of, union_of, value_of
+from eatss.lower.arrays import condition_of, ends_of, tests_of, union_of, value_of
 from eatss.lower.checks import check_launches
 from eatss.lower.index_range import Indices
 from eatss.lower.kernel.barriers import arguments_of, passed_to
-from eatss.lower.kernel.nodes import Buffer, If, Nodes, Scope
+from eatss.lower.kernel.nodes import Buffer, If, Nodes, Scope, guarded
 from eatss.lower.kernel.nodes import counted as in_turns
 from eatss.lower.kernel.uses import substituted, with_buffers, without_unused
 from eatss.lower.kernel_builder import KernelBuilder, products_of_sizes
@@ -62,7 +62,6 @@ from eatss.polyhedral.isl_names import (
     coalesced,
     dims_as_parameters,
     parameter_between,
-    parameter_bound,
     parameters_as_dims,
     without_parameters,
 )
@@ -216,10 +215,8 @@ class RowPlanner(UnitPlanner):
             own = {one: replace(one, name=members.fresh(one.name)) for one in phase.kernel.shared}
             shared += own.values()
             nodes = with_buffers(phase.kernel.body, own)
-            condition = condition_of(phase.launch, launch)
-            if condition != TRUE:
-                nodes = (If(conditions=(index(strict(condition)),), body=nodes),)
-            lowered.append(LoweredPhase(unit=unit, nodes=nodes))
+            tests = [*map(index, tests_of(phase.launch, launch))]
+            lowered.append(LoweredPhase(unit=unit, nodes=guarded(tests, nodes)))
         orders = [self.in_order(unit) for unit in units]
         host = pieces[0].host[: len(pieces[0].host) - block.steps]
         inside = pieces[0].host_names[len(host) :]
@@ -342,17 +339,14 @@ class _Steps:
     def of(cls, counter: str, launch: isl.Set, index: Indices) -> _Steps:
         """Return the loop of a counter whose values, and those of others, are a launch's."""
         here = coalesced(without_parameters(launch, [counter]))
-        first, last = (
-            parameter_bound(launch, counter, upper=upper).coalesce() for upper in (False, True)
-        )
+        first, last = ends_of(launch, counter)
         inside = coalesced(here.intersect(parameter_between(counter, first, last)))
-        condition = condition_of(launch, inside)
         return cls(
             launch=here,
             counter=counter,
             first=index(value_of(first, here)),
             last=index(value_of(last, here)),
-            tests=() if condition == TRUE else (index(strict(condition)),),
+            tests=tuple(map(index, tests_of(launch, inside))),
         )
 
     def through(self, body: Nodes, lasting: Nodes, behind: Nodes) -> Nodes:
@@ -360,7 +354,7 @@ class _Steps:
         if self.counter is None:
             return body
         known = {self.counter: self.first}
-        body = (If(conditions=self.tests, body=body),) if self.tests else body
+        body = guarded(self.tests, body)
         loop = replace(in_turns(self.counter, self.last + 1, body, unroll=1), lower=self.first)
         return (*substituted(lasting, known), loop, *substituted(behind, known))
 

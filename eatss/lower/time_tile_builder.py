@@ -127,6 +127,7 @@ class TileBuilder:
         back: bool,
     ) -> None:
         self.chain, self.plan, self.tile, self.context = chain, plan, tile, context
+        self.has_rows, self.has_lines = chain.dims > 1, chain.dims > 2
         self._twins, self._time, self.back = twins, time, back
         self.names = context.names.inner()
         self.first_step: IntExpr = Name(time) + (tile.depth if back else 0)
@@ -145,10 +146,10 @@ class TileBuilder:
         )
         self.flag = self.names.fresh("exact") if any(quotients) else ""
         self._aligned: dict[Buffer, Aligned] = {}
-        self._origins = places[-1:] if chain.dims < 3 else places
+        self._origins = places if self.has_lines else places[-1:]
         corners = (Name(self.names.fresh(one)) for one in ("line_from", "column_from"))
         self._corners = [*corners][-len(self._origins) :]
-        self._lines = (int(tile.rows),) if chain.dims > 2 else ()
+        self._lines = (int(tile.rows),) if self.has_lines else ()
         self.windows = {
             number: self.registers(
                 self.names, f"{context.arrays[one.field.array].name}_{number}", one.field, one.slots
@@ -197,7 +198,7 @@ class TileBuilder:
     def cell(self, row: IntExpr, point: _Point) -> IntExprs:
         """Return the place of a thread's point in a row."""
         places = (own + place for own, place in zip(self._origins, point, strict=True))
-        return (row, *places) if self.chain.dims > 1 else tuple(places)
+        return (row, *places) if self.has_rows else tuple(places)
 
     def register(self, version: int, age: int, point: _Point) -> Element:
         """Return the register of a point of the row that came ``age`` turns ago."""
@@ -294,7 +295,7 @@ class TileBuilder:
         span = self.chain.updates[0].statement.span
         places = digits(Name(number), self._counts, span)
         kept, halo = stored_cells(self.plan, self.tile), beside(self.plan, self.tile)
-        if self.chain.dims > 1:
+        if self.has_rows:
             yield Let(name=self._first.name, value=places[0] * kept[0])
             ends = (self._first + kept[0], self._all_extents[0])
             yield Let(name=self._end.name, value=Apply(Operator.MIN, ends))
@@ -343,12 +344,12 @@ class TileBuilder:
 
         Updates that write at edges only are to write none of them (``absent``).
         """
-        tile, dims = self.tile, self.chain.dims
-        sizes = [tile.warps * tile.rows, CUDA.lanes * tile.columns][-len(self._corners) :]
-        low = [self.first_step, *([first] if dims > 1 else []), *self._corners]
-        sizes = [tile.depth, *([count] if dims > 1 else []), *sizes]
-        names = [(f"from{at}", f"to{at}") for at in range(len(sizes))]
-        box = box_between(self.chain.updates[0].cells, names, sizes)
+        tile = self.tile
+        across = (tile.warps * tile.rows, CUDA.lanes * tile.columns)[-len(self._corners) :]
+        cells = [*zip(self._corners, across, strict=True)]
+        along = [(self.first_step, tile.depth), *[(first, count)] * self.has_rows, *cells]
+        names = [(f"from{at}", f"to{at}") for at, _ in enumerate(along)]
+        box = box_between(self.chain.updates[0].cells, names, [size for _, size in along])
         known = box.params().intersect(parameter_at_least("from0", self.chain.first))
         known = known.intersect(parameter_at_most("to0", self.chain.last))
         found = known
@@ -367,7 +368,7 @@ class TileBuilder:
         if not arrays <= {one.target.array for one in updates}:
             return Constant(0)
         values: dict[str, IntExpr] = {}
-        for (begin, end), at, size in zip(names, low, sizes, strict=True):
+        for (begin, end), (at, size) in zip(names, along, strict=True):
             values |= {begin: at, end: at + (size - 1)}
         return strict(substitute(condition_of(coalesced(found), known), values))
 
@@ -392,7 +393,7 @@ class TileBuilder:
     def _rows(self) -> Nodes:
         """Return the loop over rows, or what is done with the only one."""
         plan, ahead = self.plan, int(self.tile.prefetch)
-        if self.chain.dims == 1:
+        if not self.has_rows:
             self.turn = self.row = zero = Constant(0)
             return self._ways(
                 lambda: (*self._fetched(zero, zero), *self._taken(), *self._levels()), zero, 1
@@ -530,7 +531,7 @@ class _LevelBuilder:
     def nodes(self) -> Iterator[Node]:
         """Yield all of it."""
         of, level, statement = self._of, self._level, self._update.statement
-        if of.chain.dims > 1:
+        if of.has_rows:
             lag = of.plan.versions[level.version].lag
             yield Let(name=self._row.name, value=of.row - lag)
         yield SourceLine(line=statement.span.line, text=statement.text)
@@ -616,10 +617,10 @@ class _LevelBuilder:
         """Return the register of a cell beside a point, which other lanes or warps may have."""
         of, version = self._of, source.version
         window = of.windows[version]
-        row = source.offset[0] if of.chain.dims > 1 else 0
+        row = source.offset[0] if of.has_rows else 0
         age = self._age(version, row)
         place = place_of(point, source, int(of.tile.rows), int(of.tile.columns))
-        there = (*([place.line] if of.chain.dims > 2 else []), place.column)
+        there = (*[place.line] * of.has_lines, place.column)
         if not (place.lanes or place.warps):
             return of.register(version, age, there)
         key = version, row, place
@@ -682,7 +683,7 @@ class _LevelBuilder:
             )
             groups.setdefault(tuple(self._in_tile(point)), []).append(store)
         where = [of.is_last] if left else []
-        if of.chain.dims > 1:
+        if of.has_rows:
             where += of.rows_of_tile(self._row)
         for inside, stores in groups.items():
             conditions = (*where, *inside)
@@ -690,14 +691,14 @@ class _LevelBuilder:
 
     def _in_tile(self, point: _Point) -> Iterator[IntExpr]:
         """Yield the conditions that a point is none of the halo, the same for all of a line."""
-        tile, halo = self._of.tile, beside(self._of.plan, self._of.tile)
+        of, tile = self._of, self._of.tile
+        *around, last = beside(of.plan, tile)
         *line, _ = point
-        for place, (front, back) in zip(line, halo[1:-1], strict=True):
-            yield Constant(front) <= self._of.warp * tile.rows + place
-            yield self._of.warp * tile.rows + place < tile.rows * tile.warps - back
-        front, back = halo[-1]
-        yield Constant(front) <= self._of.lane * tile.columns
-        yield self._of.lane * tile.columns < CUDA.lanes * tile.columns - back
+        cells = [(of.warp * tile.rows + place, tile.rows * tile.warps) for place in line]
+        cells.append((of.lane * tile.columns, CUDA.lanes * tile.columns))
+        for (cell, end), (front, back) in zip(cells, (*around[1:], last), strict=True):
+            yield Constant(front) <= cell
+            yield cell < end - back
 
 
 def _all(tests: Iterable[IntExpr]) -> IntExpr:
