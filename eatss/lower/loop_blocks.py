@@ -18,17 +18,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial, reduce
 from itertools import groupby
 from math import prod
 from typing import Any
-
-import islpy as isl
 
 from eatss.analysis.analyse import AnalysedProgram, AnalysedScop
 from eatss.analysis.layout import LoopBlock
 from eatss.base.frozen import frozen, their_names
 from eatss.base.targets import AXES, CUDA
+from eatss.lower.arrays import union_of
 from eatss.lower.kernel.barriers import arguments_of, passed_to
 from eatss.lower.kernel.nodes import (
     Agreed,
@@ -136,8 +134,9 @@ def _in_wavefronts(run: LoopRun, piece: Piece, numeric: ScheduledScop) -> LoopRu
     functions = None if own is None else wavefront_functions(own, numeric)
     if own is None or functions is None:
         return run
-    every = reduce(isl.UnionSet.union, (own.instances(s).to_union_set() for s in own.statements))
-    ends = [(one.min_val(), one.max_val()) for one in map(partial(_on, every), functions)]
+    every = union_of(own.instances(one).to_union_set() for one in own.statements)
+    here = [one.intersect_domain(every) for one in functions]
+    ends = [(one.min_val(), one.max_val()) for one in here]
     if not all(low.is_int() and high.is_int() for low, high in ends):
         return run
     return replace(
@@ -145,10 +144,6 @@ def _in_wavefronts(run: LoopRun, piece: Piece, numeric: ScheduledScop) -> LoopRu
         loops=tuple(loop.source_name for loop in own.band if loop.member.parallel),
         spans=tuple(integer(high) - integer(low) + 1 for low, high in ends),
     )
-
-
-def _on(instances: isl.UnionSet, function: isl.UnionPwAff) -> isl.UnionPwAff:
-    return function.intersect_domain(instances)
 
 
 def _outermost(piece: Piece) -> tuple[int, int] | None:

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache, partial
-from itertools import groupby
+from functools import partial
+from itertools import combinations, groupby
 
 import islpy as isl
 
 from eatss.analysis.analyse import AnalysedProgram, AnalysedScop
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import FusedRows, Layout
-from eatss.base.frozen import Names, called, frozen, their_names
+from eatss.base.frozen import Names, called, complete, distinct, frozen, their_names
+from eatss.base.memo import Memo
 from eatss.base.text import counted
 from eatss.cards import GpuProfile
 from eatss.lower.arrays import condition_of, ends_of, tests_of, union_of, value_of
@@ -35,7 +36,6 @@ from eatss.lower.recipe import CodegenOptions
 from eatss.lower.references import BuiltKernel, KernelContext
 from eatss.lower.row_storage import (
     LoweredPhase,
-    lane_loop,
     row_storage,
     sizes_of_whole_rows,
     span_of,
@@ -429,13 +429,11 @@ def row_runs(
         return
     pieces, names = own_pieces(scheduled)
     planner = RowPlanner(scheduled, facts, profile, options)
-    known = {one.statements: one for one in facts}
-    piece_of = {one.kernel.statements: one for one in pieces}
+    once = Memo()
 
-    @cache
-    def phases_of(own: tuple[Names, ...], depth: int, steps: int | None = None) -> tuple[Unit, ...]:
-        kernels, run = [known[one] for one in own if one in known], [piece_of[one] for one in own]
-        if len(kernels) < len(run):
+    def phases_of(run: Sequence[Piece], depth: int, steps: int | None = None) -> Sequence[Unit]:
+        kernels = complete(one.facts_in(facts) for one in run)
+        if kernels is None:
             return ()
         block = FusedRows(
             kernels=their_names(kernels),
@@ -446,11 +444,10 @@ def row_runs(
             steps=int(steps is not None),
         )
         find = partial(planner.phases, run, block, names)
-        found = tried(scheduled.scop, _OPERATIONS, find)
-        return () if found is None else tuple(found)
+        return once(partial(tried, scheduled.scop, _OPERATIONS, find), block) or ()
 
     def fits(piece: Piece, depth: int) -> bool:
-        return bool(phases_of((piece.kernel.statements,), depth))
+        return bool(phases_of([piece], depth))
 
     groups: list[tuple[Sequence[Piece], int, int | None]] = [
         (*one, None) for one in row_groups(pieces, scheduled.dependences, fits)
@@ -460,41 +457,40 @@ def row_runs(
         rows = rows_of_steps(own, scheduled.dependences)
         groups += [(own, 1, rows)] if rows is not None else []
     for run, depth, steps in groups:
-        units = phases_of(tuple(one.kernel.statements for one in run), depth, steps)
+        units = phases_of(run, depth, steps)
         if not any(unit.mapping.split is not None for unit in units):
             continue
-        named = their_names(known[one.kernel.statements] for one in run)
-        phases = []
-        for unit in units:
-            kernel = called(unit.kernel or "", facts)
-            loop = lane_loop(unit)
-            span = span_of(unit)
-            phases.append(
-                RowPhase(
-                    kernel=kernel.name,
-                    launch=launch_of(unit, kernel, scheduled, strict_fp=options.strict_fp),
-                    rows=tuple(loop.source_name for loop in unit.mapping.mapped[:depth]),
-                    lane_loop=None if loop is None else loop.source_name,
-                    length=None if span is None or span[0] < 0 else span[1] + 1,
-                    divisors=sum(len(divisors(one.value)) for one in unit.piece.statements),
-                )
-            )
-        parts = [named[start:end] for end in range(len(named) + 1) for start in range(end)]
-        storage = (
-            (
-                part,
-                planner.storage([one for one in units if one.kernel in part], depth, steps=through),
-            )
-            for part in (parts if steps is None else [named])
-            for through in (steps is not None,)
-        )
+        named = distinct(unit.kernel or "" for unit in units)
+        whole, ends = steps is not None, combinations(range(len(named) + 1), 2)
+        parts = [named] if whole else [named[start:end] for start, end in ends]
         yield RowRun(
             kernels=named,
-            phases=tuple(phases),
-            storage=tuple(storage),
-            steps=0 if steps is None else scheduled.scop.class_size,
+            phases=tuple(
+                _phase(unit, called(unit.kernel or "", facts), scheduled, depth, options)
+                for unit in units
+            ),
+            storage=tuple(
+                (part, planner.storage([o for o in units if o.kernel in part], depth, steps=whole))
+                for part in parts
+            ),
+            steps=scheduled.scop.class_size if whole else 0,
             together=steps or 0,
         )
+
+
+def _phase(
+    unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop, depth: int, options: CodegenOptions
+) -> RowPhase:
+    """Return what a unit does in a kernel of rows, of which so many loops are."""
+    loop, span = unit.lane_loop, span_of(unit)
+    return RowPhase(
+        kernel=kernel.name,
+        launch=launch_of(unit, kernel, scheduled, strict_fp=options.strict_fp),
+        rows=tuple(loop.source_name for loop in unit.mapping.mapped[:depth]),
+        lane_loop=None if loop is None else loop.source_name,
+        length=None if span is None or span[0] < 0 else span[1] + 1,
+        divisors=sum(len(divisors(one.value)) for one in unit.piece.statements),
+    )
 
 
 def _innermost(piece: Piece) -> tuple[int, int] | None:

@@ -87,11 +87,6 @@ class LoweredPhase:
     unit: Unit
     nodes: Nodes
 
-    @property
-    def lane_loop(self) -> MappedLoop | None:
-        """The loop whose points go to the threads of a row."""
-        return lane_loop(self.unit)
-
 
 @fixed
 class _Home:
@@ -199,7 +194,7 @@ def with_row_values(
         return (found, If(conditions=(first,), body=stores)) if stores else (found,)
 
     for number, phase in enumerate(phases):
-        own, nodes, loop = homes(number), phase.nodes, phase.lane_loop
+        own, nodes, loop = homes(number), phase.nodes, phase.unit.lane_loop
         if phase.unit.mapping.split is not None and loop is not None:
             nodes = mapped(nodes, _combined(loop, partial(leaf, own, alone=True)))
         nodes = mapped(nodes, partial(leaf, own, alone=loop is None))
@@ -254,7 +249,7 @@ def with_rows_kept(
     for row, array in kept:
         home = _registers(array, f"{array.name}_k", (slots,) if slots > 1 else (), names)
         for at, (own, phase) in enumerate(zip(homes, phases, strict=True)):
-            stored, loop = at in row.stores and not row.lasting, phase.lane_loop
+            stored, loop = at in row.stores and not row.lasting, phase.unit.lane_loop
             point = "" if loop is None else loop.point
             own.append(_Home(array, home, row.places[at], True, stored, point))
         begin = lasting if row.lasting else front
@@ -290,7 +285,7 @@ def with_rows_kept(
 
 def _kept_in(phase: LoweredPhase, homes: Sequence[_Home], node: Node) -> Nodes:
     """Return a node of a phase with rows in registers, and what is stored of them."""
-    loop = phase.lane_loop
+    loop = phase.unit.lane_loop
     if isinstance(node, For) and loop is not None and node.counter == loop.point:
         return (replace(node, unroll="whole"),)
     if not isinstance(node, Compute | Copy):
@@ -373,15 +368,9 @@ class _Access:
         return any(name == _LANE for terms, _, _ in self.form or () for name, _ in terms)
 
 
-def lane_loop(unit: Unit) -> MappedLoop | None:
-    """Return the loop whose points go to the threads of a row."""
-    inside = [loop for loop in unit.mapping.spread if loop.grid is None]
-    return inside[-1] if inside else None
-
-
 def span_of(unit: Unit) -> tuple[int, int] | None:
     """Return the first and the last element of a row that a unit touches, if these are numbers."""
-    loop = lane_loop(unit)
+    loop = unit.lane_loop
     if loop is None:
         return None
     values = _along(unit, loop)
@@ -403,7 +392,7 @@ def sizes_of_whole_rows(units: Sequence[Unit], tile: int, steps: Names) -> isl.S
     """
     longer = []
     for unit in units:
-        loop = lane_loop(unit)
+        loop = unit.lane_loop
         if loop is not None:
             values = without_parameters(_along(unit, loop), steps)
             first, last = (linear_function(values.get_ctx(), at, ()) for at in (0, tile - 1))
@@ -445,7 +434,7 @@ def row_storage(
             values += own.values()
         else:
             kept.append(row)
-    alone = [at for at, unit in enumerate(units) if lane_loop(unit) is None]
+    alone = [at for at, unit in enumerate(units) if unit.lane_loop is None]
     here = [(a, one) for a, own in accesses.items() for one in own if one.phase in alone]
     homes = {place for at in alone for place in _homes(units[at])}
     kept.sort(key=lambda one: not one.lasting)  # what is not would be loaded in each step
@@ -477,7 +466,7 @@ def _homes(unit: Unit) -> frozenset[Place]:
 def _accesses(number: int, unit: Unit, depth: int, scop: Scop) -> Iterator[tuple[str, _Access]]:
     """Yield what a phase does with arrays in memory: loads, statements, stores."""
     names = {loop.source_name: f"row {at}" for at, loop in enumerate(unit.mapping.mapped[:depth])}
-    lanes = lane_loop(unit)
+    lanes = unit.lane_loop
     if lanes is not None:
         names[lanes.source_name] = _LANE
     piece, split = unit.piece, unit.mapping.split is not None
@@ -555,7 +544,7 @@ class _Rows:
                 len({one.phase for one in own}) > 1
                 and len(read) < len(own)
                 and all(one.place is not None for one in own if one.phase in loads)
-                and all(lane_loop(self.units[at]) is None for at in loads)
+                and all(self.units[at].lane_loop is None for at in loads)
                 and all(one.form == form or _are_apart(one, own) for one in self.accesses)
             ):
                 yield RowValue(
