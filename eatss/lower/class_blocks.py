@@ -35,7 +35,7 @@ from eatss.base.frozen import Names, Numbers, complete, fixed, frozen, their_nam
 from eatss.base.quotients import FORMATS
 from eatss.base.targets import CUDA
 from eatss.base.text import counted as amount
-from eatss.lower.arrays import affine_text, ends_of, tests_of, union_of, value_of
+from eatss.lower.arrays import affine_text, ends_of, subscripts_of, tests_of, union_of, value_of
 from eatss.lower.class_products import products_of
 from eatss.lower.index_range import Indices
 from eatss.lower.instructions import FROM_LANE
@@ -555,18 +555,10 @@ class ClassBuilder:
         """Return the kernel, with barriers.
 
         Raises:
-            InputError: ``EATSS-K011``, a block would need more shared memory than it may have, or
-                its threads are not what points need.
+            InputError: ``EATSS-K011``, a block would need more shared memory than it may have.
             InternalError: ``EATSS-K901``, it is not well formed, or threads may meet.
         """
         context, block, part = self._context, self._block, self._plan
-        lanes = CUDA.lanes if part.wide is None else block.width
-        if block.threads % CUDA.lanes or block.threads < lanes:
-            raise input_error(
-                "EATSS-K011",
-                f"{block.threads} threads are no whole warps, or fewer than {block.width} points",
-                hint="give class_block a multiple of 32 threads, one a point at least",
-            )
         first = Let(name=self._thread.name, value=Name(f"{CUDA.thread}x"), narrow=True)
         nodes = without_unused((first, *self._body()))
         kernel = Kernel(
@@ -892,7 +884,7 @@ class ClassBuilder:
             integers=tuple(
                 self._index(affine_text(one.value, env)) for one in affine_values(statement.value)
             ),
-            types={name: one.array.element_type for name, one in self._context.arrays.items()},
+            types=self._context.scop.types,
             flag=flag if reciprocals else "",
             reciprocals=tuple(reciprocals.items()),
         )
@@ -961,13 +953,12 @@ class ClassBuilder:
         self, statement: Statement, place: int, access: Access, env: Environment
     ) -> tuple[Element, IntExpr]:
         """Return an element, and its place along the dimension of which threads have registers."""
-        at, functions = self._own.at.get((statement.name, place)), output_affs(access.relation)
+        at, there = self._own.at.get((statement.name, place)), subscripts_of(access, env)
         if at is None:
-            there = [self._index(affine_text(one, env)) for one in functions]
-            return self._context.arrays[access.array].element(there), Constant(0)
+            own = [*map(self._index, there)]
+            return self._context.arrays[access.array].element(own), Constant(0)
         along = self._plan.tiles[at].along
-        pairs = zip((affine_text(one, env) for one in functions), self._begins(at), strict=True)
-        places = [as_sum(function - first) for function, first in pairs]
+        places = [as_sum(o - first) for o, first in zip(there, self._begins(at), strict=True)]
         if along is None:
             return self._buffers[at].at(*places), Constant(0)
         where = places.pop(along)

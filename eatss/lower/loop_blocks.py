@@ -228,11 +228,15 @@ class Bodies:
         self.shared = list[Buffer]()
         self._members, self._given = NameTable(), set[str]()
 
-    def of(self, kernel: Kernel, values: Environment) -> Nodes:
-        """Return what a block of a kernel does, some names standing for other values."""
+    def with_own_memory(self, kernel: Kernel) -> Nodes:
+        """Return the body of a kernel whose shared memory has names of its own."""
         tiles = {one: replace(one, name=self._members.fresh(one.name)) for one in kernel.shared}
         self.shared += tiles.values()
-        body = with_buffers(kernel.body, tiles)
+        return with_buffers(kernel.body, tiles)
+
+    def of(self, kernel: Kernel, values: Environment) -> Nodes:
+        """Return what a block of a kernel does, some names standing for other values."""
+        body = self.with_own_memory(kernel)
         own = {name for node in every(body) for name in own_names(node)}
         other = {name: self.names.fresh(name) for name in sorted(own & self._given)}
         self._given |= own | {*other.values()}

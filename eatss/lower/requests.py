@@ -227,7 +227,10 @@ def _is_launch(decided: Layout, following: Sequence[str], profile: GpuProfile) -
         )
         and (tile is None or tile.columns > 0)
         and (loop is None or len(loop.kernels) == 1 or not loop.tiles)
-        and (of_class is None or of_class.threads % lanes == 0)
+        and (
+            of_class is None
+            or (of_class.threads % lanes == 0 and of_class.width <= of_class.threads)
+        )
     )
 
 

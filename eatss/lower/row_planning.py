@@ -27,8 +27,9 @@ from eatss.lower.index_range import Indices
 from eatss.lower.kernel.barriers import arguments_of, passed_to
 from eatss.lower.kernel.nodes import Buffer, If, Nodes, Scope, guarded
 from eatss.lower.kernel.nodes import counted as in_turns
-from eatss.lower.kernel.uses import substituted, with_buffers, without_unused
+from eatss.lower.kernel.uses import substituted, without_unused
 from eatss.lower.kernel_builder import KernelBuilder, products_of_sizes
+from eatss.lower.loop_blocks import Bodies
 from eatss.lower.mapping import Mapping
 from eatss.lower.pieces import NameTable, Part, Piece, in_regions, own_pieces
 from eatss.lower.planning import Unit, UnitPlanner, share_scalars
@@ -207,14 +208,11 @@ class RowPlanner(UnitPlanner):
         if any(phase.grid != first.grid or phase.origins != first.origins for phase in phases):
             return None
         launch = coalesced(union_of([phase.launch for phase in phases]))
-        index, members = first.index, NameTable()
+        index, bodies = first.index, Bodies((), ())
         lowered = []
-        shared: list[Buffer] = []
         for unit, phase in zip(units, phases, strict=True):
             index = index.joined(phase.index)
-            own = {one: replace(one, name=members.fresh(one.name)) for one in phase.kernel.shared}
-            shared += own.values()
-            nodes = with_buffers(phase.kernel.body, own)
+            nodes = bodies.with_own_memory(phase.kernel)
             tests = [*map(index, tests_of(phase.launch, launch))]
             lowered.append(LoweredPhase(unit=unit, nodes=guarded(tests, nodes)))
         orders = [self.in_order(unit) for unit in units]
@@ -231,14 +229,13 @@ class RowPlanner(UnitPlanner):
         of_phases = "; ".join(", ".join(their_names(unit.piece.statements)) for unit in units)
         kernel = replace(
             first.kernel,
-            name=name,
             threads=block.threads,
             arguments=arguments_of(
                 body,
                 (*context.parameters, *their_names(host)),
                 passed_to(one.kernel for one in phases),
             ),
-            shared=tuple(shared),
+            shared=tuple(bodies.shared),
             body=body,
         )
         return RowsInOne(

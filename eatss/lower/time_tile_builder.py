@@ -181,14 +181,10 @@ class TileBuilder:
 
     # -- buffers and places ----------------------------------------------------------------
 
-    def type_of(self, array: str) -> ElementType:
-        """Return the type of an array's elements."""
-        return self.context.arrays[array].array.element_type
-
     def registers(self, names: NameTable, wish: str, own: Field, *slots: int) -> Buffer:
         """Return registers for a thread's cells of a row of a field, or of several rows."""
         shape = (*slots, *self._lines, self.tile.columns)
-        return Buffer.of("register", names.fresh(wish), self.type_of(own.array), *shape)
+        return Buffer.of("register", names.fresh(wish), self.context.scop.types[own.array], *shape)
 
     @property
     def points(self) -> Iterator[_Point]:
@@ -567,7 +563,7 @@ class _LevelBuilder:
             target=values.at(*map(Constant, point)),
             reads=(self._own(point), *reads),
             integers=tuple(affine_text(own.value, env) for own in affine_values(statement.value)),
-            types={name: of.type_of(name) for name in of.context.arrays},
+            types=of.context.scop.types,
             flag=flag,
         )
 
