@@ -857,17 +857,13 @@ class ClassBuilder:
             if known_place and element.buffer.space == "register":
                 element = element.buffer.at(*element.subscripts[:-1], where // CUDA.lanes)
             needed = frozenset(names_in(where, *element.subscripts))
-            if place in phase.passed and (element, where) in shared:
-                element = shared[element, where]
-            elif place in phase.passed:
-                passed = shared[element, where] = self._scalar("passed", element)
-                from_lane = Intrinsic(
-                    instruction=FROM_LANE,
-                    operands=(("target", (passed,)), ("value", (element,))),
-                    immediates=(("source", where % CUDA.lanes),),
-                )
-                passes.append((needed, (Declare(buffer=passed.buffer), from_lane)))
-                element = passed
+            if place in phase.passed:
+                key = element, where
+                if key not in shared:
+                    own_one = shared[key] = self._scalar("passed", element)
+                    passed = Intrinsic.of(FROM_LANE, own_one, element, source=where % CUDA.lanes)
+                    passes.append((needed, (Declare(buffer=own_one.buffer), passed)))
+                element = shared[key]
             divides = flag and place in phase.divisors
             if divides and own is None and wheres[kept] == Name(self._step):
                 reciprocals[place] = self._inverse_ahead(element, flag)

@@ -20,7 +20,7 @@ from itertools import groupby, permutations
 import islpy as isl
 
 from eatss.analysis.facts import KernelFacts
-from eatss.base.frozen import Names, their_names
+from eatss.base.frozen import Names, complete, their_names
 from eatss.base.targets import CUDA
 from eatss.lower.arrays import TRUE, condition_of
 from eatss.lower.kernel.nodes import Fixup, If, Let, LookBack, NextTile, Nodes, guarded
@@ -44,11 +44,11 @@ def products_of(
     """Yield kernels of a class that may be one launch: alike, and none needs what others make."""
     for host, together in groupby(pieces, lambda one: their_names(one.host)):
         own = [*together]
-        known = [one for one in (piece.facts_in(facts) for piece in own) if one is not None]
+        known = complete(piece.facts_in(facts) for piece in own) or ()
         if (
             scheduled.scop.class_size
             and len(host) == 1
-            and len(known) == len(own) > 1
+            and len(known) > 1
             and all(are_alike(known[0], one) for one in known)
             and _are_apart(own, scheduled.dependences)
         ):

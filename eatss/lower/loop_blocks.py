@@ -24,7 +24,7 @@ from typing import Any
 
 from eatss.analysis.analyse import AnalysedProgram, AnalysedScop
 from eatss.analysis.layout import LoopBlock
-from eatss.base.frozen import frozen, their_names
+from eatss.base.frozen import complete, frozen, their_names
 from eatss.base.targets import AXES, CUDA
 from eatss.lower.arrays import union_of
 from eatss.lower.kernel.barriers import arguments_of, passed_to
@@ -117,10 +117,10 @@ def _loop_runs(scheduled: ScheduledScop, region: AnalysedScop) -> Iterator[LoopR
     known = {one.statements: one.name for one in region.facts}
     for loop, group in groupby(own_pieces(scheduled)[0], _outermost):
         pieces = list(group)
-        kernels = [known.get(one.kernel.statements) for one in pieces]
-        if loop is None or None in kernels:
+        kernels = complete(known.get(one.kernel.statements) for one in pieces)
+        if loop is None or kernels is None:
             continue
-        run = LoopRun(kernels=tuple(filter(None, kernels)))
+        run = LoopRun(kernels=kernels)
         if len(pieces) == 1 and wavefront_functions(pieces[0], scheduled) is not None:
             run = _in_wavefronts(run, pieces[0], region.scheduled)
         yield run
@@ -361,13 +361,18 @@ class _Builder:
             values[CUDA.block + axis], values[CUDA.blocks + axis] = first, Constant(by)
             if axis in several and axis not in grid_strides(phase.kernel):
                 counter = self._bodies.names.fresh(f"block_{axis}")
-                values[CUDA.block + axis] = Name(counter)
-                loops.append((counter, first, count, by))
+                block = values[CUDA.block + axis] = Name(counter)
+                loop = For(
+                    counter=counter,
+                    lower=first,
+                    condition=block < count,
+                    step=Constant(by),
+                    body=(),
+                )
+                loops.append(loop)
         body = self._bodies.of(phase.kernel, values)
-        for counter, first, count, by in loops:
-            goes_on, stride = Name(counter) < count, Constant(by)
-            loop = For(counter=counter, lower=first, condition=goes_on, step=stride, body=body)
-            body = (loop,)
+        for loop in loops:
+            body = (replace(loop, body=body),)
         idle = together * own < self._threads
         return guarded([thread < together * own] * idle, body)
 

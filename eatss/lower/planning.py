@@ -13,7 +13,7 @@ import islpy as isl
 from eatss.analysis.analyse import analyse_kernel
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import Layout, SplitK
-from eatss.base.frozen import Names, called, frozen, their_names
+from eatss.base.frozen import Names, called, complete, frozen, their_names
 from eatss.base.targets import CUDA
 from eatss.cards import GpuProfile
 from eatss.lower.arrays import union_of
@@ -477,15 +477,14 @@ def rows_together(
 
     found: list[Part] = []
     for part in parts:
-        last = found[-1] if found else None
-        if last is not None and last.serial == part.serial:
-            both = iterations(last), iterations(part)
-            if both[0] is not None and both[1] is not None and both[0].is_equal(both[1]):
-                names = {*last.statements, *part.statements}
-                in_order = tuple(one.name for one in piece.statements if one.name in names)
-                found[-1] = Part(statements=in_order, serial=part.serial)
-                continue
-        found.append(part)
+        beside = [one for one in found[-1:] if one.serial == part.serial]
+        both = complete(map(iterations, (*beside, part)))
+        if beside and both is not None and both[0].is_equal(both[1]):
+            names = {*beside[0].statements, *part.statements}
+            in_order = tuple(one.name for one in piece.statements if one.name in names)
+            found[-1] = Part(statements=in_order, serial=part.serial)
+        else:
+            found.append(part)
     return tuple(found)
 
 

@@ -29,6 +29,7 @@ from functools import cached_property, reduce
 import islpy as isl
 
 from eatss.analysis.layout import TimeTile
+from eatss.base.frozen import distinct
 from eatss.base.targets import CUDA
 from eatss.lower.arrays import affine_text, condition_of, subscripts_of
 from eatss.lower.instructions import OF_LANE
@@ -158,11 +159,13 @@ class TileBuilder:
             if one.halo is not None
         }
         self._next = {
-            number: self.registers(
-                self.names, f"{self.windows[number].name}_next", own.field, tile.prefetch
+            at: self.registers(
+                self.names,
+                f"{self.windows[at].name}_next",
+                plan.versions[at].field,
+                tile.prefetch,
             )
-            for number in plan.loaded
-            for own in (plan.versions[number],)
+            for at in plan.loaded
         }
         self.edges = {
             number: Buffer.of(
@@ -235,18 +238,18 @@ class TileBuilder:
     def _all_extents(self) -> IntExprs:
         """How many cells there are along each dimension, of the largest field that is stored."""
         kept = [self.plan.versions[one].field for one in (*self.plan.stored, *self.plan.left)]
-        found = []
-        for along in zip(*map(self.extents, kept), strict=True):
-            several = tuple(dict.fromkeys(along))
-            found.append(several[0] if len(several) == 1 else Apply(Operator.MAX, several))
-        return tuple(found)
+        found = map(distinct, zip(*map(self.extents, kept), strict=True))
+        return tuple(o[0] if len(o) == 1 else Apply(Operator.MAX, o) for o in found)
+
+    @property
+    def _stored(self) -> Iterable[tuple[IntExpr, int]]:
+        """How many cells there are along each dimension, and how many of a tile are stored."""
+        return zip(self._all_extents, stored_cells(self.plan, self.tile), strict=True)
 
     @property
     def _counts(self) -> list[IntExpr]:
         """How many tiles there are along each dimension."""
-        kept = stored_cells(self.plan, self.tile)
-        pairs = zip(self._all_extents, kept, strict=True)
-        return [floored(extent + (cells - 1), cells) for extent, cells in pairs]
+        return [floored(extent + (cells - 1), cells) for extent, cells in self._stored]
 
     @property
     def blocks(self) -> IntExpr:
@@ -256,9 +259,8 @@ class TileBuilder:
     @property
     def parameter_tiles(self) -> SizePairs:
         """Cells of a tile along what sizes bound, and steps of two launches."""
-        extents = [*zip(self._all_extents, stored_cells(self.plan, self.tile), strict=True)]
         found = dict[str, int]()
-        for extent, tile in (*extents, (self._last, 2 * self.tile.depth)):
+        for extent, tile in (*self._stored, (self._last, 2 * self.tile.depth)):
             found |= {name: max(tile, found.get(name, 0)) for name in names_in(extent)}
         return tuple(found.items())
 
@@ -433,19 +435,17 @@ class TileBuilder:
         """Yield the loads of what comes when ``row`` is the newest."""
         for version in versions or self.plan.loaded:
             own = self.plan.versions[version]
-            loads: list[Copy] = []
-            for point in self.points:
-                cell = self.cell(row - own.lag, point)
-                here = None if self.whole else self.inside(own.field, cell)
-                loads.append(
-                    Copy(
-                        target=self._next[version].at(slot, *map(Constant, point)),
-                        source=self.memory(own.field, cell, twin=self.back),
-                        condition=here,
-                        clears=here is not None,
-                    )
+            cells = {point: self.cell(row - own.lag, point) for point in self.points}
+            loads = (
+                Copy(
+                    target=self._next[version].at(slot, *map(Constant, point)),
+                    source=self.memory(own.field, cell, twin=self.back),
+                    condition=None if self.whole else self.inside(own.field, cell),
+                    clears=not self.whole,
                 )
-            yield from self.in_vectors(loads)
+                for point, cell in cells.items()
+            )
+            yield from self.in_vectors([*loads])
 
     def in_vectors(self, copies: Sequence[Copy]) -> Nodes:
         """Return copies of all points, of whole tiles in vectors where memory is aligned so."""
@@ -586,28 +586,30 @@ class _LevelBuilder:
 
     # -- operands --------------------------------------------------------------------------
 
-    def _register(self, key: object, name: str, kind: ElementType) -> tuple[Element, bool]:
-        """Return a register for what others have, and whether nothing filled it yet."""
-        new = key not in self._held
-        if new:
+    def _register(
+        self, key: object, name: str, kind: ElementType, fill: Callable[[Element], Nodes]
+    ) -> Element:
+        """Return a register for what others have, which is filled once."""
+        if key not in self._held:
             buffer = Buffer.of("register", self._names.fresh(name), kind)
-            self._held[key] = buffer.at()
-            self._others.append(Declare(buffer=buffer))
-        return self._held[key], new
+            own = self._held[key] = buffer.at()
+            self._others += [Declare(buffer=buffer), *fill(own)]
+        return self._held[key]
 
     def _far(self, array: str, subscripts: IntExprs, point: _Point) -> Element:
         """Return a scalar, or the register of an element that no step writes."""
-        own = self._of.context.arrays[array]
+        of = self._of
+        own, whole = of.context.arrays[array], of.whole
         element = own.element(subscripts)
+
+        def loaded(register: Element) -> Nodes:
+            there = None if whole else self._writes(point)
+            return (Copy(target=register, source=element, condition=there, clears=not whole),)
+
         if own.by_value:
             return element
-        register, new = self._register((element, point), f"{own.name}_r", own.array.element_type)
-        if new:
-            there = None if self._of.whole else self._writes(point)
-            clears = there is not None
-            copy = Copy(target=register, source=element, condition=there, clears=clears)
-            self._others.append(copy)
-        return register
+        kind = own.array.element_type
+        return self._register((element, point), f"{own.name}_r", kind, loaded)
 
     def _near(self, source: Source, point: _Point) -> Element:
         """Return the register of a cell beside a point, which other lanes or warps may have."""
@@ -616,23 +618,25 @@ class _LevelBuilder:
         row = source.offset[0] if of.has_rows else 0
         age = self._age(version, row)
         place = place_of(point, source, int(of.tile.rows), int(of.tile.columns))
-        there = (*[place.line] * of.has_lines, place.column)
-        if not (place.lanes or place.warps):
-            return of.register(version, age, there)
-        key = version, row, place
-        if not place.warps:
-            own, new = self._register(key, f"{window.name}_of_lane", window.element_type)
-            value = of.register(version, age, there)
-            shuffle = Intrinsic.of(OF_LANE, own, value, delta=place.lanes)
-            self._others += [shuffle] if new else []
-            return own
-        own, new = self._register(key, f"{of.edges[version].name}_r", window.element_type)
-        warp, lane = of.warp + place.warps, of.lane + place.lanes
-        tests = [Constant(0) <= warp, warp < of.tile.warps]
-        tests += [Constant(0) <= lane, lane < CUDA.lanes] if place.lanes else []
-        left = of.edge(version, age, warp, place.line, (Constant(place.column), lane))
-        copy = Copy(target=own, source=left, condition=Apply(Operator.AND, tuple(tests)))
-        self._others += [Init(target=own, value=0), copy] if new else []
+        own = of.register(version, age, (*[place.line] * of.has_lines, place.column))
+
+        def shuffled(register: Element) -> Nodes:
+            return (Intrinsic.of(OF_LANE, register, own, delta=place.lanes),)
+
+        def from_edge(register: Element) -> Nodes:
+            warp, lane = of.warp + place.warps, of.lane + place.lanes
+            tests = [Constant(0) <= warp, warp < of.tile.warps]
+            tests += [Constant(0) <= lane, lane < CUDA.lanes] if place.lanes else []
+            left = of.edge(version, age, warp, place.line, (Constant(place.column), lane))
+            there = Apply(Operator.AND, tuple(tests))
+            copy = Copy(target=register, source=left, condition=there)
+            return Init(target=register, value=0), copy
+
+        key, kind = (version, row, place), window.element_type
+        if place.warps:
+            return self._register(key, f"{of.edges[version].name}_r", kind, from_edge)
+        if place.lanes:
+            return self._register(key, f"{window.name}_of_lane", kind, shuffled)
         return own
 
     # -- results ---------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from eatss.analysis.analyse import AnalysedProgram, AnalysedScop
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import TimeTile
 from eatss.base.diagnostics import input_error, internal_error
-from eatss.base.frozen import frozen, their_names
+from eatss.base.frozen import complete, frozen, their_names
 from eatss.base.targets import CUDA
 from eatss.lower.kernel.nodes import (
     Buffer,
@@ -226,8 +226,9 @@ def _time_runs(scheduled: ScheduledScop, region: AnalysedScop) -> Iterator[TimeR
     """Yield the loops over time of a region of which several steps may be one launch."""
     pieces, facts = own_pieces(scheduled)[0], region.facts
     for chain in chains_of(scheduled, pieces):
-        inside = _facts_inside(chain, pieces, facts)
-        known = [one for one in inside if one is not None]
+        known = complete(_facts_inside(chain, pieces, facts))
+        if known is None:
+            continue
         launches = {one.work.launches for one in known}
         arrays = {array.name: array for one in known for array in one.work.arrays}
         plans = tuple(
@@ -240,7 +241,7 @@ def _time_runs(scheduled: ScheduledScop, region: AnalysedScop) -> Iterator[TimeR
         loops = [one.statement.loops[1:] for one in chain.updates]
         counts = [[trips.get(name, 0) for name in own] for own in loops if len(own) == chain.dims]
         cells = tuple(max(along) for along in zip(*counts, strict=True))
-        if len(known) < len(inside) or len(launches) > 1 or None in launches or not all(cells):
+        if len(launches) > 1 or None in launches or not all(cells):
             continue
         yield TimeRun(
             kernels=their_names(known),

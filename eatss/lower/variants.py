@@ -229,13 +229,10 @@ class Describing:
 
     def _kernel_variant(self, units: Sequence[Unit]) -> KernelVariant:
         strict = self.options.strict_fp
-        launches = tuple(
+        launches = (
             launch_of(unit, self.kernel, self.scheduled, strict_fp=strict) for unit in units
         )
-        return KernelVariant(
-            launches=launches,
-            in_order=strict,
-        )
+        return KernelVariant(launches=tuple(launches), in_order=strict)
 
     def _with_products(
         self, units: Sequence[Unit], plain: KernelVariant
