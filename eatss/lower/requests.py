@@ -225,7 +225,7 @@ def _is_launch(decided: Layout, following: Sequence[str], profile: GpuProfile) -
                 and (not rows.columns or (rows.columns == 1 and lanes % rows.rows == 0))
             )
         )
-        and (tile is None or tile.columns > 0)
+        and (tile is None or 0 < tile.columns <= MAX_TILE)
         and (loop is None or len(loop.kernels) == 1 or not loop.tiles)
         and (
             of_class is None

@@ -129,32 +129,30 @@ def tile_launches(built: Sequence[BuiltKernel], wave: LoopMember) -> TileLaunche
     placed = [domain.params() for one in built for domain in one.piece.placed]
     there = _hull(union_of([without_parameters(domain, inner) for domain in placed]))
     sizes = _hull(without_parameters(there, tiles))
-    least, most = {}, {}
+    ends = {}
     for tile in tiles:
         alone = _hull(without_parameters(there, [one for one in tiles if one != tile]))
         sizes = sizes.intersect(without_parameters(alone, [tile]))
-        least[tile], most[tile] = ends_of(alone, tile)
+        ends[tile] = ends_of(alone, tile)
     first, *across = tiles
-    front, grid = list[Let](), list[IntExpr]()
+    front, grid, known = list[Let](), list[IntExpr](), sizes
     number: IntExpr = Name(wave.name)
     for axis, tile in zip(AXES, across, strict=False):
-        lower, upper = value_of(least[tile], sizes), value_of(most[tile], sizes)
+        lower, upper = (value_of(one, sizes) for one in ends[tile])
+        known = known.intersect(parameter_between(tile, *ends[tile]))
         front.append(Let(name=tile, value=lower + Name(f"{CUDA.block}{axis}")))
         grid.append(upper - lower + 1)
         number = number - Name(tile)
     front.append(Let(name=first, value=number))
-    known = sizes
-    for tile in across:
-        known = known.intersect(parameter_between(tile, least[tile], most[tile]))
-    known_first = known.intersect(parameter_between(first, least[first], most[first]))
+    known_first = known.intersect(parameter_between(first, *ends[first]))
     limits = [
         (axis, within([count], CUDA.most_blocks[axis]))
         for axis, count in zip(AXES[1:], grid[1:], strict=False)
     ]
     grid += [Constant(1)] * (len(AXES) - len(grid))
     x, y, z = grid
-    ends = (reduce(isl.PwAff.add, one.values()) for one in (least, most))
-    waves = sizes.intersect(parameter_between(wave.name, *ends))
+    sums = (reduce(isl.PwAff.add, along) for along in zip(*ends.values(), strict=True))
+    waves = sizes.intersect(parameter_between(wave.name, *sums))
     kernel = replace(
         built[0],
         piece=replace(piece, host=(wave,), cuts=()),
