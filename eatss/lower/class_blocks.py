@@ -69,7 +69,7 @@ from eatss.lower.kernel.uses import (
     affine_values,
     without_unused,
 )
-from eatss.lower.pieces import Piece, in_regions, own_pieces
+from eatss.lower.pieces import Piece, in_regions, own_pieces, their_loops
 from eatss.lower.promotion import unravelled
 from eatss.lower.references import BuiltKernel, KernelContext
 from eatss.lower.transform.chain import synchronised
@@ -149,11 +149,8 @@ def classes_of(
     if not scheduled.scop.class_size:
         return
 
-    def loops(piece: Piece) -> tuple[tuple[int, int], ...]:
-        return tuple(one.member.key for one in piece.host)
-
     parts = list[Part]()
-    for host, together in groupby(pieces, loops):
+    for host, together in groupby(pieces, lambda one: their_loops(one.host)):
         own = tuple(together)
         known = complete(piece.facts_in(facts) for piece in own)
         part = None

@@ -59,7 +59,7 @@ from eatss.lower.kernel.uses import (
     with_expressions,
     without_unused,
 )
-from eatss.lower.pieces import NameTable, Piece, in_regions, own_pieces
+from eatss.lower.pieces import NameTable, Piece, in_regions, own_pieces, their_loops
 from eatss.lower.transform.chain import synchronised
 from eatss.lower.wavefronts import wavefront_functions
 from eatss.plan.loop_blocks import LoopRun, side_by_side
@@ -115,10 +115,10 @@ def loop_runs_for(
 
 def _loop_runs(scheduled: ScheduledScop, region: AnalysedScop) -> Iterator[LoopRun]:
     known = {one.statements: one.name for one in region.facts}
-    for loop, group in groupby(own_pieces(scheduled)[0], _outermost):
+    for loop, group in groupby(own_pieces(scheduled)[0], lambda one: their_loops(one.host[:1])):
         pieces = list(group)
         kernels = complete(known.get(one.kernel.statements) for one in pieces)
-        if loop is None or kernels is None:
+        if not loop or kernels is None:
             continue
         run = LoopRun(kernels=kernels)
         if len(pieces) == 1 and wavefront_functions(pieces[0], scheduled) is not None:
@@ -144,11 +144,6 @@ def _in_wavefronts(run: LoopRun, piece: Piece, numeric: ScheduledScop) -> LoopRu
         loops=tuple(loop.source_name for loop in own.band if loop.member.parallel),
         spans=tuple(integer(high) - integer(low) + 1 for low, high in ends),
     )
-
-
-def _outermost(piece: Piece) -> tuple[int, int] | None:
-    """Return which loop on the host is outermost around a piece."""
-    return piece.host[0].member.key if piece.host else None
 
 
 def in_one_block(

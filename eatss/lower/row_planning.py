@@ -31,7 +31,7 @@ from eatss.lower.kernel.uses import substituted, without_unused
 from eatss.lower.kernel_builder import KernelBuilder, products_of_sizes
 from eatss.lower.loop_blocks import Bodies
 from eatss.lower.mapping import Mapping
-from eatss.lower.pieces import NameTable, Part, Piece, in_regions, own_pieces
+from eatss.lower.pieces import NameTable, Part, Piece, in_regions, own_pieces, their_loops
 from eatss.lower.planning import Unit, UnitPlanner, share_scalars
 from eatss.lower.recipe import CodegenOptions
 from eatss.lower.references import BuiltKernel, KernelContext
@@ -225,6 +225,7 @@ class RowPlanner(UnitPlanner):
         body, notes = self._in_registers(lowered, block, context, fits, steps)
         body = without_unused((*products_of_sizes(context.scop, units[0].names), *body))
         rows = counted(block.rows, "row")
+        tiles = sorted(pair for one in phases for pair in one.parameter_tiles)  # the largest last
         each = f", in each step of {inside[0]}" if inside else ""
         of_phases = "; ".join(", ".join(their_names(unit.piece.statements)) for unit in units)
         kernel = replace(
@@ -243,7 +244,7 @@ class RowPlanner(UnitPlanner):
                 first,
                 kernel=kernel,
                 launch=launch,
-                parameter_tiles=_largest([pair for one in phases for pair in one.parameter_tiles]),
+                parameter_tiles=tuple(dict(tiles).items()),
                 index=index,
                 piece=replace(
                     pieces[0],
@@ -375,11 +376,6 @@ def _with_same_rows(units: Sequence[Unit], depth: int, steps: Names) -> list[Uni
     ]
 
 
-def _largest(tiles: Sequence[tuple[str, int]]) -> SizePairs:
-    """Return the largest tile of each size."""
-    return tuple(sorted({size: max(t for s, t in tiles if s == size) for size, _ in tiles}.items()))
-
-
 _OPERATIONS = 2_000_000
 """What isl may do for one run of kernels; each of ``kernels/`` takes under a tenth of a second."""
 
@@ -449,7 +445,8 @@ def row_runs(
     groups: list[tuple[Sequence[Piece], int, int | None]] = [
         (*one, None) for one in row_groups(pieces, scheduled.dependences, fits)
     ]
-    for _, together in groupby(pieces, _innermost) if scheduled.scop.class_size else ():
+    in_loops = groupby(pieces, lambda one: their_loops(one.host[-1:]))
+    for _, together in in_loops if scheduled.scop.class_size else ():
         own = tuple(together)
         rows = rows_of_steps(own, scheduled.dependences)
         groups += [(own, 1, rows)] if rows is not None else []
@@ -488,8 +485,3 @@ def _phase(
         length=None if span is None or span[0] < 0 else span[1] + 1,
         divisors=sum(len(divisors(one.value)) for one in unit.piece.statements),
     )
-
-
-def _innermost(piece: Piece) -> tuple[int, int] | None:
-    """Return which loop on the host is innermost around a piece."""
-    return piece.host[-1].member.key if piece.host else None

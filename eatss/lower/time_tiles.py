@@ -21,7 +21,7 @@ from eatss.lower.kernel.nodes import (
     Buffer,
     Kernel,
 )
-from eatss.lower.pieces import Piece, in_regions, own_pieces
+from eatss.lower.pieces import Piece, in_regions, own_pieces, their_loops
 from eatss.lower.references import KernelContext
 from eatss.lower.time_tile_builder import TileBuilder
 from eatss.lower.time_tile_checks import tile_faults
@@ -175,13 +175,12 @@ def chains_of(scheduled: ScheduledScop, pieces: Sequence[Piece]) -> Iterator[Tim
         names = set(chain.statements)
         inside = [one for one in pieces if not names.isdisjoint(one.kernel.statements)]
         covered = {name for one in inside for name in one.kernel.statements}
-        hosts = {one.host[0].member.key if len(one.host) == 1 else None for one in inside}
-        beside = [one for one in pieces if one not in inside and one.host]
+        hosts = {their_loops(one.host) for one in inside}
+        beside = {their_loops(one.host[:1]) for one in pieces if one not in inside}
         if (
             covered == names
-            and len(hosts) == 1
-            and None not in hosts
-            and not any(one.host[0].member.key in hosts for one in beside)
+            and [len(one) for one in hosts] == [1]
+            and hosts.isdisjoint(beside)
             and all(_is_time(one, chain) for one in inside)
         ):
             yield chain
