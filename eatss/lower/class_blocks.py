@@ -676,14 +676,13 @@ class ClassBuilder:
             places = unravelled(Name(number), extents)
             there = tuple(map(total, self._begins(at), places))
             inside, outside = self._buffers[at].at(*places), array.element(there)
-            within = [
-                self._index(place) < self._index(extent)
-                for place, extent in zip(there, array.shape, strict=True)
-            ] + [
-                self._index(place) < self._index(side.limit * Name(self._host))
+            limits = (
+                (place, side.limit * Name(self._host))
                 for place, side in zip(there, tile.sides, strict=True)
                 if side.limit
-            ]
+            )
+            ends = (*zip(there, array.shape, strict=True), *limits)
+            within = [self._index(place) < self._index(end) for place, end in ends]
             copy = Copy(target=outside, source=inside, condition=_all(within))
             if load:
                 copy = replace(copy, target=inside, source=outside, clears=True)

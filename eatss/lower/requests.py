@@ -293,16 +293,16 @@ class Kernels:
         """Yield the threads of kernels: for all (``""``), by loop for all, then for one kernel."""
         if not isinstance(block, Mapping):
             block = {"": block} if block else {}
-        loops = {key: sizes for key, sizes in block.items() if isinstance(sizes, int)}
-        having = {kernel.name for loop in loops for kernel in self._having(loop)}
+        given: dict[str, OwnSizes] = {name: {} for name in self._facts}
+        for loop, size in block.items():
+            if isinstance(size, int):
+                for kernel in self._having(loop):
+                    given[kernel.name][loop] = size
         if "" in block:
             yield "", _threads(block[""])
-        for name, kernel in self._facts.items():
-            if name in having:
-                own = {loop.name for loop in kernel.loops}
-                yield name, _threads({loop: loops[loop] for loop in loops if loop in own})
+        yield from ((name, _threads(own)) for name, own in given.items() if own)
         for key, sizes in block.items():
-            if key and key not in loops:
+            if key and not isinstance(sizes, int):
                 yield self._named(key).name, _threads(sizes)
 
     def shared_sums(self, wanted: CodeRequest) -> Iterator[tuple[str, GridSplitK]]:

@@ -317,8 +317,8 @@ def _with_reciprocals(nodes: Nodes, names: NameTable) -> Nodes:
                 continue
             inverse = Buffer.of("register", names.fresh("inverse"), kind).at()
             inverses.append((number, inverse))
-            front.append(Declare(buffer=inverse.buffer))
-            front.append(Reciprocal(target=inverse, source=source, flag=""))
+            made_of = Reciprocal(target=inverse, source=source, flag="")
+            front += [Declare(buffer=inverse.buffer), made_of]
         told = partial(replace, reciprocals=tuple(inverses))
         return (*front, *mapped_of((node,), Compute, told)) if front else (node,)
 
