@@ -41,7 +41,6 @@ import islpy as isl
 from eatss.base.diagnostics import IllegalScheduleError
 from eatss.base.frozen import fixed
 from eatss.base.targets import Fusion
-from eatss.polyhedral.chunked_scans import still_loops
 from eatss.polyhedral.dependences import tried
 from eatss.polyhedral.expression import combiner_of
 from eatss.polyhedral.isl_names import (
@@ -58,6 +57,7 @@ from eatss.polyhedral.isl_names import (
 )
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.kernels import update_of
+from eatss.polyhedral.parts import still_loops
 from eatss.polyhedral.schedule import copied_to, cut_again
 from eatss.polyhedral.scheduling import local_dependences
 from eatss.polyhedral.scop import Scop

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eatss.frontend.parse import parse_source
-from eatss.polyhedral.chunked_pairs import Parts, _New, pairs, with_chunked_pairs
+from eatss.polyhedral.chunked_pairs import _Sums, pairs, with_chunked_pairs
 from eatss.polyhedral.expression import (
     AffineValue,
     Binary,
@@ -31,6 +31,7 @@ from eatss.polyhedral.expression import (
     preorder,
 )
 from eatss.polyhedral.isl_names import points_of
+from eatss.polyhedral.parts import New
 from eatss.polyhedral.scop import Access, Scop, Statement
 from tests.examples import examples
 from tests.polyhedral.executing import Element, instances
@@ -198,52 +199,52 @@ def test_a_partial_sum_that_is_read_forbids_parts() -> None:
     assert with_chunked_pairs(scop, {found.statement.name: 4}) is None
 
 
-def _without_an_element(self: Parts, own: Statement, name: str) -> isl.Map:
+def _without_an_element(self: _Sums, own: Statement, name: str) -> isl.Map:
     loop = own.loops[self.at]
-    return self._map(own, name, loop, f"1 <= {loop} < 4 and {self.chunk[0]} >= 0")
+    return self.map(own, name, loop, f"1 <= {loop} < 4")
 
 
-def _with_elements_twice(self: Parts, own: Statement, name: str) -> isl.Map:
+def _with_elements_twice(self: _Sums, own: Statement, name: str) -> isl.Map:
     loop = own.loops[self.at]
-    return self._map(own, name, loop, f"0 <= {loop} <= 4 and {self.chunk[0]} >= 0")
+    return self.map(own, name, loop, f"0 <= {loop} <= 4")
 
 
-def _begins_late(self: Parts, own: Statement, name: str) -> isl.Map:
+def _begins_late(self: _Sums, own: Statement, name: str) -> isl.Map:
     later = isl.Map.read_from_str(
         own.domain.get_ctx(), f"{{ {own.name}[i, j] -> {own.name}[i, j + 1] }}"
     )
     return begins(self, own, name).apply_range(later)
 
 
-def _of_the_next_part(self: _New, array: str) -> Access:
-    access = element(self, array)
+def _of_the_next_part(self: _Sums, number: int, new: New) -> Access:
+    access, array = element(self, number, new), self.arrays[number]
     after = isl.Map.read_from_str(
         access.relation.get_ctx(), f"{{ {array}[c, i] -> {array}[c + 1, i] }}"
     )
-    moves = self.maps.domain().get_tuple_name() == self.own.name
+    moves = new.maps.domain().get_tuple_name() == new.own.name
     return replace(access, relation=access.relation.apply_range(after)) if moves else access
 
 
-def _in_the_other_order(self: Parts, new: _New, place: int) -> isl.Map:
+def _in_the_other_order(self: _Sums, new: New, place: int) -> isl.Map:
     return time(self, new, 3 - place)
 
 
-def _behind_their_use(self: Parts, new: _New, place: int) -> isl.Map:
+def _behind_their_use(self: _Sums, new: New, place: int) -> isl.Map:
     return time(self, new, place + 40)
 
 
-begins, element, time = Parts.begins, _New.of_part, Parts._time
+begins, element, time = _Sums.begins, _Sums.element, _Sums.time
 
 
 @pytest.mark.parametrize(
     ("what", "wrong"),
     [
-        ((Parts, "steps"), _without_an_element),
-        ((Parts, "steps"), _with_elements_twice),
-        ((Parts, "begins"), _begins_late),
-        ((_New, "of_part"), _of_the_next_part),
-        ((Parts, "_time"), _in_the_other_order),
-        ((Parts, "_time"), _behind_their_use),
+        ((_Sums, "steps"), _without_an_element),
+        ((_Sums, "steps"), _with_elements_twice),
+        ((_Sums, "begins"), _begins_late),
+        ((_Sums, "element"), _of_the_next_part),
+        ((_Sums, "time"), _in_the_other_order),
+        ((_Sums, "time"), _behind_their_use),
     ],
 )
 def test_wrong_parts_are_found(
@@ -256,30 +257,30 @@ def test_wrong_parts_are_found(
     assert with_chunked_pairs(scop, {found.statement.name: 4}) is None
 
 
-def _one_more(self: Parts, own: Statement, domain: isl.Set, kind: ElementType) -> Expression:
+def _one_more(self: _Sums, own: Statement, domain: isl.Set, kind: ElementType) -> Expression:
     one = Literal(text="1", element_type=kind)
     return Binary(operator="+", left=count(self, own, domain, kind), right=one)
 
 
-def _without_means(self: Parts, new: _New, part: Expression, wide: ElementType) -> Expression:
+def _without_means(self: _Sums, new: New, part: Expression, wide: ElementType) -> Expression:
     scaled(self, new, part, wide)
     return part
 
 
-def _from_the_other_side(self: _New, *, shared: bool) -> dict[int, Expression]:
-    return distances(self, shared=not shared)
+def _from_the_other_side(self: _Sums, new: New, *, shared: bool) -> dict[int, Expression]:
+    return distances(self, new, shared=not shared)
 
 
-count, scaled, distances = Parts.count, Parts._scaled, _New.distances
+count, scaled, distances = _Sums.count, _Sums._scaled, _Sums.distances
 
 
 @pytest.mark.parametrize(
     ("what", "wrong", "which"),
     [
-        ((Parts, "count"), _one_more, 0),
-        ((Parts, "_scaled"), _without_means, 0),
-        ((Parts, "_scaled"), _without_means, 2),
-        ((_New, "distances"), _from_the_other_side, 0),
+        ((_Sums, "count"), _one_more, 0),
+        ((_Sums, "_scaled"), _without_means, 0),
+        ((_Sums, "_scaled"), _without_means, 2),
+        ((_Sums, "distances"), _from_the_other_side, 0),
     ],
 )
 def test_wrong_weights_have_other_values(

@@ -221,9 +221,8 @@ def test_chunks_keep_a_card_busy(steps: int, threads: int, lengths: tuple[int, .
 
 
 def _end_after(chunks: _Chunks, steps: int) -> None:
-    own = chunks.old
-    every = chunks.map(own.name, chunks.found.loop, steps)
-    chunks.parts[own.name] = every.intersect_range(own.domain)
+    own, loop = chunks.old, chunks.found.loop
+    chunks.parts[own.name] = chunks.map(own, own.name, loop, f"0 <= {loop} < {steps}")
 
 
 def _lose_a_step(chunks: _Chunks) -> None:
@@ -240,26 +239,30 @@ def _lose_an_end(chunks: _Chunks) -> None:
 
 
 def _begin_late(chunks: _Chunks) -> None:
-    chunks.begins = chunks.map(chunks.ends, "1").intersect_domain(chunks.begins.domain())
+    late = chunks.map(chunks.old, chunks.ends, "1")
+    chunks.starts = late.intersect_domain(chunks.starts.domain())
+
+
+def _change_all(chunks: _Chunks, step: str, within: str) -> None:
+    for _, name in chunks.names:
+        known = chunks.parts[name]
+        changed = chunks.map(chunks.old, name, step, within)
+        chunks.parts[name] = changed.intersect_domain(known.domain())
 
 
 def _leave_the_last_step_out(chunks: _Chunks) -> None:
-    for name in chunks._all:
-        fewer = chunks.map(name, chunks.found.loop, chunks.length - 1).domain()
-        chunks.parts[name] = chunks.parts[name].intersect_domain(fewer)
+    loop = chunks.found.loop
+    _change_all(chunks, loop, f"0 <= {loop} < {chunks.length - 1}")
 
 
 def _leave_the_first_step_out(chunks: _Chunks) -> None:
-    for name in chunks._all:
-        first = chunks.parts[name].fix_val(IN, 1, isl.Val.zero(chunks.begins.get_ctx()))
-        chunks.parts[name] = chunks.parts[name].subtract(first)
+    loop = chunks.found.loop
+    _change_all(chunks, loop, f"1 <= {loop} < {chunks.length}")
 
 
 def _take_the_next_chunk(chunks: _Chunks) -> None:
-    for name in chunks._all:
-        within = f"{chunks.length} + {chunks.found.loop}"
-        shifted = chunks.map(name, within, chunks.length)
-        chunks.parts[name] = shifted.intersect_domain(chunks.parts[name].domain())
+    loop = chunks.found.loop
+    _change_all(chunks, f"{chunks.length} + {loop}", f"0 <= {loop} < {chunks.length}")
 
 
 WRONG = (
