@@ -38,7 +38,6 @@ from eatss.polyhedral.expression import (
     Unary,
     added_to,
     combiner_of,
-    label,
     operands,
     preorder,
     reads_in,
@@ -57,7 +56,7 @@ from eatss.polyhedral.isl_names import (
     parameter_bound,
     with_names,
 )
-from eatss.polyhedral.kernels import update_of
+from eatss.polyhedral.kernels import alike, update_of
 from eatss.polyhedral.parts import (
     New,
     Parts,
@@ -169,6 +168,10 @@ def _bare(node: Expression, kinds: Sequence[ElementType] = FLOATING) -> Expressi
     return node
 
 
+def _narrow(node: Expression) -> Expression:
+    return _bare(node, (ElementType.DOUBLE,))
+
+
 def _pair(
     scop: Scop,
     statement: Statement,
@@ -184,7 +187,7 @@ def _pair(
     wanted = "+" if not exponential else "max" if distances[0].on_right else "min"
     firsts, places = [], [*map(statement.loops.index, still)]
     for one in distances:
-        alike = (
+        matching = (
             own
             for own in before
             if scop.types[own[0].write.array] is scop.types[statement.write.array]
@@ -192,9 +195,9 @@ def _pair(
             and len(own[0].loops) == len(statement.loops)
             and [*map(own[0].loops.index, still_loops(own[0]))] == places
             and own[0].domain.set_tuple_name(statement.name).is_equal(statement.domain)
-            and _alike(own[0], own[2], statement, one.term)
+            and alike(own[0], own[2], one.term, statement, _narrow)
         )
-        first = next(alike, None)
+        first = next(matching, None)
         if first is None:
             return None
         firsts.append(first)
@@ -271,22 +274,6 @@ class _Reads:
             near = [one for one in self.still if abs(loops.get(one, 0)) == 1]
             found.add(near[0] if len(near) == 1 else None)
         return found.pop() if len(found) == 1 else None
-
-
-def _alike(one: Statement, value: Expression, other: Statement, its: Expression) -> bool:
-    """Tell whether two statements compute the same of what they read, instance by instance."""
-    value, its = _bare(value, (ElementType.DOUBLE,)), _bare(its, (ElementType.DOUBLE,))
-    if isinstance(value, Read) and isinstance(its, Read):
-        first, then = one.accesses[value.access], other.accesses[its.access]
-        here = first.relation.set_tuple_name(IN, other.name)
-        return first.array == then.array and bool(here.is_equal(then.relation))
-    if isinstance(value, AffineValue) and isinstance(its, AffineValue):
-        same = one.domain.identity().set_tuple_name(IN, other.name)
-        own = value.value.pullback_pw_multi_aff(isl.PwMultiAff.from_map(same))
-        return bool(own.is_equal(its.value)) and value.element_type is its.element_type
-    return label(value) == label(its) and all(
-        _alike(one, a, other, b) for a, b in zip(operands(value), operands(its), strict=True)
-    )
 
 
 def _bounds(statement: Statement, within: str) -> tuple[AffineForm, AffineForm] | None:
