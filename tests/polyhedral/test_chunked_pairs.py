@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import operator
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -14,78 +12,32 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eatss.frontend.parse import parse_source
 from eatss.polyhedral.chunked_pairs import _Sums, pairs, with_chunked_pairs
 from eatss.polyhedral.expression import (
-    AffineValue,
     Binary,
-    Call,
     Cast,
     ElementType,
     Expression,
     Literal,
-    Read,
-    Select,
-    Unary,
-    operands,
     preorder,
 )
-from eatss.polyhedral.isl_names import points_of
 from eatss.polyhedral.parts import New
 from eatss.polyhedral.scop import Access, Scop, Statement
 from tests.examples import examples
-from tests.polyhedral.executing import Element, instances
-
-_BINARY: Mapping[str, Any] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
-    ">": operator.gt, "<": operator.lt,
-}  # fmt: skip
+from tests.polyhedral.executing import Element, exact_values, region_of
 
 
 def region(body: str, kind: str = "float") -> Scop:
     arrays = ("m[3]", "v[3]", "X[3][2][14]", "Y[3][2][14]", "p[3]")
     arguments = ", ".join(f"{kind} {one}" for one in arrays)
-    text = f"#include <math.h>\nvoid f({arguments}) {{\n#pragma scop\n{body}\n#pragma endscop\n}}\n"
-    (scop,) = parse_source(text).scops
-    return scop
+    return region_of(body, arguments, "#include <math.h>\n")
 
 
 def values_of(scop: Scop) -> dict[Element, Any]:
-    """Return what a region leaves in its callers' arrays; exponentials are powers of 2, exact."""
-    memory: dict[Element, Any] = {}
-
-    def first(element: Element) -> Any:
-        return Fraction(2 * (hash(element) % 11) - 11)
-
-    def value(node: Expression, touched: Mapping[int, Element], at: isl.Set) -> Any:
-        if isinstance(node, Read):
-            return memory.get(touched[node.access], first(touched[node.access]))
-        if isinstance(node, AffineValue):
-            found = isl.Map.from_pw_aff(node.value).intersect_domain(at)
-            return points_of(found.range())[0][0]
-        return combined(node, [value(one, touched, at) for one in operands(node)])
-
-    for statement, at, touched in instances(scop):
-        memory[touched[0]] = value(statement.value, touched, at)
-    return {at: own for at, own in memory.items() if not scop.array(at[0]).is_local}
-
-
-def combined(node: Expression, own: list[Any]) -> Any:
-    match node:
-        case Literal(text=text):
-            number = eval(re.sub(r"(?<=\d)[fulL]+", "", text))
-            return number if number != number or abs(number) > 1e300 else Fraction(str(number))
-        case Unary():
-            return -own[0]
-        case Binary(operator=sign):
-            return _BINARY[sign](*own)
-        case Select():
-            return own[1] if own[0] else own[2]
-        case Call(function=name) if name.startswith("exp"):
-            return Fraction(2) ** own[0]
-        case Call(function=name):
-            return (max if "max" in name else min)(one for one in own if one == one)
-    return own[0]
+    """Return what a region leaves; exponentials are powers of 2, exact."""
+    power = Fraction(2).__pow__
+    calls = {"exp": power, "expf": power}
+    return exact_values(scop, lambda one: Fraction(2 * (hash(one) % 11) - 11), calls)
 
 
 MEAN = """for (int i = 0; i < 3; i++) {{

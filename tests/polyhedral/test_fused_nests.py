@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import islpy as isl
 import pytest
 from hypothesis import given, settings
@@ -11,15 +9,13 @@ from hypothesis import strategies as st
 
 from eatss.base.diagnostics import IllegalScheduleError, InternalError, internal_error
 from eatss.base.targets import FUSIONS, Fusion
-from eatss.frontend.parse import parse_source
 from eatss.polyhedral import fused_nests
 from eatss.polyhedral.fused_nests import with_fused_nests
-from eatss.polyhedral.isl_names import maps_of
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.schedule import cut_again, schedule_scop
 from eatss.polyhedral.scop import Scop
 from tests.examples import examples
-from tests.polyhedral.executing import executed
+from tests.polyhedral.executing import as_scheduled, executed, region_of
 
 ARRAYS = "double A[6][6], double B[6][6], double C[6][6], double D[6][6], double b[6], double c[6]"
 PRODUCT = "for (int i = 0; i < 6; i++) for (int j = 0; j < 6; j++) { C[i][j] = 0; %s }"
@@ -28,9 +24,7 @@ USE = "for (int i = 0; i < 6; i++) for (int j = 0; j < 6; j++) %s"
 
 
 def region(loops: str, arrays: str = ARRAYS, before: str = "") -> Scop:
-    text = f"{before}void f({arrays}) {{\n#pragma scop\n{loops}\n#pragma endscop\n}}\n"
-    (scop,) = parse_source(text).scops
-    return scop
+    return region_of(loops, arrays, before)
 
 
 def fused(loops: str, fusion: Fusion = "users") -> ScheduledScop:
@@ -39,13 +33,6 @@ def fused(loops: str, fusion: Fusion = "users") -> ScheduledScop:
 
 def cuts(scheduled: ScheduledScop) -> list[set[str]]:
     return [set(kernel.statements) for kernel in scheduled.kernels]
-
-
-def as_scheduled(scheduled: ScheduledScop) -> Scop:
-    times = scheduled.schedule.get_map().intersect_domain(scheduled.scop.domain)
-    found = {one.get_tuple_name(isl.dim_type.in_): one for one in maps_of(times)}
-    statements = [replace(one, schedule=found[one.name]) for one in scheduled.scop.statements]
-    return replace(scheduled.scop, statements=tuple(statements))
 
 
 SWEEPS = (
