@@ -37,6 +37,7 @@ from eatss.base.trees import free_name
 from eatss.polyhedral.dependences import (
     dependent_accesses,
     first_equal,
+    spelled,
     tag_accesses,
     tagged_dependences,
     tagging,
@@ -59,7 +60,7 @@ from eatss.polyhedral.isl_names import (
     universes,
     with_names,
 )
-from eatss.polyhedral.kept_versions import Versions, spelled, with_versions
+from eatss.polyhedral.kept_versions import Versions, with_versions
 from eatss.polyhedral.kernels import update_of
 from eatss.polyhedral.parts import still_loops
 from eatss.polyhedral.scalars import with_private_scalars, without_scalars

@@ -26,13 +26,11 @@ import islpy as isl
 
 from eatss.base.frozen import Names, Numbers, fixed
 from eatss.base.trees import free_name
-from eatss.polyhedral.dependences import first_equal, with_accesses
+from eatss.polyhedral.dependences import first_equal, spelled, with_accesses
 from eatss.polyhedral.expression import Array, Read
 from eatss.polyhedral.isl_names import (
     IN,
     OUT,
-    affine_form,
-    affine_text,
     coalesced,
     constant_value,
     counter_of,
@@ -127,13 +125,6 @@ class Versions:
                 own = [(piece.name, one.number)]
                 piece = with_accesses(piece, own, partial(spelled, relation=relation))
         return piece
-
-
-def spelled(access: Access, relation: isl.Map) -> Access:
-    """Return an access of other elements."""
-    array, forms = relation.get_tuple_name(OUT), map(affine_form, output_affs(relation))
-    text = array + "".join(f"[{affine_text(one)}]" for one in forms if one)
-    return replace(access, array=array, relation=relation, text=text)
 
 
 def with_versions(scop: Scop) -> Versions | None:

@@ -21,6 +21,7 @@ import islpy as isl
 
 from eatss.base.frozen import Names
 from eatss.base.trees import free_name
+from eatss.polyhedral.dependences import spelled
 from eatss.polyhedral.expression import (
     AffineValue,
     Array,
@@ -157,11 +158,7 @@ def local_array(written: Access, kind: ElementType) -> Array:
 
 def moved(access: Access, maps: isl.Map, loops: Names) -> Access:
     """Return what instances of a new statement, with some loops, access as those they map to."""
-    relation = with_names(maps.apply_range(access.relation), IN, loops)
-    forms = [affine_form(one) for one in output_affs(relation)]
-    subscripts = "".join(f"[{affine_text(one)}]" for one in forms if one is not None)
-    text = access.text if None in forms else access.array + subscripts
-    return replace(access, relation=relation, text=text)
+    return spelled(access, with_names(maps.apply_range(access.relation), IN, loops))
 
 
 def combined(operator: str, before: Expression, chunk: Expression) -> Expression:
