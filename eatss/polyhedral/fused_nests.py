@@ -29,7 +29,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial, reduce
-from graphlib import CycleError, TopologicalSorter
 from itertools import combinations, compress, pairwise, permutations, product
 from operator import not_
 
@@ -106,7 +105,7 @@ def _beside(scheduled: ScheduledScop, node: isl.ScheduleNode) -> isl.ScheduleNod
     needed = local_dependences(scheduled.dependences.needed, node)
     layers = _generations([one.get_domain() for one in nodes], needed)
     order, found = list[isl.ScheduleNode | _Nest](), False
-    for layer in layers or ():
+    for layer in layers:
         once = [nodes[at].get_domain() for at in layer if node_kind(nodes[at]) == "leaf"]
         if once:
             order.append(_Nest(reduce(isl.UnionSet.union, once), (), (), tuple(once)))
@@ -124,23 +123,17 @@ def _beside(scheduled: ScheduledScop, node: isl.ScheduleNode) -> isl.ScheduleNod
     return _in_order(node, order) if found else None
 
 
-def _generations(domains: Sequence[isl.UnionSet], relation: isl.UnionMap) -> list[list[int]] | None:
+def _generations(domains: Sequence[isl.UnionSet], relation: isl.UnionMap) -> list[list[int]]:
     """Return the numbers of sets so that a relation leads forward between them, if it can."""
-    graph = TopologicalSorter(dict.fromkeys(range(len(domains)), ()))
-    for one, domain in enumerate(domains):
-        leading = relation.intersect_domain(domain)
-        for other, own in enumerate(domains):
-            if other != one and not leading.intersect_range(own).is_empty():
-                graph.add(other, one)
-    try:
-        graph.prepare()
-    except CycleError:
-        return None
-    found = []
-    while ready := graph.get_ready():
-        found.append(sorted(ready))
-        graph.done(*ready)
-    return found
+    import networkx as nx  # type: ignore[import-untyped]  # noqa: PLC0415 - sizes alone need none
+
+    graph = nx.DiGraph()
+    graph.add_nodes_from(range(len(domains)))
+    for (one, first), (other, then) in permutations(enumerate(domains), 2):
+        if not relation.intersect_domain(first).intersect_range(then).is_empty():
+            graph.add_edge(one, other)
+    ordered = nx.is_directed_acyclic_graph(graph)
+    return [sorted(one) for one in nx.topological_generations(graph)] if ordered else []
 
 
 def _behind(first: _Nest, then: _Nest) -> _Nest | None:
