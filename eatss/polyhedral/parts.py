@@ -402,7 +402,10 @@ def readers_of(after: Scop, array: str, every: Statement) -> dict[str, isl.Map] 
         if at and access.array == array
     }
     fold = flow[every.name, reads.pop(every.name)]
-    fine, found = fold.range().is_equal(own) and fold.is_bijective(), dict[str, isl.Map]()
+    began = fold.subtract_domain(own).range()  # each element once, or its sum is in pieces
+    once = every.write.relation.to_union_map().intersect_domain(began).is_injective()
+    fine = once and fold.range().is_equal(own) and fold.is_bijective()
+    found = dict[str, isl.Map]()
     for name, at in reads.items():
         reader, use = after.statement(name), flow[name, at]
         back = every.write.relation.reverse()
