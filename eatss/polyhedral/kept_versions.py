@@ -35,6 +35,7 @@ from eatss.polyhedral.isl_names import (
     constant_value,
     counter_of,
     equal_leading_dims,
+    map_between,
     output_affs,
     sets_of,
     with_names,
@@ -182,11 +183,8 @@ def _copying(source: Statement, read: Access, loops: Numbers, place: int, taken:
     when = "before" if place < 0 else "behind"
     name, array = (free_name(f"{one}_{when}", taken) for one in (source.name, read.array))
     names = tuple(source.loops[at] for at in loops)
-    onto = source.domain.identity()
-    for at in reversed(range(len(source.loops))):
-        if at not in loops:
-            onto = onto.project_out(OUT, at, 1)
-    onto = with_names(onto.set_tuple_name(OUT, name), OUT, names)
+    onto = map_between(source.domain, (source.name, source.loops), (name, names))
+    onto = with_names(onto.intersect_domain(source.domain), OUT, names)
     reads = onto.reverse().apply_range(read.relation)
     writers = reads.apply_range(source.write.relation.reverse()).equate(IN, 0, OUT, 0)
     onto, domain = onto.intersect_range(writers.domain()), coalesced(writers.domain())
