@@ -705,10 +705,11 @@ def leading_dims(points: isl.Set, count: int) -> isl.Set:
 
 def with_inputs_in_front(relation: isl.Map, positions: Collection[int]) -> isl.Map:
     """Map the inputs of a relation to some of their dimensions and its outputs, under its name."""
-    own = relation.domain()
-    dims, name = dim_names(own), relation.get_tuple_name(OUT)
-    chosen = [dims[position] for position in sorted(positions)]
-    inputs = map_between(own, (own.get_tuple_name() or "", dims), ("", chosen))
+    inputs = isl.Set.universe(relation.domain().get_space()).identity()
+    for position in reversed(range(inputs.dim(OUT))):
+        if position not in positions:
+            inputs = inputs.project_out(OUT, position, 1)
+    name = relation.get_tuple_name(OUT)
     return inputs.flat_range_product(relation).set_tuple_name(OUT, name)
 
 
