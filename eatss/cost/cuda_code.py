@@ -41,7 +41,7 @@ class CudaCode(DemandBuilder):
         self.launched_warps = plan.active * self.warps
         self.copiers = every / self.warps
         self.chains: dict[int, Number] = {}
-        for name in self.sums:
+        for name in self.names:
             setattr(self, name, np.zeros(plan.shape))
 
     @property

@@ -202,11 +202,8 @@ def demand_of(
     each = np.ceil(launch.stream.blocks / card.sms)
     return of.demand(
         launch.shape,
-        blocks=of.blocks,
         launches=launch.launches,
-        registers=of.registers,
         lanes=launch.computing / (of.warps * card.warp),
-        shared_bytes=of.shared_bytes,
         shared_limit_bytes=card.shared_optin_bytes,
         late=of.late / np.maximum(1.0, of.fp64 + of.fp32),
         dram_bytes=moved_bytes(of),
