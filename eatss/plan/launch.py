@@ -247,9 +247,14 @@ class Tiled:
         return lanes_of(count for _, count in self.axes)
 
     @cached_property
+    def computing(self) -> Number:
+        """Threads of a block that compute."""
+        return prod((count for _, count in self.axes), start=1.0)
+
+    @property
     def block_threads(self) -> Number:
         """Threads of a block."""
-        return prod((count for _, count in self.axes), start=1.0)
+        return self.computing
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -299,11 +304,6 @@ class LaunchPlan(Tiled):
     def block_threads(self) -> Number:
         """Threads of a block."""
         return self.computing * self.copiers
-
-    @cached_property
-    def computing(self) -> Number:
-        """Those that compute."""
-        return prod((count for _, count in self.axes), start=1.0)
 
     @property
     def axes(self) -> list[tuple[str, Number]]:
