@@ -689,20 +689,16 @@ class LaunchPlan(Tiled):
     def stages(self) -> tuple[Stage, ...]:
         """The copy of each group that may be staged.
 
-        One buffer is enough for what no innermost loop fills anew. What is copied right in front of
-        a loop that copies ahead is there when the first of that loop's copies are.
+        One buffer is enough for what no innermost loop fills anew.
         """
-        found, innermost = self._copies, self._innermost
+        innermost = self._innermost
         asynchronous = any(one.asynchronous for one in self.staging)
         wanted = buffers(self.pipeline_stages, asynchronous=asynchronous)
-        several = self.pipeline_stages > 1
         return tuple(
             replace(
-                one,
-                buffers=np.where(is_ahead(one.depth, innermost) & no(one.private), wanted, 1.0),
-                in_front=bool(one.depth) & (one.depth == innermost - 1) & several,
+                one, buffers=np.where(is_ahead(one.depth, innermost) & no(one.private), wanted, 1.0)
             )
-            for one in found
+            for one in self._copies
         )
 
     @cached_property
