@@ -545,9 +545,6 @@ class LaunchPlan(Tiled):
         before: Number = 1.0
         for name, threads in self.axes:
             rounds = rounds_across(before, threads) * (np.mod(self.block_threads, CUDA.lanes) == 0)
-            for pair, on in self.interleaved.items():
-                lanes = dict(zip(pair, (banks.ALONG_X, banks.ALONG_Y), strict=True)).get(name, 1)
-                rounds = np.where(on, float(lanes.bit_length() - 1), rounds)
             found = found + rounds * (name in loops)
             before = before * threads
         return found
