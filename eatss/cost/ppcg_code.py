@@ -32,6 +32,9 @@ CARVE_OUTS_KIB = (0, 8, 16, 32, 64, 100, 132, 164, 196, 228)
 
 LEAST_L1_BYTES = 16 * 1024.0
 
+MOST_CROWDED = 16
+"""Sets of L1 that lines a power of two apart miss, at most, for each one they meet in."""
+
 LEAST_FRESH = 0.05
 """Share of what a launch touches that comes from memory though all arrays fit L2."""
 
@@ -98,6 +101,11 @@ class PpcgCode(DemandBuilder):
         # of an outer product the operands along its shorter side stay, the others come one by one
         beside = most - 1.0 + np.minimum(along, points / along)
         unrolled = constants.unrolled_registers + beside * width
+        # what is loaded stays through the branches of a division
+        live = max(
+            (own for own, x in zip(reads, statements, strict=True) if has_branches(x)), default=0
+        )
+        usual = max(constants.rolled_registers, constants.base_registers + 2.0 * live * width)
         groups = plan.kernel.groups
         kept = sum(
             on * plan.kept(use) * element_words(group.element_bytes)
@@ -110,11 +118,7 @@ class PpcgCode(DemandBuilder):
             for group in groups
             if group.private and not all(statements[use.statement].tied for use in group.uses)
         )
-        return (
-            np.where(plan.unrolled > 0, unrolled, constants.rolled_registers)
-            + words * (1.0 - plan.local)
-            + kept
-        )
+        return np.where(plan.unrolled > 0, unrolled, usual) + words * (1.0 - plan.local) + kept
 
     @cached_property
     def registers(self) -> Number:
@@ -125,6 +129,13 @@ class PpcgCode(DemandBuilder):
     def spilled_words(self) -> Number:
         """Registers that a thread lacks."""
         return beyond(self._wanted_registers, self.registers)
+
+    @property
+    def spills_missing(self) -> Number:
+        """The share of the lines of spilled registers that L1 loses before they come again."""
+        words = self.spilled_words * self.plan.block_threads * self.present
+        bytes_each = LINE_BYTES / self.card.warp
+        return 1.0 - _kept(words * bytes_each, self.l1_bytes)
 
     @cached_property
     def resident(self) -> Number:
@@ -198,18 +209,23 @@ class PpcgCode(DemandBuilder):
 
     # -- L1 ---------------------------------------------------------------------------------------
 
-    def missing(self, statement: StatementFacts, access: AccessFacts, sector: Number) -> Number:
+    def missing(
+        self, statement: StatementFacts, access: AccessFacts, sector: Number, wave: Number
+    ) -> Number:
         """Return the share of a warp's sectors that L1 does not have yet.
 
         Neighbouring warps and the next steps of serial loops touch the same sectors again. They
-        find them, in a step of the loop that comes back where all that a tile touches fits L1.
+        find them where what the resident blocks touch meanwhile fits L1: in one step for the line
+        that is walked along, in a step of the loop that comes back for all that a tile touches.
         """
         key = statement.name, form(access), self.begins(access) % LINE_BYTES
         if key not in self._missing:
-            self._missing[key] = self._absent(statement, access, sector)
+            self._missing[key] = self._absent(statement, access, sector, wave)
         return self._missing[key]
 
-    def _absent(self, statement: StatementFacts, access: AccessFacts, sector: Number) -> Number:
+    def _absent(
+        self, statement: StatementFacts, access: AccessFacts, sector: Number, wave: Number
+    ) -> Number:
         plan, moving = self.plan, access.moving
         distinct: Number = 1.0
         for name, count in plan.threads.items():
@@ -225,7 +241,11 @@ class PpcgCode(DemandBuilder):
                 reuse = float(min(_MOST_REUSED, plan.kernel.trips[serial[-1]]))
             elif step < SECTOR_BYTES:
                 reuse = SECTOR_BYTES / step
+        else:
+            reuse = self._points_together(statement, access)
         walked = 1.0 / np.minimum(sharing, step_sectors) / reuse
+        near = self._lines_stay(access, wave)
+        short = mixed(near, walked, 1.0)
         instances = plan.points_along(statement.loops)
         for name in serial:
             instances = instances * plan.extent(name)
@@ -233,9 +253,9 @@ class PpcgCode(DemandBuilder):
         tile = np.minimum(1.0, touched / np.maximum(1.0, instances * step_sectors))
         comes_back = [at for at, name in enumerate(serial) if name not in moving]
         fits = self._stays(serial[: comes_back[-1] + 1] if comes_back else [])
-        return np.minimum(walked, mixed(fits, tile, walked))
+        return np.minimum(short, mixed(fits, tile, short))
 
-    def waiting(self, statement: StatementFacts, access: AccessFacts) -> Number:
+    def waiting(self, statement: StatementFacts, access: AccessFacts, wave: Number) -> Number:
         """Return the share of a thread's requests that wait for more than L1.
 
         A thread waits the first time it comes to a sector. It comes again along loops that do not
@@ -243,6 +263,9 @@ class PpcgCode(DemandBuilder):
         """
         serial = self.plan.serial_loops(statement)
         waits: Number = 1.0
+        if not serial:
+            stays = self._lines_stay(access, wave)
+            waits = mixed(stays, 1.0 / self._points_together(statement, access), 1.0)
         for position, name in enumerate(serial, start=1):
             step = abs(access.moving.get(name, 0)) * access.element_bytes
             innermost = position == len(serial)
@@ -250,8 +273,28 @@ class PpcgCode(DemandBuilder):
                 stays = 1.0 if innermost else self._stays(serial[:position])
                 waits = waits * mixed(stays, 1.0 / self.plan.extent(name), 1.0)
             elif innermost and step < SECTOR_BYTES:
-                waits = waits * step / SECTOR_BYTES
+                stays = self._lines_stay(access, wave)
+                waits = waits * mixed(stays, step / SECTOR_BYTES, 1.0)
         return waits
+
+    def _points_together(self, statement: StatementFacts, access: AccessFacts) -> Number:
+        """Return how many points of a thread along ``x`` touch one sector, one after the other."""
+        along = self.plan.kernel.along_x
+        if along is None or along not in statement.loops:
+            return 1.0
+        step = abs(access.moving.get(along, 0)) * access.element_bytes * self.plan.threads[along]
+        return np.clip(SECTOR_BYTES / np.maximum(1.0, step), 1.0, self.plan.points[along])
+
+    def _lines_stay(self, access: AccessFacts, wave: Number) -> Number:
+        """Return the share of the lines of one step that L1 keeps until the next step.
+
+        Rows that lie a multiple of a large power of two apart meet in few of its sets.
+        """
+        step = abs(access.moving.get(self.plan.kernel.along_x or "", 0)) * access.element_bytes
+        crowded = min(MOST_CROWDED, max(1, (step & -step) // LINE_BYTES)) if step else 1
+        points = np.where(self.plan.unrolled > 0, self.plan.all_points, 1.0)
+        uses = self.warps * wave * LINE_BYTES * self.present * crowded * points
+        return np.clip(self.l1_bytes / np.maximum(1.0, uses), 0.0, 1.0)
 
     def _stays(self, serial: list[str]) -> Number:
         """Return the share of what steps of some serial loops touch that L1 keeps for the next."""
@@ -294,13 +337,21 @@ class PpcgCode(DemandBuilder):
     def fetched_bytes(self, group: Group) -> Number:
         """Return the bytes of a group's elements that one launch takes from memory.
 
-        Blocks find them in L2. Where what they walk over meanwhile does not fit it, a block fetches
-        them again when it comes back to them.
+        Blocks that run at the same time find them in L2. Where the whole does not fit it, those
+        that run later fetch them again, and a block where it comes back to them.
         """
         kernel, steps = self.plan.kernel, self.plan.steps
+        grid = kernel.grid
+        again: Number = 1.0
+        several = len(grid) >= len(("rows", "columns")) and grid[0] not in group.loops
+        if several and self._passes_l2(group):
+            rows, columns = grid
+            resident = np.maximum(1.0, self.resident) * self.card.sms
+            at_once = np.maximum(1.0, resident / steps[columns])
+            again = np.maximum(1.0, steps[rows] / at_once)
         still = [n for n in kernel.band if n not in kernel.threads and n not in group.loops]
         back = prod((steps[name] for name in still), start=1.0)
-        return self._touched_bytes(group) * mixed(self._lost, back, 1.0) * self.fresh
+        return self._touched_bytes(group) * again * mixed(self._lost, back, 1.0) * self.fresh
 
     @cached_property
     def _lost(self) -> Number:
@@ -316,7 +367,10 @@ class PpcgCode(DemandBuilder):
         elements = prod(float(kernel.trips[name]) for name in group.loops if name in loops)
         fill = max(map(self.plan.fill, statements))
         array = next(a for a in kernel.facts.work.arrays if a.name == group.array)
-        return min(elements * min(1.0, fill * 1.5), float(array.elements)) * group.element_bytes
+        dense = min(elements * min(1.0, fill * 1.5), float(array.elements))
+        steps = (step for use in group.uses for step in use.access.moving.values())
+        walks = any(abs(step) * group.element_bytes <= SECTOR_BYTES // 2 for step in steps)
+        return dense * (group.element_bytes if walks or elements <= 1 else SECTOR_BYTES)
 
     def beyond_l1_cycles(self, group: Group, l2_bytes: Number) -> Number:
         """Return the cycles of a load that L1 does not answer, beyond those of L1.
@@ -326,6 +380,10 @@ class PpcgCode(DemandBuilder):
         """
         share = np.clip(self.fetched_bytes(group) / np.maximum(1.0, l2_bytes), 0.0, 1.0)
         return self.card.l2_cycles + share * self.card.dram_cycles
+
+    def _passes_l2(self, group: Group) -> bool:
+        """Tell whether L2 does not hold what a launch touches of a group."""
+        return self.fresh == 1.0 and self._touched_bytes(group) > 0.5 * self.card.l2_bytes
 
 
 _ROLLED_POINTS = 4
@@ -429,7 +487,7 @@ class _Counting:
                 + plan.cut_off * constants.guard_instructions
             )
         )
-        result = result_cycles(self.statement, of.card, constants)
+        result = result_cycles(self.statement, of.card, constants) / self._beside_each_other()
         waits = (self._waits() + result) / self.side
         of.chain_cycles += plan.turns * self.instances * (waits + self.spread)
 
@@ -469,10 +527,10 @@ class _Counting:
         run: Number = np.where(self.unrolled, 1.0, constants.rolled)
         if self.serial:
             steps = self.plan.extent(self.serial[-1])
-            some = np.clip(constants.unrolled_steps / side, 1.0, steps)
             few = np.minimum(constants.rolled, steps)
             few = np.clip(_ROLLED_POINTS * constants.rolled / side, 1.0, few)
-            run = np.where(self.plan.known(self.statement, self.serial[-1]), some, few)
+            known = self.plan.known(self.statement, self.serial[-1])
+            run = np.where(known, self._unrolled_steps, few)
         branches = has_branches(self.statement, self.serial[-1:])
         run = np.where((self.stores > 0) | branches, 1.0, run)
         tested = self.guards * side * self.unrolled
@@ -481,6 +539,25 @@ class _Counting:
         )
         free = np.where(tested >= 1.0, (tested < side) * self.load_cycles, free)
         return free + self.tested_cycles * side
+
+    @property
+    def _unrolled_steps(self) -> Number:
+        """Steps of a serial loop of known length that the compiler puts together."""
+        steps, limit = self.plan.extent(self.serial[-1]), self.of.constants.unrolled_steps
+        return np.clip(limit / self.side, 1.0, steps)
+
+    def _beside_each_other(self) -> Number:
+        """Return for how many steps, which need nothing of others, a thread waits for results."""
+        needed = any(
+            (access.writes and self.serial[-1] not in access.moving)
+            or self._left_by_store(access) < 1
+            for access in self.statement.accesses
+            if self.serial
+        )
+        if needed or not self.serial:
+            return 1.0
+        known = self.plan.known(self.statement, self.serial[-1])
+        return np.where(known, self._unrolled_steps, 1.0)
 
     def _private_use(self, access: AccessFacts) -> None:
         """Count an access to a private array that left the registers."""
@@ -548,7 +625,7 @@ class _Counting:
         stored = self._stored(access) * self._left_by_store(access)
         often, tested, first = (own * stored for own in self._loaded(access))
         wave, sector = of.request(access)
-        absent = of.missing(self.statement, access, sector)
+        absent = of.missing(self.statement, access, sector, wave)
         absent = absent / of.sharing(group.loops) * self._own_share(access)
         once = min(float(access.reads), 1.0)  # several reads of one element are one load
         requests = self.instances * often
@@ -564,7 +641,7 @@ class _Counting:
         self.addresses = self.addresses + away * often
         read = of.launched_warps * requests * once * sector * SECTOR_BYTES * absent
         beyond_l1 = of.beyond_l1_cycles(group, read)
-        cycles = of.card.l1_cycles + of.waiting(self.statement, access) * beyond_l1
+        cycles = of.card.l1_cycles + of.waiting(self.statement, access, wave) * beyond_l1
         self.under_way = self.under_way + away * once * often * cycles
         slow = of.constants.guard_waits * (
             first * cycles + beyond(tested, first) * of.card.l1_cycles

@@ -35,9 +35,6 @@ _LEAST_SHARE = 1e-6
 _MOST_THREADS = 1024.0
 """Threads of a block on any card: a power of two, so that it is a multiple of smaller ones only."""
 
-_SPILLS_MISSING = 0.3
-"""Share of the lines of spilled registers that L1 does not have; assumed."""
-
 _OF_LANES = 0.5
 """Share of an instruction's energy that its lanes take, not the warp; of 1, 0.75 and 0.5, by blocks
 of 2 and 3 threads."""
@@ -79,7 +76,7 @@ def _demand(of: PpcgCode) -> Demand:
         main = max(statements, key=lambda s: s.instances or 0)
         trips = plan.kernel.trips
         serial = prod(float(trips[name]) for name in main.loops if name not in plan.threads)
-        of.add_spills(of.spilled_words * serial, plan.fill(main), _SPILLS_MISSING)
+        of.add_spills(of.spilled_words * serial, plan.fill(main), of.spills_missing)
     of.add_instructions(constants.start_instructions / plan.turns + constants.turn_instructions)
     many = (plan.kernel.facts.work.launches or 1) > 1
     of.chain_cycles = of.chain_cycles * (_over_mean(of) if many else 1.0)
@@ -217,11 +214,15 @@ def _copy_loop(of: PpcgCode, group: Group) -> tuple[Number, ...]:
     every = all_of(size == count for size, count in pairs)
     most_loads = constants.copy_registers / element_words(group.element_bytes)
     under_way = np.minimum(np.where(every, constants.window, constants.rolled), most_loads)
+    few, most = sizes[-1], threads[-1]
+    uneven = (np.mod(few, most) > 0) & (few > most) & (most <= card.warp)
     strides: list[Number] = [*[1.0] * first, *threads[len(threads) - mapped :]]
     alone = [
         (np.mod(_MOST_THREADS, own) > 0) & no(cut) for own, cut in zip(strides, cuts, strict=True)
     ]
-    waits = np.where(even, np.ceil(loads / under_way), rolled_waits(counts, loads, alone))
+    requests, rolled = rolled_loads(counts, uneven, loads, alone)
+    waits = np.where(even, np.ceil(loads / under_way), rolled)
+    loads = np.where(even, loads, requests)
     each = np.where(even, constants.copy_instructions, constants.rolled_copy)
     across = np.maximum(1.0, card.warp / threads[-1])
     rows = np.minimum(across, sizes[-2] if len(sizes) > 1 else 1.0)
@@ -232,13 +233,16 @@ def _copy_loop(of: PpcgCode, group: Group) -> tuple[Number, ...]:
     return loads, each, waits, waves, rows * np.ceil(row_sectors), torn
 
 
-def rolled_waits(counts: Sequence[Number], loads: Number, alone: Sequence[Flag]) -> Number:
-    """Return how often a warp waits in loops of copies that stay loops, outermost first.
+def rolled_loads(
+    counts: Sequence[Number], uneven: Flag, loads: Number, alone: Sequence[Flag]
+) -> tuple[Number, Number]:
+    """Return requests of a warp, and how often it waits, in loops that stay loops, outermost first.
 
     The compiler unrolls the innermost of more than one step by four. In front of that it makes the
-    steps that are left: it waits for the first alone, then for the others. A loop inside another
-    stays as it is, and each load waits ``alone``, where its stride is no power of two and no end
-    cuts it off [machine code].
+    steps that are left: it waits for the first alone, then for the others. Where some lanes of a
+    warp have a step less (``uneven``), it runs what is left for either. A loop inside another stays
+    as it is, and each load waits ``alone``, where its stride is no power of two and no end cuts it
+    off [machine code].
     """
     outer: Number = 1.0
     inner: Number = 1.0
@@ -248,9 +252,13 @@ def rolled_waits(counts: Sequence[Number], loads: Number, alone: Sequence[Flag])
         outer = np.where(inner > 1, outer * count, 1.0)
         inner = np.where(inner > 1, inner, count)
     single = single & (outer > 1)
-    left, whole = np.mod(inner, _COPY_UNROLL), np.floor(inner / _COPY_UNROLL)
-    waits = np.where(single, outer * inner, outer * (whole + np.minimum(2.0, left)))
-    return at_least(waits, np.ceil(loads / _COPY_UNROLL))
+    left, others = np.mod(inner, _COPY_UNROLL), np.mod(inner - 1, _COPY_UNROLL)
+    most = np.maximum(left, np.where(uneven, others, 0.0))
+    whole = np.floor(inner / _COPY_UNROLL)
+    requests = outer * (_COPY_UNROLL * whole + most)
+    waits = outer * (whole + np.minimum(2.0, most))
+    requests, waits = (np.where(single, outer * inner, one) for one in (requests, waits))
+    return at_least(requests, loads), at_least(waits, np.ceil(loads / _COPY_UNROLL))
 
 
 # -- beyond L2 ------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from eatss.choose.selection import PpcgOptions
 from eatss.cost.card import Card, CodeConstants, card_of
 from eatss.cost.demand import Demand
 from eatss.cost.ppcg_code import PpcgCode, _Counting, l1_left
-from eatss.cost.ppcg_model import PpcgModel, _busy, _over_mean, _uneven, rolled_waits
+from eatss.cost.ppcg_model import PpcgModel, _busy, _over_mean, _uneven, rolled_loads
 from eatss.cost.terms import predict
 from eatss.plan.ppcg import PpcgKernel
 
@@ -430,22 +430,31 @@ def test_points_over_a_triangle_have_tests_of_their_own_where_sides_of_a_block_d
 
 
 @pytest.mark.parametrize(
-    ("counts", "alone", "waits"),
+    ("counts", "uneven", "alone", "requests", "waits"),
     [
-        ((10, 5), False, 20),  # 1, then 4
-        ((10, 2), False, 20),
-        ((5, 4), False, 5),
-        ((10, 1), False, 4),  # the rows are the innermost loop
-        ((6, 11), False, 24),
-        ((2, 10), True, 20),  # gemm, 200 × 250 × 20 by 10 × 25 threads: B
-        ((20, 1), True, 5),  # A: one loop
+        ((10, 5), False, False, 50, 20),  # 1, then 4
+        ((10, 2), True, False, 20, 20),
+        ((5, 4), False, False, 20, 5),
+        ((5, 4), True, False, 35, 15),  # 1, 2, then 4: lanes with three steps, and with four
+        ((10, 1), False, False, 10, 4),  # the rows are the innermost loop
+        ((6, 11), False, False, 66, 24),
+        ((2, 10), False, True, 20, 20),  # gemm, 200 × 250 × 20 by 10 × 25 threads: B
+        ((20, 1), False, True, 20, 5),  # A: one loop
     ],
 )
 def test_loops_of_copies_are_unrolled_by_four(
-    counts: tuple[int, ...], alone: bool, waits: int
+    counts: tuple[int, ...], uneven: bool, alone: bool, requests: int, waits: int
 ) -> None:
     numbers = [np.float64(count) for count in counts]
-    assert float(rolled_waits(numbers, np.prod(counts), [False, alone])) == waits
+    found = rolled_loads(numbers, uneven, np.prod(counts), [False, alone])
+    assert [float(one) for one in found] == [requests, waits]
+
+
+def test_copies_of_uneven_rows_ask_as_often_as_machine_code_does() -> None:
+    """syrk, 80 × 80 × 31 by 16 × 8 threads: 90.8e6 loads, 0.5e6 of them of private arrays."""
+    requests, _ = rolled_loads([np.float64(5), np.float64(4)], True, np.float64(20), [False] * 2)
+    warps, tiles, arrays = 50 * 50 * 4, 130, 2
+    assert float(requests) * warps * tiles * arrays == pytest.approx(90.3e6, rel=0.01)
 
 
 def test_what_statements_tie_together_is_staged_as_far_as_the_shortest_loop_goes() -> None:
