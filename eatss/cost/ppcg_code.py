@@ -548,11 +548,12 @@ class _Counting:
 
     def _beside_each_other(self) -> Number:
         """Return for how many steps, which need nothing of others, a thread waits for results."""
-        needed = any(
-            (access.writes and self.serial[-1] not in access.moving)
-            or self._left_by_store(access) < 1
-            for access in self.statement.accesses
-            if self.serial
+        last, accesses = self.serial[-1:], self.statement.accesses
+        written = [access for access in accesses if access.writes]
+        needed = any(not {*last} <= access.moving.keys() for access in written) or any(
+            one.array == access.array and one.subscripts != access.subscripts
+            for access in written
+            for one in accesses
         )
         if needed or not self.serial:
             return 1.0
