@@ -329,12 +329,15 @@ def is_in_doubles(value: Expression) -> bool:
 
     The last operation compilers do in floats where its literal is one: ``0.5 * sum``.
     """
+    last = value
+    while isinstance(last, Cast):
+        last = last.operand
     for node in preorder(value):
         if isinstance(node, Binary) and node.operator in "+-*/":
             for part in (node.left, node.right):
                 if isinstance(part, Literal) and part.element_type is ElementType.DOUBLE:
                     number = _value_of(part, ElementType.DOUBLE)
-                    if node is not value or as_single(number) != number:
+                    if node is not last or as_single(number) != number:
                         return True
     return False
 
