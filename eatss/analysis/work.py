@@ -420,8 +420,7 @@ class _StatementCounter:
         self.points = schedule.intersect_domain(self.statement.domain).range()
         forms = zip(of.names, map(affine_form, output_affs(schedule)), strict=True)
         self.moving = tuple(loop for loop, form in forms if form is None or form.coefficients)
-        in_doubles = is_in_doubles(self.statement.value)
-        self.least_bytes = (ElementType.DOUBLE if in_doubles else ElementType.FLOAT).size_bytes
+        self.in_doubles = is_in_doubles(self.statement.value)
         self.positions = [
             reference_of(one.array, one.text, name, of.references)
             for one in self.statement.accesses
@@ -455,7 +454,9 @@ class _StatementCounter:
             repeated=own.repeated,
             integer_products=own.integer_products,
             in_sum=None if fewer is None else self._arithmetic(fewer),
-            element_bytes=max([self.least_bytes, *(a.element_bytes for a in accesses)]),
+            element_bytes=ElementType.DOUBLE.size_bytes
+            if self.in_doubles
+            else max((a.element_bytes for a in accesses), default=4),
             accesses=accesses,
             coupled=tuple(of.names[at] for at in coupled),
             late=self._late(instances or 0) if 0 in coupled and of.launches == 1 else 0.5,
@@ -554,7 +555,8 @@ class _StatementCounter:
                     ),
                     affine=all(s.affine for s in reference.subscripts),
                     origin=origin,
-                    converts=kind is ElementType.HALF or kind.size_bytes < self.least_bytes,
+                    converts=kind is ElementType.HALF
+                    or (self.in_doubles and kind is ElementType.FLOAT),
                     loaded_ahead=kind.is_floating
                     and any(own == position for n, (_, own) in enumerate(every) if n in always),
                     touched=of.pipeline_stages[position],
