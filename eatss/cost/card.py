@@ -327,6 +327,9 @@ class CodeConstants:
     """Instructions for the address of a global access whose points are loops; fitted."""
     unrolled_address: float = 6.76
     """Instructions for the address of a global access whose points are unrolled; fitted."""
+    known_address: float = 1.5
+    """The same where serial loops are unrolled in full: it stands in the instruction. From machine
+    code."""
     loop_instructions: float = 1.63
     """Instructions of a warp for a step of the innermost loop; fitted."""
     guard_instructions: float = 0.763
