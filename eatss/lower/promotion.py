@@ -110,7 +110,6 @@ def transposed_copy_loop(
     thread: str,
     names: NameTable,
     piece: int,
-    width: int = 1,
 ) -> CopyLoop:
     """Return how a block copies a tile whose rows lie along another dimension than the array's.
 
@@ -123,10 +122,9 @@ def transposed_copy_loop(
         threads: of the block.
         thread: the constant that numbers the threads of a block.
         names: names that are free here.
-        piece: its elements, or its vectors.
-        width: elements of a vector.
+        piece: its elements.
     """
-    return _by_rows(sizes, (row_at, len(sizes) - 1), piece, threads, thread, names, width)
+    return _by_rows(sizes, (row_at, len(sizes) - 1), piece, threads, thread, names)
 
 
 def _remainder(number: IntExpr, of: int, count: int) -> IntExpr:
@@ -150,7 +148,7 @@ def _by_rows(
     threads: int,
     thread: str,
     names: NameTable,
-    width: int,
+    width: int = 1,
 ) -> CopyLoop:
     """Return how ``lanes`` neighbours copy a piece of a row, those behind them one of the next.
 
