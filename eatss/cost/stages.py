@@ -45,7 +45,10 @@ def add_stages(of: CudaCode) -> None:
         requests = loads * times * on * of.copiers
         piece = np.where(stage.transposed, PIECE_BYTES / width, np.inf)
         lines = np.ceil(card.warp / np.minimum(piece, np.maximum(1.0, columns)))
-        of.l1_wavefronts += of.launched_warps * requests * np.maximum(wave, lines)
+        in_vectors = np.where(
+            stage.through_registers & plan.transposed_in_registers, vector(width), 1.0
+        )
+        of.l1_wavefronts += of.launched_warps * requests * np.maximum(wave, lines / in_vectors)
         of.add_shared(requests, wave)
         of.l2_bytes += fetched
         of.copied_bytes += fetched
@@ -55,6 +58,7 @@ def add_stages(of: CudaCode) -> None:
         each = np.where(even, code.copy_instructions, code.ragged_instructions)
         sent = (ahead | plan.copies_together) & (not stage.narrow) & even
         each = np.where(sent, code.ahead_instructions, each)
+        each = np.where(in_vectors > 1, each / in_vectors + 1.0, each)
         of.add_instructions(requests / together * each)
         waits = np.ceil(loads / together / np.where(even, code.batch, code.ragged_batch))
         waits = waits + loads * wave * code.line_wait / of.far_cycles

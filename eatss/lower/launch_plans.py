@@ -271,7 +271,7 @@ def _copied_otherwise(plan: LaunchPlan, kernel: Kernel) -> Iterator[str]:
         for one in copies
         if not one.target.buffer.of_phases
     )
-    through_registers = _one(plan.register_staged_words)
+    through_registers = _one(plan.transposed_in_registers) or _one(plan.register_staged_words)
     if plan.cut.sum_loop is None and lines != bool(through_registers):  # else parts of sums are
         yield f"copies through registers are{'' if through_registers else ' not'} planned"
     rows, together = plan.rows_loaded

@@ -110,6 +110,7 @@ def transposed_copy_loop(
     thread: str,
     names: NameTable,
     piece: int,
+    width: int = 1,
 ) -> CopyLoop:
     """Return how a block copies a tile whose rows lie along another dimension than the array's.
 
@@ -122,9 +123,10 @@ def transposed_copy_loop(
         threads: of the block.
         thread: the constant that numbers the threads of a block.
         names: names that are free here.
-        piece: its elements.
+        piece: its elements, or its vectors.
+        width: elements of a vector.
     """
-    return _by_rows(sizes, (row_at, len(sizes) - 1), piece, threads, thread, names)
+    return _by_rows(sizes, (row_at, len(sizes) - 1), piece, threads, thread, names, width)
 
 
 def _remainder(number: IntExpr, of: int, count: int) -> IntExpr:
@@ -148,7 +150,7 @@ def _by_rows(
     threads: int,
     thread: str,
     names: NameTable,
-    width: int = 1,
+    width: int,
 ) -> CopyLoop:
     """Return how ``lanes`` neighbours copy a piece of a row, those behind them one of the next.
 

@@ -19,8 +19,10 @@ from eatss.lower.arrays import FALSE, TRUE, condition_of, union_of, value_of
 from eatss.lower.kernel.copies import planned_kind
 from eatss.lower.kernel.nodes import (
     Aligned,
+    Buffer,
     Commit,
     Copy,
+    Declare,
     For,
     Let,
     Node,
@@ -29,6 +31,7 @@ from eatss.lower.kernel.nodes import (
     Staging,
     Wait,
     Way,
+    counted,
 )
 from eatss.lower.kernel.uses import sent
 from eatss.lower.mapping import SerialTile
@@ -67,6 +70,7 @@ from eatss.polyhedral.isl_names import (
 )
 from eatss.polyhedral.scop import Place
 from eatss.program import (
+    Constant,
     IntExpr,
     Name,
     equals,
@@ -404,7 +408,8 @@ class PromotionBuilder:
         """Return the copy of the elements of a tile for which a condition holds.
 
         It is taken ``where`` something holds. If it may be ``wide``, several elements are copied at
-        a time where rows allow it.
+        a time where rows allow it, of transposed tiles through registers: vectors of rows of the
+        array, then their elements [:mod:`eatss.lower.transform.copy_ways`].
         """
         array = self._arrays[tile.candidate.array]
         source = array.element([Name(name) for name in at])
@@ -449,11 +454,24 @@ class PromotionBuilder:
         record = tile.stage.record
         begin = value_of(tile.offsets[-1 if record == 1 else -2], known)
         begins = self._index(equals(begin % (width // record), 0))
+        vectors: Nodes
+        if tile.transposed:
+            name = self._names.fresh(f"{tile.name}_line")
+            line = Buffer.of("register", name, tile.element_type, walk.count, width)
+            turn, each = Name(walk.counter), Name(self._names.inner().fresh("q"))
+            first, own = line.at(turn, Constant(0)), line.at(turn, each)
+            *others, last = walk.places
+            box = tile.buffer.at(*tile.in_tile((*others, last + each)))
+            store = counted(each.name, width, (Copy(target=box, source=own),))
+            load = around(walk, Copy(target=first, source=source, width=width))
+            vectors = (Declare(buffer=line), load, walk.around((store,)))
+        else:
+            vectors = (into_box(walk),)
         return Way(
             elements=elements,
             conditions=tests,
             wide=(Name(aligned.name), begins),
-            vectors=(into_box(walk),),
+            vectors=vectors,
         )
 
     def _wide_walk(self, tile: SharedTile) -> CopyLoop | None:
@@ -462,7 +480,8 @@ class PromotionBuilder:
         if width > 1:
             record = tile.stage.record
             return copy_loop(tile.sizes, threads, self.thread, self._names.inner(), width, record)
-        return None
+        lines = self._ahead and tile.element_type.is_floating and tile.stage.through_registers
+        return self._transposed_walk(tile, tile.stage.copied) if lines else None
 
     @property
     def aligned(self) -> tuple[Aligned, ...]:
@@ -472,14 +491,16 @@ class PromotionBuilder:
     def _walk(self, tile: SharedTile) -> CopyLoop:
         """Return how threads copy a box by elements."""
         if tile.stage.in_pieces:
-            return self._transposed_walk(tile)
+            return self._transposed_walk(tile, 1)
         names, record = self._names.inner(), tile.stage.record
         return copy_loop(tile.sizes, self._mapping.threads, self.thread, names, record=record)
 
-    def _transposed_walk(self, tile: SharedTile) -> CopyLoop:
+    def _transposed_walk(self, tile: SharedTile, width: int) -> CopyLoop:
         threads, names = self._mapping.threads, self._names.inner()
-        piece = PIECE_BYTES // tile.stage.element_bytes
-        return transposed_copy_loop(tile.sizes, tile.row_at, threads, self.thread, names, piece)
+        piece = PIECE_BYTES // tile.stage.element_bytes // width
+        return transposed_copy_loop(
+            tile.sizes, tile.row_at, threads, self.thread, names, piece, width
+        )
 
     def declaration(self) -> Let:
         """Return the number of a thread in its block, which copies use."""

@@ -71,6 +71,7 @@ from eatss.plan.stage import (
     Stage,
     StagedReads,
     Tiling,
+    are_many_transposed,
     buffers,
     copied_together,
     element_words,
@@ -879,6 +880,33 @@ class LaunchPlan(Tiled):
         )
         return sum(words, start=0.0) * (self.pipeline_stages > 1)
 
+    @cached_property
+    def transposed_in_registers(self) -> Flag:
+        """Where tiles that are transposed are on their way through registers, a vector at a time.
+
+        Others are copied in vectors, if there are any; operands are loaded ahead, and registers
+        have room for the vectors, too.
+        """
+        stages = [one for one in self.stages if not nowhere(one.on)]
+        serial = [one for one in self.computes if one.serial]
+        passing = [1.0 * (one.on & one.through_registers) for one in stages]
+        shares = [prod(one.extents) / self.block_threads for one in stages]
+        elements = sum(on * share for on, share in zip(passing, shares, strict=True))
+        beside = are_many_transposed(elements)
+        found = all_of(
+            [
+                (self.pipeline_stages > 1) & (elements > 0),
+                *(no(s.on) | s.through_registers | (beside & (s.width > 1)) for s in stages),
+            ]
+        )
+        if nowhere(found) or not serial:
+            return False
+        words = sum(
+            on * share * element_words(one.element_bytes)
+            for one, on, share in zip(stages, passing, shares, strict=True)
+        )
+        return found & all_of(one.register_prefetch_on(words) for one in serial)
+
     def vector_wavefronts(self, access: AccessFacts) -> Number:
         """Return the wavefronts of one load of vectors [:mod:`eatss.analysis.variant`].
 
@@ -1063,7 +1091,11 @@ class Compute:
 
     @cached_property
     def ahead(self) -> Flag:
-        """Where a thread loads what a step reads while it computes the one before.
+        """Where a thread loads what a step reads while it computes the one before."""
+        return self.register_prefetch_on()
+
+    def register_prefetch_on(self, more_words: Number = 0.0) -> Flag:
+        """Return where that is so, and registers have room for ``more_words``.
 
         Buffers are filled ahead, and their rows run along the points. A turn has one loop over an
         even number of steps, few enough to be unrolled. Each product computes enough with what it
@@ -1076,7 +1108,7 @@ class Compute:
         tiles = [plan.tile.get(name, 1.0) for name in self.serial]
         steps = prod(tiles, start=1.0)
         loads = [one._loaded() for one in turn]
-        words = words_of_two([own for _, own in loads])
+        words = words_of_two([own for _, own in loads]) + more_words
         written = {own.reference for one in turn for own in one.facts.accesses if own.writes}
         sums = sum(
             element_words(own.element_bytes) for own in plan.cut.held if written & {*own.references}

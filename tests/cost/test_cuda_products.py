@@ -247,7 +247,7 @@ def test_operands_ahead_take_the_registers_of_two_steps_and_hide_their_loads(
         return demand.registers[0], demand.chain_cycles[0]
 
     registers, cycles = registers_and_cycles()
-    monkeypatch.setattr(Compute, "ahead", False)
+    monkeypatch.setattr(Compute, "register_prefetch_on", lambda *_: False)
     fewer, longer = registers_and_cycles()
     assert fewer < registers
     assert cycles < longer

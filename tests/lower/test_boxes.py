@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from itertools import product
@@ -132,6 +133,53 @@ def test_factors_that_lie_along_the_sum_are_turned(tmp_path: Path) -> None:
 
 def test_factors_stay_as_they_are_where_it_does_not_pay(tmp_path: Path) -> None:
     assert transposed(made(tmp_path, tiles=(16, 32, 16))) == []
+
+
+REGISTERS_PRODUCT = """
+#ifndef N
+#define N 512
+#endif
+#ifndef K
+#define K 512
+#endif
+void f(float C[N][N], float A[N][K], float B[N][K])
+{
+#pragma scop
+  for (int i = 0; i < N; i++)
+    for (int j = 0; j < N; j++)
+      for (int k = 0; k < K; k++)
+        C[i][j] += A[i][k] * A[j][k];
+#pragma endscop
+}
+"""
+SIZES = [{"N": n, "K": k} for n, k in ((64, 64), (70, 32), (33, 50), (1, 4), (65, 17))]
+
+
+LOAD = "eatss_load_wide"
+STORE = re.compile(r"sh\.\w+\[.*\] = \w+_line(_\d+)?\[e\]\[q\];")
+
+
+def test_loads_stand_in_front_of_products_and_stores_behind(tmp_path: Path) -> None:
+    program = eatss.codegen(
+        REGISTERS_PRODUCT,
+        gpu="h200",
+        output=tmp_path,
+        tiles={"i": 128, "j": 128, "k": 8},
+        block={"i": 8, "j": 16},
+        share={"k": 1},
+        placements={"A": "shared"},
+        stages=3,
+    )
+    found, text = verify(tmp_path, device="cpu", sizes=SIZES), program.text
+    assert (found.status, found.message) == ("ok", "")
+    turn = text.partition("stage = 0; ")[2]
+    load, product = turn.index(LOAD), turn.index("] += ")
+    store = STORE.search(turn)
+    assert store is not None
+    assert load < product < store.start() < turn.index("__syncthreads();", store.start())
+    assert turn.count(LOAD) == len(STORE.findall(turn)) == 2  # of each box, in whole turns only
+    before = text.partition("stage = 0; ")[0].partition("__global__")[2]
+    assert LOAD not in before  # the first boxes are copied as always
 
 
 SPAN = SourceSpan(file="f.c", line=1, column=1, end_line=1, end_column=2)

@@ -193,17 +193,20 @@ def test_the_plan_is_what_the_kernel_does(seed: int, kind: str, tmp_path: Path) 
         tiles = {one.name: one for one in code.shared}
         staged = [(number, stage) for number, stage in enumerate(of.stages) if at(stage.on)]
         assert len(tiles) == len(staged)
+        in_registers = bool(at(of.transposed_in_registers))
         buffered = 0
         for number, stage in staged:
             (array,) = {one.access.array for one in of.readers(number)}
             first, second = (int(at(size)) for size in stage.declared)
             extents = [second, first] if at(stage.transposed) else [first, second]
             buffers, width = int(at(stage.buffers)), int(at(stage.width))
+            passes = in_registers and bool(at(stage.through_registers))
             assert numbers(tiles[array]) == ([buffers, *extents] if buffers > 1 else extents)
             nodes = (one for one in every(code.body) if isinstance(one, Copy))
             copies = [one for one in nodes if one.target.buffer == tiles[array]]
-            assert {one.width for one in copies} == {1, width}
-            assert all(one.source.buffer.space == "global" for one in copies)
+            assert {one.width for one in copies} == ({1} if passes else {1, width})
+            through = any(one.source.buffer.space == "register" for one in copies)
+            assert through == passes
             assert any(one.ahead for one in copies) == (buffers > 1)
             buffered = max(buffered, buffers)
         adding = list(turns(code.body))

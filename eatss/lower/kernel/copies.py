@@ -147,6 +147,19 @@ __device__ __forceinline__ void eatss_copy_wide_ahead(Value *to, const Value *fr
 }
 """
 
+_CLEARING_LOADS = """\
+// The same, or zero.
+template <typename Value>
+__device__ __forceinline__ void eatss_load_wide_or_clear(Value *to, const Value *from, bool reads)
+{
+    if (reads)
+        eatss_load_wide(to, from);
+    else
+        for (int at = 0; at < (int)(16 / sizeof(Value)); at++)
+            to[at] = Value(0);
+}
+"""
+
 _CLEARING_AHEAD = """\
 // The same, or zero.
 template <typename Value>
@@ -172,6 +185,7 @@ COPIES = (
     (_LOADS, (r"\beatss_load_wide",)),
     (_LOADS_OF_HALVES, (r"\beatss_load_wide", _HALVES)),
     (_WIDE_AHEAD, (r"\beatss_copy_wide_ahead",)),
+    (_CLEARING_LOADS, (r"\beatss_load_wide_or_clear",)),
     (_CLEARING_AHEAD, (r"\beatss_copy_wide_ahead_or_clear",)),
 )
 """Definitions in their order, and what code has in it, all of it, that needs them."""

@@ -229,7 +229,7 @@ class Way:
     """A way of a :class:`Staging`: of ``elements``, or of ``vectors`` where ``wide`` holds, too.
 
     Where its ``conditions`` do not hold, the next way is taken. With ``steps`` the tile is not
-    whole, but the steps of a loop are.
+    whole, but the steps of a loop are. Vectors may pass registers, which are declared first.
     """
 
     elements: Nodes
@@ -237,6 +237,12 @@ class Way:
     wide: IntExprs = ()
     vectors: Nodes = ()
     steps: bool = False
+
+    @property
+    def line(self) -> Buffer | None:
+        """The registers that vectors pass."""
+        first = self.vectors[0] if self.vectors else None
+        return first.buffer if isinstance(first, Declare) else None
 
 
 @frozen

@@ -11,6 +11,22 @@ loop over steps of products has one text for whole tiles, it takes all that the 
 blocks at an edge are as fast as others; elsewhere that test only costs registers. So loops that
 load operands a step ahead take the second and third way, and all others the first and third.
 
+Transposed tiles are filled through registers, where there are products to do meanwhile.
+
+A tile whose rows lie along another dimension than those of its array can be copied in two ways:
+
+    if (wide_A && …) {
+        float A_line[2][4];
+        for (e < 2) { load A_line[e] from four neighbours of a row of A }
+        for (e < 2) for (q < 4) sh.A[4 * (thread % 2) + q][thread / 2] = A_line[e][q];
+    } else { copy A element by element, without registers }
+
+The first takes a quarter of the loads and fewer turns of the ways into shared memory, but a thread
+would wait for what it loads. So it stays only where :mod:`eatss.lower.transform.pipeline` can part
+it: loads stand in front of a turn's products, stores behind them. And all tiles of the turn have to
+come so: beside copies that are waited for, it took as long or longer when it was measured.
+Elsewhere the second stays.
+
 Halves that are copied one by one come through registers, while there are products to do.
 
     if (tile is whole) { for (e < 8) sh.A[…] = A[…]; } else { for (e < 8) sh.A[…] = … ? A[…] : 0; }
@@ -104,9 +120,13 @@ from eatss.program.linear import Linear, linear
 
 @frozen
 class Copying:
-    """How stages are carried out: which way whole ``steps`` take."""
+    """How stages are carried out: which way whole ``steps`` take, and whether ``lines`` are used.
+
+    Lines are registers that vectors of transposed tiles pass.
+    """
 
     steps: bool = False
+    lines: bool = False
 
     def ways(self, stage: Staging) -> tuple[Way, ...]:
         """Return the ways of a stage, each taken where those before it are not."""
@@ -130,17 +150,24 @@ class Copying:
     def _copied(self, ways: Sequence[Way]) -> Nodes:
         first, *others = ways
         nodes = first.elements
-        if first.vectors:
+        if self._vectors(first):
             nodes = (If(conditions=first.wide, body=first.vectors, orelse=nodes),)
         if not first.conditions:
             return nodes
         return (If(conditions=first.conditions, body=nodes, orelse=self._copied(others)),)
 
+    def _vectors(self, way: Way) -> bool:
+        return bool(way.vectors) and (self.lines or way.line is None)
+
     def plain(self, stages: Sequence[Staging]) -> tuple[IntExprs, Nodes]:
         """Return when the first way of all stages is taken, in vectors, and what it does."""
         ways = [self.ways(stage)[0] for stage in stages]
-        tests = (test for way in ways for test in (*way.conditions, *way.wide))
-        nodes = (way.vectors or way.elements for way in ways)
+        tests = [
+            test
+            for way in ways
+            for test in (*way.conditions, *(way.wide if self._vectors(way) else ()))
+        ]
+        nodes = (way.vectors if self._vectors(way) else way.elements for way in ways)
         return tuple(tests), tuple(node for own in nodes for node in own)
 
 
@@ -153,6 +180,11 @@ def all_of(conditions: Sequence[IntExpr]) -> IntExprs:
             all_of(one.operands) if isinstance(one, Apply) and several else (one,)
         )
     return tuple(found)
+
+
+def is_line_store(node: Node) -> bool:
+    """Tell whether a node fills tiles from registers."""
+    return any(one.source.buffer.space == "register" for one in every_of((node,), Copy))
 
 
 @frozen
@@ -201,7 +233,7 @@ def is_register_staged(stage: Staging) -> bool:
     ways = [way for way in stage.ways if isinstance(way, Way)]
     copies = every_of((node for way in ways for node in way.elements), Copy)
     bytes_ = {copy.target.buffer.element_type.size_bytes for copy in copies}
-    vectors = any(way.vectors for way in ways)
+    vectors = any(way.vectors and way.line is None for way in ways)
     return max(bytes_) < WORD_BYTES and not vectors
 
 

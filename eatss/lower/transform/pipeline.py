@@ -52,6 +52,7 @@ from eatss.lower.transform.copy_ways import (
     Copying,
     RegisterStagedCopies,
     all_of,
+    is_line_store,
     is_register_staged,
 )
 from eatss.lower.transform.operands_ahead import plain_steps
@@ -59,8 +60,9 @@ from eatss.lower.transform.register_prefetch import (
     PrefetchedSteps,
     Shares,
     interleaved_copies,
+    words_of,
 )
-from eatss.plan.stage import FEWEST_AHEAD, buffers
+from eatss.plan.stage import FEWEST_AHEAD, are_many_transposed, buffers
 from eatss.program import (
     Apply,
     Constant,
@@ -214,11 +216,11 @@ class _Ahead:
         else:
             own = self._at(self.stages, later, slot)
             copies = self._copied(copying.nodes(own), later)
-            plain = self._plain(own, copying, later)
             if steps is not None:
+                plain = self._plain(own, self._through_lines(steps, copying), later)
                 turn = self._prefetched(steps, copies, plain)
             else:
-                turn = self._among(copies, plain)
+                turn = self._among(copies, self._plain(own, copying, later))
         if turn is not None or lines is not None:
             first = _less_unrolled(first)
         plainly = (*self._there(count), *copies, *self._here(self.rest), *stored[:1])
@@ -269,6 +271,15 @@ class _Ahead:
         end = (Commit(),) if self.starts else ()
         return all_of((self._is_turn(place), *tests)), (*sent(copies), *end)
 
+    def _through_lines(self, steps: PrefetchedSteps, copying: Copying) -> Copying:
+        """Return how copies without tests are made: through lines, if there is room."""
+        ways = [way for stage in self.stages for way in copying.ways(stage) if way.vectors]
+        lines = [way.line for way in ways if way.line is not None]
+        beside = are_many_transposed(sum(one.layout.elements or 0 for one in lines))
+        boxes = {box for one in ways if one.line or beside for box in written(one.vectors)}
+        room = steps.fits(self.around.registers - words_of(lines))
+        return replace(copying, lines=room and self.staged.keys() <= boxes)
+
     def _prefetched(
         self,
         steps: PrefetchedSteps,
@@ -289,20 +300,22 @@ class _Ahead:
             tests = (self._is_turn(place), *(substitute(one, change) for one in steps.known_tests))
             return (If(conditions=tests, body=own),) if tested else own
 
-        def turn(*, tested: bool, shares: Shares | None = None) -> Nodes:
-            behind = (*stored, *there, *loads(later, turn_after(self.cycle), tested=tested))
+        def turn(*, tested: bool, shares: Shares | None = None, stores: Nodes = ()) -> Nodes:
+            behind = (*stores, *there, *loads(later, turn_after(self.cycle), tested=tested))
             return self._here(steps.turn(behind) if tested else steps.whole_turn(behind, shares))
 
         front = (*steps.declarations(), *there, *loads(loop.lower, Constant(0), tested=True))
         if plain is None:
-            return front, (*copies, *turn(tested=True))
+            return front, (*copies, *turn(tested=True, stores=stored))
         # where there is something to copy there is an iteration to load for
         change = {loop.counter: later}
         known = [*steps.whole, *(substitute(one, change) for one in steps.known_tests)]
         tests, nodes = plain
+        lines = tuple(one for one in nodes if is_line_store(one))
+        nodes = tuple(one for one in nodes if one not in lines)
         shares = steps.shares(nodes[:-1], self.count, self.around.registers)
         in_front = nodes if shares is None else ()
-        among = (*in_front, *turn(tested=False, shares=shares))
+        among = (*in_front, *turn(tested=False, shares=shares, stores=lines))
         found = self._parted(all_of((*tests, *known)), among, copies, turn(tested=True))
         return (*front, *found[0]), found[1]
 

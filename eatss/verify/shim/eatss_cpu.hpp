@@ -928,6 +928,12 @@ inline void eatss_copy_wide_ahead(eatss::Tracked<T, group> *target, const T *sou
     for (int at = 0; at < (int)(16 / sizeof(T)); at++)
         eatss_copy_ahead(&target[at], &source[at], true);
 }
+template <class T>
+inline void eatss_load_wide_or_clear(T *target, const T *source, bool reads) {
+    if (reads) return eatss_load_wide(target, source);
+    for (int at = 0; at < (int)(16 / sizeof(T)); at++)
+        target[at] = T(0);
+}
 template <class T, int16_t group>
 inline void eatss_copy_wide_ahead_or_clear(eatss::Tracked<T, group> *target, const T *source, bool reads) {
     if (reads) return eatss_copy_wide_ahead(target, source);
