@@ -244,14 +244,14 @@ def passed_to_all(
     _, is_first, warp = of_lanes(Name(loop.thread), loop.threads, mapping.beside)
     lanes = int(lanes_of_warp(loop.threads, mapping.beside))
     warps = loop.threads // lanes
-    takers = int(takers_of_parts(warps, lanes)) if mapping.beside > 1 else 1
-    own_part: IntExpr = Name(loop.thread) if takers > 1 else Constant(0)
     several = [m for m in mapping.mapped if m.threads > 1]
     points = [m for m in mapping.mapped if m.points > 1]
     own = [*(Name(m.thread) for m in several), *(Name(m.point) for m in points)]
     extents = [*(m.threads for m in several), *(m.points for m in points)]
     # sums side by side in a warp are in banks side by side
     turned = mapping.beside > 1
+    takers = int(takers_of_parts(warps, lanes)) if turned else 1
+    own_part: IntExpr = Name(loop.thread) if turned else Constant(0)
 
     def part(tile: Buffer, at: IntExpr) -> Element:
         return tile.at(at, *own) if turned else tile.at(*own, at)
@@ -278,12 +278,10 @@ def passed_to_all(
         whole = [(one.at(*own), register) for one, (register, _) in zip(sums, parts, strict=True)]
         left = tuple(Copy(target=one, source=register) for one, register in whole)
         alone = (Name(loop.thread) < 1,)
-        if takers > 1:  # all warps pass on what they have, as a warp does as one
-            own_sum = If(conditions=(Name(loop.thread) < takers,), body=tuple(taken))
-            taken = [own_sum, *shuffles(parts, takers, mapping.beside)]
-            taken.append(If(conditions=alone, body=left))
-        else:
-            taken = [If(conditions=alone, body=(*taken, *left))]
+        # all warps pass on what they have, as a warp does as one
+        own_sum = If(conditions=(Name(loop.thread) < takers,), body=tuple(taken))
+        passed = shuffles(parts, takers, mapping.beside)
+        taken = [own_sum, *passed, If(conditions=alone, body=left)]
         taken += (Copy(target=register, source=one) for one, register in whole)
         tiles += sums
     return tiles, If(conditions=(is_first,), body=tuple(put)), tuple(taken)

@@ -31,21 +31,6 @@ in front of the parts:
 several products, its phases, that load for each other. :class:`PrefetchedSteps` are what an
 iteration does.
 
-Copies that start while warps multiply stand among the products, and no test parts them.
-
-    if (next turn is there) { if (whole tile) { if (wide) …copy… else …copy… } else …copy… }
-    for (k_step = 0; k_step < 2; ++k_step) { load fragments; multiply }
-
-becomes
-
-    if (whole && next iteration is there)
-        { load fragments; …copy…; multiply; load fragments; multiply }
-    else
-        { as before }
-
-So a compiler has one run of instructions, and lets copies start in the shade of products. Nothing
-is loaded from buffers between the copies and the products that follow them, as loads wait for them.
-
 The copies of an iteration are cut into shares, one for each of its first steps of products.
 
     for (e < 8) { copy A }  for (e < 5) { copy B }  commit;
@@ -147,41 +132,6 @@ def _matrix_words(fragment: Buffer) -> int:
 def by_warps(steps: Steps) -> bool:
     """Tell whether warps multiply, not threads."""
     return any(every_of(steps.products, Intrinsic))
-
-
-def interleaved_copies(
-    copies: Sequence[Node], rest: Sequence[Node], *, last: bool, registers: int
-) -> Nodes | None:
-    """Return what an iteration does with copies behind the loads of one of its steps of products.
-
-    Args:
-        copies: they touch nothing that ``rest`` does.
-        rest: steps of warps, and other nodes.
-        last: behind those of the last step, instead of the first. Then no loads follow.
-        registers: of a thread. All that a step loads is in them when its copies start; where sums
-            and that are too much, copies stand in front, so that one operand can be loaded bit by
-            bit. Where that is too much, too, compilers move sums from register to register.
-
-    Returns:
-        ``None`` where there are no such steps, or not the registers.
-    """
-    for at, node in enumerate(rest):
-        if isinstance(node, Steps):
-            loaded = operands_of(node)
-            kept = sum_words([node]) + part_words(node) + FRAGMENT_PLACES
-            if kept + words_of(loaded) > registers:
-                beside = [words_of([one]) - _matrix_words(one) for one in loaded]
-                least = min(beside, default=0) + sum(map(_matrix_words, loaded))
-                return (*copies, *rest) if kept + least <= registers else None
-            body, place = (*node.loads, *node.products), node.count - 1 if last else 0
-            return (
-                *rest[:at],
-                *node.between(0, place, body),
-                *node.between(place, place + 1, (*node.loads, *copies, *node.products)),
-                *node.between(place + 1, node.count, body),
-                *rest[at + 1 :],
-            )
-    return None
 
 
 _FEWEST = 2
