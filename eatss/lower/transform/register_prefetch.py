@@ -19,8 +19,7 @@ without tests do not stand in front of all steps, but in shares behind the loads
         for (k_step = 2; k_step < 3) { load fragments of the next; multiply }
 
 Products of threads have copies in front, a few of them; many stand in shares, too. Steps of many
-products of a thread run in parts, so that a cache of instructions keeps them; those that copy stand
-in front of the parts:
+products of a thread run in parts, so that a cache of instructions keeps them, behind all copies:
 
         for (k_part = 0; k_part < 12; k_part += 6)
             for (k_step < 6) { load k_part + k_step + 1; multiply }
@@ -86,7 +85,6 @@ from eatss.lower.kernel.uses import (
 from eatss.plan.contract import (
     FRAGMENT_PLACES,
     STEPS_LOADED,
-    parts_behind,
     prefetches,
     steps_of_a_part,
     words_of_two,
@@ -211,11 +209,10 @@ shares."""
 
 @frozen
 class Part:
-    """Steps from ``first`` on run in parts of so many, up to ``end``, in a loop."""
+    """Steps run in parts of so many, up to ``end``, in a loop."""
 
     counter: str
     steps: int
-    first: int
     end: int
 
 
@@ -224,13 +221,11 @@ class Prefetch:
     """Steps of products: what one loads, threads load while they compute another.
 
     ``phases`` are the products of a step, with the same counter. One has registers for the operands
-    of two steps; of several none needs them. ``part_behind`` are the parts where copies stand in
-    the steps in front of them.
+    of two steps; of several none needs them.
     """
 
     phases: tuple[Steps, ...]
     part: Part | None = None
-    part_behind: Part | None = None
 
     @property
     def count(self) -> int:
@@ -279,30 +274,30 @@ class Prefetch:
         here = Name(self.counter)
         last = Let(name=self.counter, value=Constant(self.count - 1), narrow=True)
         end = Scope(body=(last, *self._step(here, behind)))
-        if shares is None:
-            return (*self._from(0, self.part), end)
-        copying = self._between(0, shares.steps, shares.of_step(self.counter))
-        return (*copying, Commit(), *self._from(shares.steps, self.part_behind), end)
+        if shares is not None:
+            copying = self._between(0, shares.steps, shares.of_step(self.counter))
+            return (*copying, Commit(), *self._between(shares.steps, self.count - 1), end)
+        return (*self._all_but_the_last(), end)
 
-    def _from(self, first: int, part: Part | None) -> Nodes:
-        """Return the steps from one on but for the last, each with the loads of the next one."""
+    def _all_but_the_last(self) -> Nodes:
+        """Return the steps but for the last, each with the loads of the next one."""
+        part = self.part
         if part is None:
-            return self._between(first, self.count - 1)
+            return self._between(0, self.count - 1)
         inner = Name(self.counter)
         here = Name(part.counter) + inner
         body = self._step(here, self.loaded(here + 1, inner + 1))
         (steps,) = self.phases[0].between(0, part.steps, body)
         parts = For(
             counter=part.counter,
-            lower=Constant(part.first),
+            lower=Constant(0),
             condition=Name(part.counter) < part.end,
             step=Constant(part.steps),
             body=(steps,),
             unroll=1,
             narrow=True,
         )
-        in_front = self._between(first, part.first)
-        return (*in_front, parts, *self._between(part.end, self.count - 1))
+        return (parts, *self._between(part.end, self.count - 1))
 
     def _between(self, first: int, end: int, copies: Sequence[Node] = ()) -> Nodes:
         """Return some steps that load the next one, each with copies in front of its products."""
@@ -334,15 +329,8 @@ class Prefetch:
         else:
             return self
         name = free_name(f"{self.counter}_part", taken)
-
-        def part(first: int, size: int) -> Part:
-            parts = (count - first - STEPS_LOADED) // size
-            return Part(counter=name, steps=size, first=first, end=first + parts * size)
-
-        first, behind = parts_behind(count, products, threads) if len(self.phases) == 1 else (0, 0)
-        return replace(
-            self, part=part(0, size), part_behind=part(first, behind) if behind else None
-        )
+        end = (count - STEPS_LOADED) // size * size
+        return replace(self, part=Part(counter=name, steps=size, end=end))
 
 
 def _computed(nodes: Sequence[Node], each: Callable[[Compute], int]) -> int:
@@ -464,9 +452,8 @@ class PrefetchedSteps:
             most = min(most, sum(one.count for one in self.steps) // 2)
         if by_warps(first.phases[0]):
             return Shares.of(copies, most)
-        if first.part is not None:
-            most = 0 if first.part_behind is None else first.part_behind.first
-        found = Shares.of(copies, most) if self.fits(registers - FRAGMENT_PLACES) else None
+        spread = first.part is None and self.fits(registers - FRAGMENT_PLACES)
+        found = Shares.of(copies, most) if spread else None
         return found if found is not None and found.copied >= _BURDEN else None
 
     def turn(self, behind: Sequence[Node]) -> Nodes:
