@@ -64,6 +64,7 @@ from eatss.lower.kernel.uses import (
     register_words,
     rounded_sums,
 )
+from eatss.lower.kernel.uses import taken_names as taken_names_in
 from eatss.lower.kernel_builder import KernelBuilder
 from eatss.lower.launch_plans import (
     launch_plan_of,
@@ -83,12 +84,13 @@ from eatss.lower.references import BuiltKernel, KernelContext
 from eatss.lower.row_planning import RowPlanner
 from eatss.lower.time_tiles import TiledSteps, chain_of, taken_in_turns, tiled_steps
 from eatss.lower.transform.chain import transformed
-from eatss.lower.transform.point_groups import InterleavedPoints
+from eatss.lower.transform.point_groups import InterleavedPoints, with_blocks_backwards
 from eatss.lower.transform.stream_k import Stream
 from eatss.lower.variants import stream_loop
 from eatss.lower.wavefronts import no_block, pieces_in_tiles, scheduled_in_tiles, tile_launches
 from eatss.plan.class_blocks import ClassProducts
 from eatss.plan.numbers import nowhere
+from eatss.plan.order import backwards
 from eatss.polyhedral.dependences import (
     bounded_work,
     compute_dependences,
@@ -224,6 +226,8 @@ class RegionBuilder:
             count, built = self._built(pieces, at, context)
             placed += built
             at += count
+        if not (self._time_tiles or self._loop_blocks):
+            self._to_and_fro(placed, [*context.parameters, *macros])
         # what the source implies of sizes is tested, not believed: callers may pass any
         anything = isl.Set.universe(scop.context.get_space())
         kernels = self._with_products(self._in_tile_launches(placed, context), context)
@@ -258,6 +262,21 @@ class RegionBuilder:
             ),
             body=steps,
         )
+
+    def _to_and_fro(self, placed: Sequence[BuiltKernel], sizes: Sequence[str]) -> None:
+        """Let launches take their blocks from the last one where :func:`backwards` says so."""
+        facts = {one.name: one for own in self._facts for one in own.work.statements}
+        launches = (
+            ([facts[own.name] for own in one.piece.statements if own.name in facts], one.slowest)
+            for one in placed
+        )
+        turned = backwards(launches, self._profile.l2_bytes)
+        turns = {one.kernel.name for one, back in zip(placed, turned, strict=True) if back}
+        note = "blocks begin with the last one: L2 has what the launch before it left there"
+        for at, (noted, code) in enumerate(self._made.kernels[self._first :], self._first):
+            if code.name in turns:
+                code_turned = with_blocks_backwards(code, taken_names_in(code, sizes))
+                self._made.kernels[at] = replace(noted, notes=(*noted.notes, note)), code_turned
 
     @property
     def _name(self) -> str:
@@ -735,7 +754,7 @@ class RegionBuilder:
             kernel.index.note(reduce(multiplied, buffer.layout.extents))
             self._works_in(buffer, zeroed=zeroed)
         grid = (minimum(steps, streamed.blocks), Constant(1), Constant(1))
-        return replace(kernel, grid=grid, grid_strides=("x",), most_blocks=None)
+        return replace(kernel, grid=grid, grid_strides=("x",), most_blocks=None, slowest=None)
 
     def _works_in(self, buffer: Buffer, *, zeroed: bool) -> None:
         """Note an array through which blocks of a kernel pass what they have."""

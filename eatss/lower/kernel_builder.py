@@ -215,6 +215,7 @@ class KernelBuilder:
             grid=self._grid(ranges),
             tiles=self._tile_counts(ranges),
             staged=tuple(self._staging.tiles),
+            slowest=self._mapping.slowest,
             launch=launch,
             parameter_tiles=tuple(sorted(self._parameter_tiles.items())),
             lengths=tuple(self._lengths.items()),

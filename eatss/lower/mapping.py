@@ -205,6 +205,12 @@ class Mapping:
         return tuple(sorted(found, key=lambda loop: loop.order))
 
     @property
+    def slowest(self) -> str | None:
+        """The loop that blocks go along most slowly; none where they need each other."""
+        axes = reversed(AXES) if self.blocks_of_sum == 1 and self.scan is None else ()
+        return next((loop.source_name for axis in axes for loop in self.blocks_along(axis)), None)
+
+    @property
     def threads(self) -> int:
         """Threads of a block."""
         return prod(self.block)

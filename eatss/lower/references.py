@@ -103,8 +103,9 @@ class BuiltKernel:
     for nothing. ``index`` has what the kernel and its grid compute of indices. ``origins``
     are where tiles of blocks along x begin, by the loops of the mapping. ``grid_strides`` are the
     axes along which a block may take several tiles; ``tiles`` are those along x, y and z.
-    ``staged`` are the tiles in shared memory. ``piece`` has its statements. ``lengths`` are how
-    long tiled loops are, of those that are no size long.
+    ``staged`` are the tiles in shared memory. Blocks go along the loop that is ``slowest`` in the
+    source last. ``piece`` has its statements. ``lengths`` are how long tiled loops are, of those
+    that are no size long.
     """
 
     piece: Piece
@@ -119,6 +120,7 @@ class BuiltKernel:
     grid_strides: tuple[Axis, ...] = ()
     tiles: tuple[IntExpr, IntExpr, IntExpr] = (Constant(1), Constant(1), Constant(1))
     staged: tuple[SharedTile, ...] = ()
+    slowest: str | None = None
     lengths: Lengths = ()
 
 

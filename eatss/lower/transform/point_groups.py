@@ -23,6 +23,8 @@ Blocks that run at the same time are near each other in both directions.
 Blocks start in the order of their numbers, ``x`` first. With rows of tiles that are long, those
 that run at a time are a few whole rows: they read little of one operand and all of the other. In
 groups of rows, column by column, they read less of both from memory.
+
+Blocks of a launch may begin with the last one, where L2 has what the launch before touched last.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from dataclasses import replace
 
 from eatss.analysis.variant import SWIZZLED_ROWS
 from eatss.base.frozen import Names, frozen
-from eatss.base.targets import CUDA
+from eatss.base.targets import AXES, CUDA
 from eatss.base.trees import free_name
 from eatss.lower.kernel.checks import fault_in
 from eatss.lower.kernel.instruction import Instruction
@@ -66,7 +68,7 @@ from eatss.program import (
     minimum,
     names_in,
 )
-from eatss.program.expression import IntExprs, Sizes
+from eatss.program.expression import IntExpr, IntExprs, Sizes
 from eatss.program.linear import linear
 
 
@@ -281,3 +283,19 @@ def with_threadblock_swizzle(kernel: Kernel, taken: set[str]) -> Kernel:
     }
     body = substituted(kernel.body, change)
     return replace(kernel, body=(*order, *body))
+
+
+def with_blocks_backwards(kernel: Kernel, taken: set[str]) -> Kernel:
+    """Return a kernel whose blocks do what those of the opposite numbers did.
+
+    Names that are ``taken`` stay what they are.
+    """
+    used = names_of(kernel.body)
+    front, change = list[Node](), dict[str, IntExpr]()
+    for axis in AXES:
+        number, count = CUDA.block + axis, CUDA.blocks + axis
+        if number in used:
+            name = free_name(f"back_{axis}", taken)
+            front.append(Let(name=name, value=Name(count) - 1 - Name(number)))
+            change[number] = Name(name)
+    return replace(kernel, body=(*front, *substituted(kernel.body, change)))

@@ -327,12 +327,15 @@ kernel_jacobi_2d_k0(double *__restrict__ B, const double *__restrict__ A)
 
 // S1: 256 x 1 x 1 threads a block
 // tiles: i = 8, j = 1024
+// blocks begin with the last one: L2 has what the launch before it left there
 extern "C" __global__ void __launch_bounds__(256)
 kernel_jacobi_2d_k1(const double *__restrict__ B, double *__restrict__ A)
 {
+    const int back_x = (int)gridDim.x - 1 - (int)blockIdx.x;
+    const int back_y = (int)gridDim.y - 1 - (int)blockIdx.y;
     const int tj = threadIdx.x;
-    for (int i0 = 8 * (int)blockIdx.y; i0 < N - 1; i0 += 8 * (int)gridDim.y) {
-        const int j0 = 1024 * (int)blockIdx.x;
+    for (int i0 = 8 * back_y; i0 < N - 1; i0 += 8 * (int)gridDim.y) {
+        const int j0 = 1024 * back_x;
         if (j0 >= 1 && j0 + 1025 <= N && i0 + 9 <= N && i0 >= 1) {
             #pragma unroll
             for (int ri = 0; ri < 8; ++ri) {

@@ -29,7 +29,7 @@ from eatss.lower.kernel.nodes import (
 )
 from eatss.lower.kernel.uses import taken_names
 from eatss.lower.transform.chain import with_barriers
-from eatss.lower.transform.point_groups import with_threadblock_swizzle
+from eatss.lower.transform.point_groups import with_blocks_backwards, with_threadblock_swizzle
 from eatss.program import Name, evaluate
 from tests.lower.small_kernels import (
     N,
@@ -101,6 +101,13 @@ def tiles(columns: int, rows: int, own: Kernel | None = None) -> list[tuple[int,
 @given(st.integers(1, 40), st.integers(1, 40))
 def test_every_tile_has_one_block(columns: int, rows: int) -> None:
     assert sorted(tiles(columns, rows)) == list(product(range(columns), range(rows)))
+
+
+@given(st.integers(1, 40), st.integers(1, 40))
+def test_blocks_backwards_take_tiles_in_the_opposite_order(columns: int, rows: int) -> None:
+    for one in (KERNEL, with_threadblock_swizzle(KERNEL, taken_names(KERNEL))):
+        back = with_blocks_backwards(one, taken_names(one))
+        assert tiles(columns, rows, back) == tiles(columns, rows, one)[::-1]
 
 
 def extents(text: str, array: str, kind: str = "double") -> tuple[int, ...]:
