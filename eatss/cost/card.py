@@ -310,7 +310,9 @@ class CodeConstants:
     result_wait: float = 2.05
     """Wait for a result that feeds itself over the card's latency of it; fitted."""
     unrolled_steps: float = 128.0
-    """Instances that a loop of known length is unrolled to, at most; from machine code."""
+    """Instances that a loop of known length is unrolled to in full, at most; from machine code."""
+    unrolled_part: float = 32.0
+    """Instances that steps of a longer one are put together to, at most; from machine code."""
     page_steps: float = 0.0304
     """Share of memory time that each further piece of 256 bytes of a row adds; fitted."""
     line_wait: float = 4.48

@@ -292,7 +292,8 @@ class PpcgCode(DemandBuilder):
         """
         step = abs(access.moving.get(self.plan.kernel.along_x or "", 0)) * access.element_bytes
         crowded = min(MOST_CROWDED, max(1, (step & -step) // LINE_BYTES)) if step else 1
-        points = np.where(self.plan.unrolled > 0, self.plan.all_points, 1.0)
+        moved = {*self.plan.kernel.threads} & access.moving.keys()
+        points = np.where(self.plan.unrolled > 0, self.plan.points_along(moved), 1.0)
         uses = self.warps * wave * LINE_BYTES * self.present * crowded * points
         return np.clip(self.l1_bytes / np.maximum(1.0, uses), 0.0, 1.0)
 
@@ -543,8 +544,8 @@ class _Counting:
     @property
     def _unrolled_steps(self) -> Number:
         """Steps of a serial loop of known length that the compiler puts together."""
-        steps, limit = self.plan.extent(self.serial[-1]), self.of.constants.unrolled_steps
-        return np.clip(limit / self.side, 1.0, steps)
+        steps, together = self.plan.extent(self.serial[-1]), self.of.constants.unrolled_part
+        return np.where(self.in_full, steps, np.clip(np.floor(together / self.side), 1.0, steps))
 
     def _beside_each_other(self) -> Number:
         """Return for how many steps, which need nothing of others, a thread waits for results."""
