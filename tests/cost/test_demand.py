@@ -486,6 +486,21 @@ def test_a_star_reads_the_planes_that_a_block_does_not_share(
     assert total == pytest.approx(planes, rel=0.03)
 
 
+def test_long_loops_are_put_together_in_parts_of_whole_steps() -> None:
+    """Of 8, 16 and 40 sums nvcc puts 4, 2 and 1 steps of 32 together; of 4 sums all 16 of 16."""
+    model = models("matmul", "h200")[0]
+    sizes = ((32, 64, 32, 8, 32), (64, 64, 32, 8, 32), (160, 64, 32, 8, 32), (32, 32, 16, 8, 32))
+    found = _Counting(code(model, *sizes), 0)._unrolled_steps
+    assert np.asarray(found).tolist() == [4, 2, 1, 16]
+
+
+def test_points_that_read_the_same_need_no_lines_of_their_own() -> None:
+    """In[i][k] does not move along j, however many points a thread has there."""
+    of = code(models("matmul", "h200")[0], (64, 256, 32, 32, 8), limit=0)
+    (still,) = (a for a in _Counting(of, 0).statement.accesses if a.array == "In")
+    assert np.max(of._lines_stay(still, 8.0)) == 1
+
+
 def test_loads_in_front_of_a_loop_over_points_take_registers_as_in_machine_code() -> None:
     model = models("covariance", "h200")[2]
     steps = (16, 32, 40, 38)  # 38 leaves the end of the loop open
