@@ -149,8 +149,8 @@ def _no_card(reasons: str) -> Exception:
     return input_error(
         "EATSS-E046",
         f"no GPU was found in this machine: {reasons}",
-        hint="name a card instead of auto, such as h200 (eatss profiles lists them): only "
-        "measuring needs one here; eatss doctor says what is missing",
+        hint="name a card instead of auto, such as h200 (eatss profiles lists them), "
+        "unless you measure, which needs one here; eatss doctor says what is missing",
     )
 
 

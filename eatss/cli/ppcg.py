@@ -81,4 +81,5 @@ def ppcg(
         for command in made.commands:
             say(command_text(command))
     say(made.said, nl=False)
+    say(f"wrote {', '.join(str(file) for file in made.files)}")
     report_warnings(made.warnings)

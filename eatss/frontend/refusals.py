@@ -158,7 +158,11 @@ _SUMS = "sums of counters and parameters with constant factors"
 _NOT_AFFINE = f"use {_SUMS}; / and % by constants, min, max and ?: are fine"
 _HINTS: dict[Place, tuple[str, str]] = {
     "subscript": (_NOT_AFFINE, "subscripts may use counters, parameters and constants only"),
-    "bound": (_NOT_AFFINE, "copy the value to an integer variable before #pragma scop"),
+    "bound": (
+        _NOT_AFFINE,
+        "copy the value to an integer variable before #pragma scop; one "
+        "that depends on a counter, as in sparse formats, cannot be a bound",
+    ),
     "condition": (
         f"compare {_SUMS}",
         "write the choice as an expression: x = condition ? a : b;",

@@ -206,8 +206,10 @@ def _runs(program: Program, sizes: Sequence[Sizes] | None) -> tuple[Run, ...]:
             "too long, or too much memory, to compare with",
             hint=_SMALLER,
         )
-    like = _WANTED if has_fixed_sizes(program) else _LIMITED
-    runs = _runs_at(program, _needed(program, wanted), like)
+    if has_fixed_sizes(program):
+        runs = _runs_at(program, wanted, replace(_WANTED, spare=True))
+    else:
+        runs = _runs_at(program, _needed(program, wanted), _LIMITED)
     return (*runs, *_probed(program, refused_sizes(program)))
 
 

@@ -113,7 +113,7 @@ class _Worker:
             self._program, _RUN_STEPS if self._bit_equal else _RUN_STEPS + _BOUNDS_STEPS
         )
         self._number = 0
-        self._failed = False
+        self._failed = self._ended = False
 
     def work(self) -> None:
         """Do all runs and tell the parent of each."""
@@ -125,7 +125,7 @@ class _Worker:
             self._builder.compile_time_s = time.perf_counter() - start  # not the sum of threads
         for run, aimed in self._runs():
             self._do(run, aimed)
-            if self._failed and self._job.first_failure:
+            if self._ended:
                 break
         kernels = self._search.kernels()
         counted = [one for one in self._search.branches if one.kind != "part"]
@@ -134,9 +134,7 @@ class _Worker:
                 compile_time_s=self._builder.compile_time_s,
                 kernels=kernels,
                 branches=None if kernels is None else len(counted),
-                untaken=self._search.untaken_branches(
-                    ended_early=self._failed and self._job.first_failure
-                ),
+                untaken=self._search.untaken_branches(ended_early=self._ended),
             )
         )
 
@@ -162,6 +160,9 @@ class _Worker:
             told = told or len(self._search.untaken()) < before
             self._emit(Compared(result=result, told=told))
         self._failed |= result.failed
+        self._ended |= result.failed and (
+            self._job.first_failure or result.status == "compile error"
+        )
 
     def _compile_ahead(self, run: Run) -> None:
         with suppress(CompileError):
