@@ -19,7 +19,10 @@ _AROUND = "put #pragma scop before the loop"
 _COMMA = ("EATSS-F018", "comma operator", "write each part as its own statement")
 _EFFECT = ("EATSS-F018", "side effect inside an expression", "make it a statement of its own")
 _REFUSED: dict[Kind, Refusal] = {
-    **{kind: ("EATSS-F018", kind, "use for (i = start; i < end; i++) and if") for kind in JUMPS},
+    **{
+        kind: ("EATSS-F018", f"{kind} statement", "use for (i = start; i < end; i++) and if")
+        for kind in JUMPS
+    },
     "break": ("EATSS-F018", "break of no loop of the region", _AROUND),
     "continue": ("EATSS-F018", "continue of no loop of the region", _AROUND),
     "assign": _EFFECT,
@@ -249,7 +252,7 @@ class Reporter:
         if error.code is None:
             how = "depends on data" if error.depends else "is not affine"
             message = f"{place} {self.quoted(whole)} {how}: {message}"
-            if self.offsets(node) != self.offsets(whole):
+            if self.quoted(node) not in message:
                 message += f" ({self.quoted(node)})"
         hint = error.hint or (None if error.code else _HINTS[place][error.depends])
         self.error(error.code or "EATSS-F012", node, message, hint)

@@ -113,7 +113,7 @@ class _Worker:
             self._program, _RUN_STEPS if self._bit_equal else _RUN_STEPS + _BOUNDS_STEPS
         )
         self._number = 0
-        self._failed = self._ended = False
+        self._failed = False
 
     def work(self) -> None:
         """Do all runs and tell the parent of each."""
@@ -123,10 +123,7 @@ class _Worker:
             with ThreadPoolExecutor(os.cpu_count()) as pool:
                 list(pool.map(self._compile_ahead, self._job.runs))
             self._builder.compile_time_s = time.perf_counter() - start  # not the sum of threads
-        for run, aimed in self._runs():
-            self._do(run, aimed)
-            if self._ended:
-                break
+        ended_early = any(self._do(run, aimed) for run, aimed in self._runs())
         kernels = self._search.kernels()
         counted = [one for one in self._search.branches if one.kind != "part"]
         self._emit(
@@ -134,7 +131,7 @@ class _Worker:
                 compile_time_s=self._builder.compile_time_s,
                 kernels=kernels,
                 branches=None if kernels is None else len(counted),
-                untaken=self._search.untaken_branches(ended_early=self._ended),
+                untaken=self._search.untaken_branches(ended_early=ended_early),
             )
         )
 
@@ -149,8 +146,8 @@ class _Worker:
             for run in self._search.others():
                 yield run, False
 
-    def _do(self, run: Run, aimed: bool) -> None:
-        """Do a run and tell of it."""
+    def _do(self, run: Run, aimed: bool) -> bool:
+        """Do a run and tell of it; return whether it is the last one."""
         before = len(self._search.untaken())
         result = self._run(run, aimed)
         self._search.note(run)
@@ -160,9 +157,7 @@ class _Worker:
             told = told or len(self._search.untaken()) < before
             self._emit(Compared(result=result, told=told))
         self._failed |= result.failed
-        self._ended |= result.failed and (
-            self._job.first_failure or result.status == "compile error"
-        )
+        return result.status == "compile error" or (result.failed and self._job.first_failure)
 
     def _compile_ahead(self, run: Run) -> None:
         with suppress(CompileError):
