@@ -2,10 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Generic, TypeVar
 
 _Member = TypeVar("_Member")
+
+
+def cycles_in_order(
+    members: Iterable[_Member], edges: Iterable[tuple[_Member, _Member]]
+) -> list[list[_Member]]:
+    """Return members that edges lead around between together, behind those that lead to them.
+
+    Of several that may come next, those that come first among the members do.
+    """
+    every = [*members]
+    reached = {one: {one} for one in every}
+    for one, other in edges:
+        reached[one].add(other)
+    for through in every:
+        for own in reached.values():
+            if through in own:
+                own.update(reached[through])
+    found, left = list[list[_Member]](), every
+    while left:
+        first = next(one for one in left if not _is_behind(one, left, reached))
+        found.append([one for one in left if one in reached[first] and first in reached[one]])
+        left = [one for one in left if one not in found[-1]]
+    return found
+
+
+def _is_behind(
+    one: _Member, others: Iterable[_Member], reached: Mapping[_Member, set[_Member]]
+) -> bool:
+    """Tell whether a member is reached from one that it does not lead back to."""
+    return any(one in reached[own] and own not in reached[one] for own in others)
 
 
 class Classes(Generic[_Member]):
