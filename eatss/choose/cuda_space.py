@@ -32,7 +32,7 @@ STREAM_MARGIN = 1.04
 their cost. With 1.03 syrk of 2150 × 1950 doubles was one, which took 4 % more energy on an H100
 than without (``library-streams``)."""
 
-_AGAIN = 12
+_AGAIN = 40
 """Times as many boxes after which bounds are recorded anew: which monomials tell most changes."""
 
 

@@ -222,6 +222,10 @@ class _Boxes(NamedTuple):
     sides: Costs
     """What was bounded had sides of such logarithms."""
 
+    least: Sizes
+    most: Sizes
+    """They themselves without what surely does not fit."""
+
     def some(self, which: Any) -> _Boxes:
         """Return some of them, by a mask or by numbers."""
         return _Boxes(*(own[which] for own in self))
@@ -245,7 +249,7 @@ class Search:
         self.space, self.effort, self.told, self.found = space, effort, told, Found()
         self.dice = np.random.default_rng(0)
         low, high = space.root()
-        self.open = _Boxes(low, high, np.zeros(len(low)), _sides(low, high))
+        self.open = self._new(low, high, np.zeros(len(low)), _sides(low, high))
         self.left = inf
         self.worth = space.weights
         self.seen = np.diag(np.full(low.shape[1], _SURE))
@@ -308,22 +312,23 @@ class Search:
 
     def _halves(self, boxes: _Boxes) -> _Boxes:
         """Cut each box of several points in two, where that is expected to raise its bound most."""
-        least, most = self.space.shrunk(boxes.lows, boxes.highs)
-        fits: Any = (least <= most).all(axis=1)
-        single: Any = (least == most).all(axis=1)
+        fits: Any = (boxes.least <= boxes.most).all(axis=1)
+        single: Any = (boxes.least == boxes.most).all(axis=1)
         nothing = boxes.some(~fits)
         self._leave(nothing._replace(bounds=np.full(len(nothing.bounds), inf)))
-        several = fits & ~single
-        lows, highs, bounds, sides = boxes.some(several)
-        least, most = least[several], most[several]
+        lows, highs, bounds, sides, least, most = boxes.some(fits & ~single)
         gains = self.worth * _sides(least, most) + 1e-9 * (most > least)
         rows, axis = np.arange(len(lows)), np.argmax(gains, axis=1)
         low, high = least[rows, axis], most[rows, axis]
         middle = np.clip(np.sqrt(low * high).astype(np.int64), low, high - 1)
         ends, begins = highs.copy(), lows.copy()
         ends[rows, axis], begins[rows, axis] = middle, middle + 1
-        halves = _Boxes(lows, ends, bounds, sides), _Boxes(begins, highs, bounds, sides)
-        return boxes.some(single).and_others(*halves)
+        lows, highs = (np.concatenate(own) for own in ((lows, begins), (ends, highs)))
+        halves = self._new(lows, highs, np.tile(bounds, 2), np.tile(sides, (2, 1)))
+        return boxes.some(single).and_others(halves)
+
+    def _new(self, lows: Sizes, highs: Sizes, bounds: Costs, sides: Costs) -> _Boxes:
+        return _Boxes(lows, highs, bounds, sides, *self.space.shrunk(lows, highs))
 
     def _leave(self, boxes: _Boxes) -> None:
         """Tell of boxes that are not cut."""
@@ -332,7 +337,7 @@ class Search:
 
     def _bound(self, boxes: _Boxes) -> None:
         """Bound boxes, price points of them, and keep those that may hold better."""
-        least, most = self.space.shrunk(boxes.lows, boxes.highs)
+        least, most = boxes.least, boxes.most
         fits: Any = (least <= most).all(axis=1)
         bounds = np.full(len(least), inf)
         if fits.any():  # what holds for a box holds for its parts
