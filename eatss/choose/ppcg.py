@@ -170,8 +170,8 @@ a thread."""
 
 _WEIGHTS = {"tile": 0.1, "serial": 0.05, "threads": 0.2, "staged": 1.0, "points": 0.5,
             "whole": 0.5}  # fmt: skip
-"""What a cut along a size is worth until it is known: what is staged decides most. Set by hand, by
-the gaps of eight kernels after 25 000 boxes, as the number of boxes of a batch is."""
+"""What a cut along a size is worth: what is staged decides most. Set by hand, by the gaps of eight
+kernels after 25 000 boxes, as the number of boxes of a batch is."""
 
 _MOST_MULTIPLES = 12
 """Points of a thread along a loop that a search begins with."""
