@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Generic, TypeVar
 
 _Member = TypeVar("_Member")
@@ -25,17 +25,12 @@ def cycles_in_order(
                 own.update(reached[through])
     found, left = list[list[_Member]](), every
     while left:
-        first = next(one for one in left if not _is_behind(one, left, reached))
+        first = next(
+            one for one in left if all(own in reached[one] for own in left if one in reached[own])
+        )
         found.append([one for one in left if one in reached[first] and first in reached[one]])
         left = [one for one in left if one not in found[-1]]
     return found
-
-
-def _is_behind(
-    one: _Member, others: Iterable[_Member], reached: Mapping[_Member, set[_Member]]
-) -> bool:
-    """Tell whether a member is reached from one that it does not lead back to."""
-    return any(one in reached[own] and own not in reached[one] for own in others)
 
 
 class Classes(Generic[_Member]):

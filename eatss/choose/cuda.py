@@ -341,10 +341,6 @@ class CudaChoice:
             place -= len(own)
         raise IndexError(place)
 
-    def described_at(self, place: int, **found: Any) -> KernelSelection:
-        """Return the selection of the layout at a place."""
-        return self.described(*self.at(place), self.known.get(place), **found)
-
     def described(
         self, own: Candidates, row: int, expected: CudaPrediction | None = None, **found: Any
     ) -> KernelSelection:
@@ -417,8 +413,9 @@ def select_cuda(choice: CudaChoice) -> KernelSelection:
         nothing = nothing_allowed(facts.name, options.objective)
         raise NoSolutionError(nothing) if choice.can_launch else _no_solution(facts)
     extra: dict[str, Any] = {"note": FEWER} if any(own.fewer for own in choice.every) else {}
-    return choice.described_at(
-        best,
+    return choice.described(
+        *choice.at(best),
+        choice.known.get(best),
         objective=least,
         optimal="best found",
         solve_time_s=time.perf_counter() - began,
@@ -570,7 +567,7 @@ def ranked_cuda(
         shape = chosen.tile_sizes, chosen.block
         alike[shape] += 1
         if alike[shape] <= ALIKE:
-            found.append(choice.described_at(place))
+            found.append(choice.described(own, row))
     return tuple(found)
 
 

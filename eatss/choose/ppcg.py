@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from math import inf, prod
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -615,12 +615,14 @@ def select_ppcg(
     limits = {PPCG_SHARED_BYTES, most_bytes, 0, *(own.needed_bytes for own in searched.values())}
     others = sorted(limit for limit in limits - {PPCG_SHARED_BYTES} if limit <= most_bytes)
     settings = [PPCG_DEFAULT, *(replace(PPCG_DEFAULT, max_shared_memory=own) for own in others)]
-    usual: _Usual = "any sizes"
-    if most_bytes < PPCG_SHARED_BYTES:
-        used = (own.space.of_default[0].shared_bytes[0] for own in searched.values())
-        usual = "default alone" if all(own <= most_bytes for own in used) else "nothing"
+    used = (own.space.of_default[0].shared_bytes[0] for own in searched.values())
+    if not all(own <= most_bytes for own in used):
+        del settings[0]
     tried = [[own.under(one) for one in settings] for own in searched.values()]
-    chosen, rows = _best_setting(tried, usual)
+    if most_bytes < PPCG_SHARED_BYTES and settings[0] == PPCG_DEFAULT:
+        for first, *_ in tried:  # more room than there is: only for the default's own sizes
+            first[1:] = inf
+    chosen, rows = _best_setting(tried)
     setting = settings[chosen]
     picked = {
         name: _Picked(own, row, *own.at(row, setting))
@@ -633,7 +635,7 @@ def select_ppcg(
     ]
     if findings:
         raise NoSolutionError(*findings)
-    if chosen:  # no more than is used: what had no room has none then, either
+    if setting != PPCG_DEFAULT:  # no more than is used: what had no room has none then, either
         most_used = max(int(one.demand.shared_bytes[0]) for one in picked.values())
         setting = replace(setting, max_shared_memory=most_used)
     return tuple(
@@ -642,10 +644,6 @@ def select_ppcg(
         else _untiled(facts, profile, options)
         for facts in kernels
     ), setting
-
-
-_Usual: TypeAlias = Literal["any sizes", "default alone", "nothing"]
-"""What may be chosen under PPCG's own options."""
 
 
 _MOST_COST = 2**60
@@ -715,16 +713,15 @@ def _spaces(
     return list(zip(spaces, efforts, strict=True))
 
 
-def _best_setting(tried: Sequence[Sequence[Costs]], usual: _Usual) -> tuple[int, list[int]]:
+def _best_setting(tried: Sequence[Sequence[Costs]]) -> tuple[int, list[int]]:
     """Return the setting with the least sum of weighed costs, the first of equal ones, and rows.
 
     PPCG's own setting is the first, where a kernel has its own sizes, or ours where those beat
     them by their margin.
     """
     found: list[tuple[float, int, list[int]]] = []
-    for number in range(usual == "nothing", len(tried[0]) if tried else 1):
-        alone = number == 0 and usual == "default alone"
-        rows = [0 if alone else int(np.argmin(own[number])) for own in tried]
+    for number in range(len(tried[0]) if tried else 1):
+        rows = [int(np.argmin(own[number])) for own in tried]
         total = sum(float(own[number][row]) for own, row in zip(tried, rows, strict=True))
         found.append((total, number, rows))
     _, number, rows = min(found)
