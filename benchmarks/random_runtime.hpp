@@ -7,6 +7,7 @@
 #include <string.h>
 #include <ucontext.h>
 #include <functional>
+#include <initializer_list>
 #include <vector>
 
 #define __global__
@@ -33,6 +34,33 @@ template <class T> int cudaMalloc(T **where, size_t bytes) {
     return 0;
 }
 inline int cudaFree(void *where) { free(where); return 0; }
+
+// The calls of a launcher: each has memory of its own, and is run as it comes.
+struct eatss_stream {
+    cudaStream_t stream;
+    operator cudaStream_t() const { return stream; }
+};
+struct eatss_temporary {
+    size_t element_bytes, elements;
+    bool zeroed;
+};
+struct eatss_calls {
+    template <class Work, class... Values>
+    int run(cudaStream_t stream, std::initializer_list<eatss_temporary> arrays, Work work,
+            const Values &...) {
+        std::vector<void *> memory;
+        for (const eatss_temporary &one : arrays) {
+            memory.push_back(nullptr);
+            cudaMalloc(&memory.back(), one.element_bytes * one.elements);
+            if (one.zeroed) memset(memory.back(), 0, one.element_bytes * one.elements);
+        }
+        eatss_stream own = {stream};
+        work(own, memory.data());
+        for (void *one : memory) cudaFree(one);
+        return cudaGetLastError();
+    }
+    int free() { return 0; }
+};
 
 static dim3 threadIdx, blockIdx, blockDim, gridDim;
 static bool descending;

@@ -23,6 +23,7 @@ Step: TypeAlias = tuple[Callable[..., Any], int, tuple[int, ...]]
 
 _Kind = TypeVar("_Kind")
 
+_NUMBERS = (np.ndarray, np.floating, int, float)
 _PLAIN = (np.ndarray, np.generic, int, float, type, str, tuple)
 
 _RECORDED = 128
@@ -183,7 +184,7 @@ def _left_as_it_is(function: Any, one: Any, other: Any) -> Column | None:
     """Return the column that a function returns as it is, if it does."""
     if type(one) is not Column and function in (np.add, np.multiply):
         one, other = other, one
-    plain = type(one) is Column and isinstance(other, _PLAIN) and not np.ndim(other)
+    plain = type(one) is Column and isinstance(other, _NUMBERS) and not np.ndim(other)
     same = plain and other == _NEUTRAL[function] and one.value.dtype == np.float64
     return one if same else None
 

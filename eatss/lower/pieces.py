@@ -94,6 +94,11 @@ class LoopMember:
     member: Member
 
 
+def their_loops(members: Iterable[LoopMember]) -> tuple[tuple[int, int], ...]:
+    """Return which loops of the schedule some are."""
+    return tuple(one.member.key for one in members)
+
+
 @frozen_part
 class Piece:
     """A subtree of the schedule that is launched as one kernel, or as one after another.
