@@ -40,7 +40,7 @@ def select(
         of_output(
             "--format -f",
             help="What to print; ppcg, ppcg-args: what PPCG takes; smt2: the question for better "
-            "sizes by --objective paper, which z3 and cvc5 call unsat.",
+            "sizes, which z3 and cvc5 answer with unsat (predictions: for ppcg only).",
         ),
     ] = "table",
     explain: Annotated[
