@@ -34,6 +34,31 @@ template <class T> int cudaMalloc(T **where, size_t bytes) {
 }
 inline int cudaFree(void *where) { free(where); return 0; }
 
+// Calls of a launcher in the same order, and memory for each that holds noise.
+struct eatss_stream {
+    cudaStream_t stream;
+    operator cudaStream_t() const { return stream; }
+};
+struct eatss_temporary {
+    size_t element_bytes, elements;
+    bool zeroed;
+};
+struct eatss_calls {
+    template <class Work, class... Values>
+    int run(cudaStream_t stream, std::initializer_list<eatss_temporary> arrays, Work work,
+            const Values &...) {
+        std::vector<std::vector<char>> memory;
+        std::vector<void *> places;
+        for (const eatss_temporary &one : arrays)
+            memory.emplace_back(one.element_bytes * one.elements, one.zeroed ? 0 : 0x7b);
+        for (std::vector<char> &one : memory) places.push_back(one.data());
+        eatss_stream own = {stream};
+        work(own, places.data());
+        return 0;
+    }
+    int free() { return 0; }
+};
+
 static dim3 threadIdx, blockIdx, blockDim, gridDim;
 static bool descending;
 alignas(16) static char shared_memory[1 << 20];
