@@ -238,7 +238,16 @@ def _library(
 
 
 def _alike(torch: Any, name: str, found: Any, expected: Any) -> Any:
-    """Return a result of the library in the form of ours: the upper part untouched, signs alike."""
+    """Return a result of the library in the form of ours.
+
+    Our lu has the ones in its upper factor, our cholesky leaves the upper part as it was, and the
+    columns of an orthogonal factor may differ in sign.
+    """
+    if name == "lu":
+        pivots = found.diagonal()
+        return (
+            torch.tril(found * pivots, -1) + pivots.diag() + torch.triu(found / pivots[:, None], 1)
+        )
     if name == "cholesky":
         return torch.tril(found, -1) + torch.triu(expected)
     if name == "gramschmidt":
@@ -272,7 +281,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("words", nargs="*", help="prepare DIR, run DIR, or a file of results")
     parser.add_argument("-o", "--output", type=Path, default=FILE)
-    parser.add_argument("--seconds", type=float, default=0.3)
+    parser.add_argument("--seconds", type=float, default=0.2)
     parser.add_argument("--rounds", type=int, default=2)
     given = parser.parse_args(arguments)
     what, *rest = given.words or [""]
