@@ -187,14 +187,12 @@ def ppcg_unseen() -> str:
 
 
 def kernels() -> str:
-    """Return kernels that are no products beside 32 for every loop and PPCG's best variants."""
+    """Return every kernel beside 32 for every loop and PPCG's best variants."""
     ours = {m.program: m for m in load(RESULTS / selected_and_default.FILE) if _selected(m.variant)}
     baseline = {one.kernel: one for one in read_baseline(BASELINE) if one.same_sizes}
     lines = []
     ratios: dict[str, list[tuple[float, float]]] = {"32": [], "PPCG": []}
     for comparison in selected_and_default.comparisons(RESULTS):
-        if comparison.program in PRODUCTS or comparison.program == "matmul":
-            continue  # their code is another one since
         base = comparison.row(selected_and_default.DEFAULT)
         row = comparison.row(selected_and_default.SELECTED)
         spoilt = drifted(base.measurement) or drifted(row.measurement)
