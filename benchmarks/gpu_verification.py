@@ -20,7 +20,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -65,7 +65,7 @@ def check(folder: Path) -> Row:
     program = load_program(folder)
     verification = verify(folder, device="gpu", timeout_s=_TIMEOUT_S)
     small = _small(program)
-    found = {tool: _sanitize(folder, program, tool, small) for tool in _TOOLS}
+    memcheck, racecheck = (_sanitize(folder, program, tool, small) for tool in _TOOLS)
     return Row(
         name=folder.name,
         kernels=len(program.kernels),
@@ -74,8 +74,8 @@ def check(folder: Path) -> Row:
         else f"{verification.status}: {verification.message[:60]}",
         sizes=len(verification.results),
         equal=_equality(verification),
-        memcheck=found["memcheck"],
-        racecheck=found["racecheck"],
+        memcheck=memcheck,
+        racecheck=racecheck,
         time_ms="",
     )
 
@@ -160,27 +160,10 @@ def run(directory: Path, jobs: int) -> int:
             rows.append(row)
             print(f"... {row.name}: {row.verified}", file=sys.stderr, flush=True)
     rows = [replace(row, time_ms=_time(directory / row.name)) for row in rows]  # one at a time
-    cells = [
-        (
-            r.name,
-            str(r.kernels),
-            r.verified,
-            str(r.sizes),
-            r.equal,
-            r.memcheck,
-            r.racecheck,
-            r.time_ms,
-        )
-        for r in rows
-    ]
-    _print_table([columns, *cells])
+    _print_table([columns, *(tuple(map(str, astuple(row))) for row in rows)])
     bad = [r for r in rows if (r.verified, r.memcheck, r.racecheck) != ("ok", "clean", "clean")]
     print(f"{len(rows)} programs, {sum(r.kernels for r in rows)} kernels, {len(bad)} not clean")
     return 1 if bad else 0
-
-
-def _checks(row: Row) -> tuple[str, str]:
-    return row.memcheck, row.racecheck
 
 
 def _print_table(rows: Sequence[Sequence[str]]) -> None:

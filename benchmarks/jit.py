@@ -1,7 +1,7 @@
-"""Callables on a card: right, how much a call costs, how long the first takes, graphs, a service.
+"""Callables on a card: how much a call costs, how long the first takes, graphs, a service.
 
-python benchmarks/jit.py -o OUT            # all, on a card: jit.json and jit.txt
-python benchmarks/jit.py -o OUT --cpu      # the service alone, on the CPU, at tiny sizes
+python benchmarks/jit.py            # all, on a card
+python benchmarks/jit.py --cpu      # the service alone, on the CPU, at tiny sizes
 """
 
 from __future__ import annotations
@@ -28,71 +28,49 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import eatss
+from benchmarks.recorded import geometric_mean
 
 KERNELS = Path(__file__).resolve().parent.parent / "kernels"
 CALLS = 10_000
 THREADS = 4
 
 
-class Report:
-    """What is printed and kept."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.lines: list[str] = []
-        self.data: dict[str, Any] = {}
-
-    def say(self, line: str = "") -> None:
-        """Print a line and keep it; what was measured lasts if the machine does not."""
-        print(line, flush=True)
-        self.lines.append(line)
-        self.write()
-
-    def write(self) -> None:
-        """Write both files."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / "jit.txt").write_text("\n".join(self.lines) + "\n", encoding="utf-8")
-        (self.folder / "jit.json").write_text(
-            json.dumps(self.data, indent=1) + "\n", encoding="utf-8"
-        )
+def say(line: str = "") -> None:
+    """Print a line at once; what was measured lasts if the machine does not."""
+    print(line, flush=True)
 
 
 def main() -> int:
     """Run all parts."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("-o", "--output", type=Path, required=True)
     parser.add_argument("--cpu", action="store_true")
     parser.add_argument("--calls", type=int, default=CALLS)
     parser.add_argument("--first-call", metavar="KERNEL", help="of the first call, in a process")
     given = parser.parse_args()
     if given.first_call:
         return first_call(given.first_call)
-    report = Report(given.output)
     with tempfile.TemporaryDirectory(prefix="eatss-bench-") as folder:
         os.environ["EATSS_CACHE_DIR"] = folder
         if given.cpu:
-            service(report, np, given.calls, "CPU", THREADS)
+            service(np, given.calls, "CPU", THREADS)
         else:
-            on_card(report, given.calls)
-    report.write()
+            on_card(given.calls)
     return 0
 
 
-def on_card(report: Report, calls: int) -> None:
+def on_card(calls: int) -> None:
     """Run the parts that need a card."""
     import cupy  # noqa: PLC0415 - other parts need none
 
     name = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
     driver = cupy.cuda.runtime.driverGetVersion()
-    report.data["card"] = {"name": name, "driver": driver, "cupy": cupy.__version__}
-    report.say(f"eatss.jit on {name}, CUDA driver {driver}, CuPy {cupy.__version__}")
-    starts(report)
-    results(report, cupy)
-    overhead(report, cupy)
-    graphs(report, cupy)
-    classes(report, cupy)
+    say(f"eatss.jit on {name}, CUDA driver {driver}, CuPy {cupy.__version__}")
+    starts()
+    overhead(cupy)
+    graphs(cupy)
+    classes(cupy)
     for threads in (1, THREADS):
-        service(report, cupy, calls, name, threads)
+        service(cupy, calls, name, threads)
 
 
 # -- the first call ---------------------------------------------------------------------------
@@ -124,29 +102,26 @@ def call(function: Any, arrays: dict[str, Any]) -> None:
     function(**{k: v for k, v in {**arrays, **scalars}.items() if k in takes})
 
 
-def starts(report: Report) -> None:
+def starts() -> None:
     """Time first calls: nothing kept, the disk warm, and machine code alone missing."""
-    report.say()
-    report.say("first call, n = 1000, in a new process (CuPy, context, arrays there)")
-    report.say(f"  {'kernel':10s} {'cache':22s} {'import':>9s} {'call':>9s} {'together':>9s}")
-    found = []
+    say()
+    say("first call, n = 1000, in a new process (CuPy, context, arrays there)")
+    say(f"  {'kernel':10s} {'cache':22s} {'import':>9s} {'call':>9s} {'together':>9s}")
     for kernel in ("gemm", "syrk"):
         with tempfile.TemporaryDirectory(prefix="eatss-cold-") as folder:
             for label, runs in (("none", 1), ("warm disk", 3)):
                 times = [_first_call(kernel, folder) for _ in range(runs)]
                 one = min(times, key=lambda each: each["import_s"] + each["call_s"])
                 both = one["import_s"] + one["call_s"]
-                found.append({"kernel": kernel, "cache": label, **one, "all": times})
-                report.say(
+                say(
                     f"  {kernel:10s} {label:22s} {one['import_s']:7.3f} s {one['call_s']:7.3f} s "
                     f"{both:7.3f} s" + (f"  loads {', '.join(one['heavy'])}" * bool(one["heavy"]))
                 )
-    report.data["first_call"] = found
 
 
 def _first_call(kernel: str, cache: str) -> dict[str, Any]:
     said = subprocess.run(
-        [sys.executable, __file__, "-o", cache, "--first-call", kernel],
+        [sys.executable, __file__, "--first-call", kernel],
         env={**os.environ, "EATSS_CACHE_DIR": f"{cache}/cache", "CUDA_CACHE_DISABLE": "1"},
         capture_output=True,
         text=True,
@@ -156,56 +131,10 @@ def _first_call(kernel: str, cache: str) -> dict[str, Any]:
     return result
 
 
-# -- results ----------------------------------------------------------------------------------
-
-
-def results(report: Report, cupy: Any) -> None:
-    """Compare results with those of CuPy."""
-    rng = cupy.random.default_rng(1)
-    report.say()
-    report.say("results beside CuPy's, largest difference over the largest value")
-    worst: dict[str, float] = {}
-    n = 700
-    a, b, c = (rng.random((n, n)) for _ in range(3))
-    mine = c.copy()
-    eatss.jit(KERNELS / "gemm.c")(alpha=1.5, beta=1.2, C=mine, A=a, B=b)
-    worst["gemm double"] = _far(cupy, mine, 1.2 * c + 1.5 * a @ b)
-    single = [x.astype("float32") for x in (c, a, b)]
-    eatss.jit(KERNELS / "gemm.c")(1.5, 1.2, *single)
-    worst["gemm float"] = _far(cupy, single[0], 1.2 * c + 1.5 * a @ b)
-    diagonal = a + n * cupy.eye(n)
-    mine = diagonal.copy()
-    lu = eatss.jit(KERNELS / "lu.c")
-    lu(A=mine)
-    lower, upper = cupy.tril(mine), cupy.triu(mine, 1) + cupy.eye(n)
-    worst["lu double"] = _far(cupy, lower @ upper, diagonal)
-    x, y, tmp = rng.random(n), cupy.empty(n), cupy.empty(n)
-    eatss.jit(KERNELS / "atax.c")(A=a, x=x, y=y, tmp=tmp)
-    worst["atax double"] = _far(cupy, y, a.T @ (a @ x))
-    grid, other = a.copy(), b.copy()
-    eatss.jit(KERNELS / "jacobi-2d.c")(A=grid, B=other, TSTEPS=2)
-    worst["jacobi-2d double"] = _far(cupy, grid, _jacobi(a, 2))
-    for name, value in worst.items():
-        report.say(f"  {name:20s} {value:.1e}")
-    report.data["results"] = worst
-
-
-def _jacobi(grid: Any, steps: int) -> Any:
-    grid = grid.copy()
-    for _ in range(steps):
-        middle = grid[1:-1, 1:-1] + grid[1:-1, :-2] + grid[1:-1, 2:]
-        grid[1:-1, 1:-1] = 0.2 * (middle + grid[2:, 1:-1] + grid[:-2, 1:-1])
-    return grid
-
-
-def _far(xp: Any, mine: Any, theirs: Any) -> float:
-    return float(xp.abs(mine - theirs).max() / xp.abs(theirs).max())
-
-
 # -- warm calls -------------------------------------------------------------------------------
 
 
-def overhead(report: Report, cupy: Any) -> None:
+def overhead(cupy: Any) -> None:
     """Time warm calls on the host, beside CuPy's RawKernel with as many arguments."""
     rng = cupy.random.default_rng(2)
     n = 64
@@ -239,14 +168,11 @@ def overhead(report: Report, cupy: Any) -> None:
     for _ in range(9):  # by turns, so that drift hits all alike
         for name, way in ways.items():
             times[name].append(_per_call_us(cupy, way))
-    report.say()
-    report.say("a warm call on the host, median of nine rounds of 500 calls by turns")
+    say()
+    say("a warm call on the host, median of nine rounds of 500 calls by turns")
     base = median(times["RawKernel"])
     for name, own in times.items():
-        report.say(
-            f"  {name:24s} {median(own):7.2f} us  beyond RawKernel {median(own) - base:+.2f}"
-        )
-    report.data["overhead_us"] = times
+        say(f"  {name:24s} {median(own):7.2f} us  beyond RawKernel {median(own) - base:+.2f}")
 
 
 class _Interface:
@@ -270,15 +196,14 @@ def _per_call_us(cupy: Any, way: Callable[[], object]) -> float:
 # -- host loops -------------------------------------------------------------------------------
 
 
-def graphs(report: Report, cupy: Any) -> None:
+def graphs(cupy: Any) -> None:
     """Time programs with many launches: one by one, and as the graph that a callable keeps."""
     rng = cupy.random.default_rng(3)
-    report.say()
-    report.say("host loops: launch by launch, and replayed as a graph (least of 5, card's clock)")
+    say()
+    say("host loops: launch by launch, and replayed as a graph (least of 5, card's clock)")
     n = 2000
     spd = rng.random((n, n))
     spd = spd @ spd.T + n * cupy.eye(n)
-    found = {}
     for kernel in ("lu", "cholesky", "trmm", "jacobi-2d"):
         function = eatss.jit(KERNELS / f"{kernel}.c")
         made = arguments(function, rng, dict.fromkeys(("N", "NI"), n))
@@ -293,12 +218,10 @@ def graphs(report: Report, cupy: Any) -> None:
                 made[name][...] = value
             one_by_one.append(_on_card_ms(cupy, partial(function, **moved)))
             replayed.append(_on_card_ms(cupy, partial(function, **made)))
-        found[kernel] = {"one_by_one_ms": one_by_one[1:], "replayed_ms": replayed[2:]}
-        report.say(
+        say(
             f"  {kernel:10s} {min(one_by_one[1:]):8.3f} ms  {min(replayed[2:]):8.3f} ms   "
             f"graphs kept {function.info().graphs}"
         )
-    report.data["graphs"] = found
 
 
 def arguments(function: Any, rng: Any, sizes: dict[str, int]) -> dict[str, Any]:
@@ -331,12 +254,12 @@ def _on_card_ms(cupy: Any, way: Callable[[], object]) -> float:
 # -- sizes as constants or not ----------------------------------------------------------------
 
 
-def classes(report: Report, cupy: Any) -> None:
+def classes(cupy: Any) -> None:
     """Time programs selected for the class of a size beside those selected for the very size."""
     rng = cupy.random.default_rng(8)
-    report.say()
-    report.say("selected for the class of a size, and for the very size (least of 5 by turns)")
-    found = []
+    say()
+    say("selected for the class of a size, and for the very size (least of 5 by turns)")
+    every: list[float] = []
     for kernel in ("gemm", "syrk", "atax", "mvt", "covariance"):
         ratios = []
         for n in (1000, 1151, 1500, 2047, 2500, 3333):
@@ -350,18 +273,16 @@ def classes(report: Report, cupy: Any) -> None:
                 for flag, function in both.items():
                     times[flag].append(_on_card_ms(cupy, partial(function, **values)))
             ratios.append(min(times[False][1:]) / min(times[True][1:]))
-            found.append({"kernel": kernel, "n": n, "ratio": ratios[-1]})
         shown = "  ".join(f"{ratio:.3f}" for ratio in ratios)
-        report.say(f"  {kernel:10s} class / exact at 1000, 1151, 1500, 2047, 2500, 3333: {shown}")
-    mean = float(np.exp(np.mean([np.log(one["ratio"]) for one in found])))
-    report.say(f"  geometric mean {mean:.3f}")
-    report.data["classes"] = found
+        say(f"  {kernel:10s} class / exact at 1000, 1151, 1500, 2047, 2500, 3333: {shown}")
+        every += ratios
+    say(f"  geometric mean {geometric_mean(every):.3f}")
 
 
 # -- a service --------------------------------------------------------------------------------
 
 
-def service(report: Report, xp: Any, calls: int, where: str, threads: int) -> None:
+def service(xp: Any, calls: int, where: str, threads: int) -> None:
     """Call from threads: results right, memory flat, how long calls take."""
     gemm, atax = eatss.jit(KERNELS / "gemm.c"), eatss.jit(KERNELS / "atax.c")
     small = xp is np
@@ -407,23 +328,15 @@ def service(report: Report, xp: Any, calls: int, where: str, threads: int) -> No
     times = sorted(seconds for seconds, _ in found)
     worst = max(far for _, far in found)
     shares = {str(share): _share(times, share) for share in (50, 90, 99, 99.9, 100)}
-    report.say()
+    say()
     of = "1 thread" if threads == 1 else f"{threads} threads"
-    report.say(f"{calls} calls of gemm and atax at sizes {sizes} from {of}, {where}")
-    report.say("  share of calls  " + "".join(f"{share + ' %':>11s}" for share in shares))
-    report.say("  within          " + "".join(f"{1e6 * s:8.1f} us" for s in shares.values()))
+    say(f"{calls} calls of gemm and atax at sizes {sizes} from {of}, {where}")
+    say("  share of calls  " + "".join(f"{share + ' %':>11s}" for share in shares))
+    say("  within          " + "".join(f"{1e6 * s:8.1f} us" for s in shares.values()))
     longest = 1e6 * max(pauses, default=0.0)
-    report.say(f"  longest pause of Python's garbage collector {longest:.1f} us")
-    report.say(f"  worst relative difference {worst:.1e}")
-    report.say(f"  memory grew by {grown:.2f} MiB on the host, {device_grown:.2f} MiB on the card")
-    report.data.setdefault("service", {})[f"{where}, {of}"] = {
-        "calls": calls,
-        "share_s": shares,
-        "worst": worst,
-        "longest_collection_s": longest / 1e6,
-        "grown_mib": grown,
-        "device_grown_mib": device_grown,
-    }
+    say(f"  longest pause of Python's garbage collector {longest:.1f} us")
+    say(f"  worst relative difference {worst:.1e}")
+    say(f"  memory grew by {grown:.2f} MiB on the host, {device_grown:.2f} MiB on the card")
 
 
 def _share(times: list[float], percent: float) -> float:

@@ -4,35 +4,42 @@
     python benchmarks/loops.py run DIR -o FILE      # where the card is
     python benchmarks/loops.py [FILE]               # prints the table
 
-Each run begins with the first data: what a program reads and writes is copied anew, which is part
-of its time. Matrices that are factorised or solved have a dominant diagonal. The library is
+Each run begins with the first data: what a program writes is copied anew, which is part of its
+time. Matrices that are factorised or solved have a dominant diagonal. The library is
 PyTorch's call of cuSOLVER or cuBLAS; a result stands once all agree.
 """
 
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.before_and_after import AFTER, BEFORE
-from benchmarks.library import LIBRARY, Row, read_rows, write_rows
+from benchmarks.library import LIBRARY
 from benchmarks.recorded import RESULTS
-from benchmarks.windows import window
+from benchmarks.windows import (
+    Row,
+    Run,
+    apart,
+    arguments,
+    by_workload,
+    command_line,
+    started,
+    take_turns,
+)
 
 OWN = Path(__file__).resolve().parent / "programs" / "loops"
 FILE = RESULTS / "loops-cut.json"
-A_LAUNCH_A_STEP = ("--no-fuse-rows", "--no-tile-time")
 WITHIN = 1e-8
 
-Arrays = Mapping[str, Any]
+Arrays = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,98 +107,70 @@ CASES = (
 )
 
 
-def prepare(folder: Path) -> None:
+def prepare(folder: Path, _: argparse.Namespace) -> None:
     """Generate each program with and without its loops cut."""
+    import eatss  # noqa: PLC0415 - not on the machine with the card
+
     for case in CASES:
-        source = f"@{case.name}" if case.kernel else str(OWN / f"{case.name}.c")
-        size = () if case.size is None else ("-D", f"N={case.size}")
-        for label, options in ((BEFORE, A_LAUNCH_A_STEP), (AFTER, ())):
-            target = str(folder / case.label / label)
-            words = ["eatss", "codegen", source, *size, "--gpu", "h200", "-o", target, *options]
-            subprocess.run(words, check=True)
+        source = f"@{case.name}" if case.kernel else OWN / f"{case.name}.c"
+        defines = {} if case.size is None else {"N": case.size}
+        for label, cut in ((BEFORE, False), (AFTER, True)):
+            eatss.codegen(
+                source,
+                gpu="h200",
+                defines=defines,
+                output=folder / case.label / label,
+                fuse_rows=cut,
+                tile_time=cut,
+            )
 
 
-def measured(folder: Path, seconds: float, rounds: int) -> Iterator[Row]:
+def measured(directory: Path, given: argparse.Namespace) -> Iterator[Row]:
     """Measure what was prepared, and the library, by turns."""
     import torch  # noqa: PLC0415 - only where the card is
 
-    cases = [case for case in CASES if (folder / case.label).is_dir()]
-    with ThreadPoolExecutor() as pool:
-        builds = [pool.submit(_built, folder / case.label) for case in cases]
-        for case, build in zip(cases, builds, strict=True):
-            build.exception()  # raised again where the program starts
-            yield from _of_case(torch, case, folder / case.label, seconds, rounds)
+    for case in CASES:
+        place = directory / case.label
+        if place.is_dir():
+            yield from _of_case(torch, case, place, given)
             torch.cuda.empty_cache()
 
 
-def _built(place: Path) -> None:
-    from eatss.program import load_program  # noqa: PLC0415 - as above
-
-    for label in place.iterdir():
-        load_program(label).compile()
-
-
-def _of_case(torch: Any, case: Case, place: Path, seconds: float, rounds: int) -> list[Row]:
-    ready: list[tuple[Row, Callable[[], object]]] = []
-    failed: list[Row] = []
+def _of_case(torch: Any, case: Case, place: Path, asked: argparse.Namespace) -> list[Row]:
+    rows: list[Row] = []
+    runs: list[tuple[Row, Run]] = []
     expected: Arrays = {}
     for label in (BEFORE, AFTER, LIBRARY)[: 3 if case.library else 2]:
         row = Row(workload=case.label, dtype="", program=label)
+        rows.append(row)
         try:
             if label == LIBRARY:
                 run, found = _library(torch, case, place / AFTER, expected)
             else:
                 run, found = _started(torch, case, place / label)
             expected = expected or {name: value.clone() for name, value in found.items()}
-            row.difference = max(_apart(torch, expected[name], found[name]) for name in found)
+            row.difference = max(apart(value, expected[name]) for name, value in found.items())
             if not row.difference <= WITHIN:  # NaN is no agreement
                 row.status = f"results {row.difference:.1e} apart"
         except Exception as error:
-            row.status = f"{type(error).__name__}: {error}"[:200]
+            row.fails(error)
         if row.status == "ok":
-            ready.append((row, run))
-        else:
-            failed.append(row)
-    for _ in range(rounds):
-        for row, run in ready:
-            time_s, energy_j = window(torch, run, seconds)
-            row.times_s.append(time_s)
-            row.energies_j.append(energy_j)
-    return [row for row, _ in ready] + failed
+            runs.append((row, run))
+    take_turns(torch, runs, asked.seconds, asked.rounds)
+    return rows
 
 
-def _apart(torch: Any, expected: Any, found: Any) -> float:
-    norm = torch.linalg.vector_norm
-    return float(norm((found - expected).double()) / max(norm(expected.double()), 1e-300))
+def _data(torch: Any, case: Case, place: Path) -> tuple[Arrays, Arrays]:
+    """Return the arrays of a program, and the first values of those it writes."""
+    from eatss.program import load_program  # noqa: PLC0415 - as above
 
-
-def _data(torch: Any, case: Case, place: Path) -> tuple[Any, dict[str, Any], dict[str, Any]]:
-    """Return a program, its arrays, and the first values of those it reads and writes."""
-    from eatss.program import evaluate, load_program  # noqa: PLC0415 - as above
-
-    program = load_program(place)
-    sizes = {one.name: one.default for one in program.parameters if one.default is not None}
-    drawn = torch.Generator("cuda")
-    drawn.manual_seed(0)
-    arrays: dict[str, Any] = {}
-    for argument in program.entries[0].arguments:
-        if argument.role != "array":
-            continue
-        shape = [evaluate(extent, sizes) for extent in argument.shape]
-        values = torch.rand(shape, dtype=torch.float64, device="cuda", generator=drawn)
-        if argument.name in case.dominant.split():
-            values = _dominant(torch, case.name, values)
-        elif argument.element_type == "int":
-            values = (4 * values).int()
-        elif case.name == "durbin":
-            values /= shape[0]
-        arrays[argument.name] = values
-    again = {
-        one.name: arrays[one.name].clone()
-        for one in program.entries[0].arguments
-        if one.role == "array" and one.reads and one.writes
-    }
-    return program, arrays, again
+    given = arguments(torch, place)
+    for name in case.dominant.split():
+        given[name] = _dominant(torch, case.name, given[name] + 0.5)
+    if case.name == "durbin":
+        given = {name: values / len(values) for name, values in given.items()}
+    changed = {one.name for one in load_program(place).entries[0].arguments if one.writes}
+    return given, {name: values.clone() for name, values in given.items() if name in changed}
 
 
 def _dominant(torch: Any, name: str, values: Any) -> Any:
@@ -202,36 +181,30 @@ def _dominant(torch: Any, name: str, values: Any) -> Any:
         values[:, -1] += 1
         return values
     size = values.shape[0]
-    return (values + values.T) / size + 4 * torch.eye(size, dtype=torch.float64, device="cuda")
+    return (values + values.T) / size + 4 * torch.eye(size, dtype=values.dtype, device="cuda")
 
 
-def _started(torch: Any, case: Case, place: Path) -> tuple[Callable[[], object], Arrays]:
-    program, arrays, again = _data(torch, case, place)
-    compiled = program.compile()
+def _again(torch: Any, arrays: Arrays, first: Arrays, call: Callable[[], Any]) -> Any:
+    for name, values in first.items():
+        arrays[name].copy_(values)
+    return call()
 
-    def run() -> None:
-        for name, values in again.items():
-            arrays[name].copy_(values)
-        compiled(**arrays)
 
+def _started(torch: Any, case: Case, place: Path) -> tuple[Run, Arrays]:
+    arrays, first = _data(torch, case, place)
+    call = started(torch, place, arrays)
+    run = partial(_again, torch, arrays, first, call)
     run()
     torch.cuda.synchronize()
     return run, arrays
 
 
-def _library(
-    torch: Any, case: Case, place: Path, expected: Arrays
-) -> tuple[Callable[[], object], Arrays]:
-    """Return calls of the library with the same copies, and its result in place of ours."""
+def _library(torch: Any, case: Case, place: Path, expected: Arrays) -> tuple[Run, Arrays]:
+    """Return calls of the library with the same copies, and its result in the form of ours."""
     assert case.library is not None
-    name, call = case.library
-    _, arrays, again = _data(torch, case, place)
-
-    def run() -> Any:
-        for other, values in again.items():
-            arrays[other].copy_(values)
-        return call(torch, arrays)
-
+    name, library = case.library
+    arrays, first = _data(torch, case, place)
+    run = partial(_again, torch, arrays, first, partial(library, torch, arrays))
     found = run()
     torch.cuda.synchronize()
     return run, {name: _alike(torch, case.name, found, expected[name])}
@@ -258,44 +231,19 @@ def _alike(torch: Any, name: str, found: Any, expected: Any) -> Any:
 def report(rows: Sequence[Row]) -> None:
     """Print what each takes, and how often as much a launch a step and the library take."""
     print(f"{'program':16} {'ours ms':>10} {'J':>8}   a launch a step   library: time, energy")
-    for name in dict.fromkeys(row.workload for row in rows):
-        own = {row.program: row for row in rows if row.workload == name}
+    for name, own in by_workload(rows).items():
         failed = [f"{one.program}: {one.status}" for one in own.values() if one.status != "ok"]
-        print(f"{name:16} {_columns(own, AFTER)} {' '.join(failed)}")
+        print(f"{name:16} {_columns(own)} {' '.join(failed)}")
 
 
-def _columns(own: Mapping[str, Row], label: str) -> str:
-    row = own[label]
+def _columns(own: Mapping[str, Row]) -> str:
+    row = own[AFTER]
     if row.status != "ok":
         return ""
-    ratios = (
-        f"{one.time_s / row.time_s:9.2f} {one.energy_j / row.energy_j:7.2f}"
-        for other in (BEFORE, LIBRARY)
-        if (one := own.get(other)) and one.status == "ok"
-    )
+    others = (own[one] for one in (BEFORE, LIBRARY) if one in own and own[one].status == "ok")
+    ratios = ("{:9.2f} {:7.2f}".format(*one.over(row)) for one in others)
     return f"{1e3 * row.time_s:10.4f} {row.energy_j:8.4f} " + "  ".join(ratios)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("words", nargs="*", help="prepare DIR, run DIR, or a file of results")
-    parser.add_argument("-o", "--output", type=Path, default=FILE)
-    parser.add_argument("--seconds", type=float, default=0.2)
-    parser.add_argument("--rounds", type=int, default=2)
-    given = parser.parse_args(arguments)
-    what, *rest = given.words or [""]
-    if what == "prepare":
-        prepare(Path(rest[0]))
-    elif what == "run":
-        rows: list[Row] = []
-        for row in measured(Path(rest[0]), given.seconds, given.rounds):
-            rows.append(row)
-            write_rows(rows, given.output)
-        report(rows)
-    else:
-        report(read_rows(Path(what) if what else FILE))
-
-
 if __name__ == "__main__":
-    main()
+    command_line(__doc__, FILE, measured, report, prepare, seconds=0.2, rounds=2)

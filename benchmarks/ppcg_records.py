@@ -157,6 +157,28 @@ def load_rows(paths: Iterable[Path]) -> tuple[Row, ...]:
     return tuple(rows)
 
 
+def means(rows: Iterable[Row]) -> dict[tuple[str, str, str], tuple[float, float]]:
+    """Return seconds and joules by kernel, type and variant, the mean of what was measured.
+
+    A variant with the same text as another one has that one's.
+    """
+    every = [*rows]
+    taken: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
+    for row in every:
+        if row.status == "ok" and row.time_ms and row.energy_j:
+            own = taken.setdefault((row.kernel, row.dtype, row.variant), [])
+            own.append((1e-3 * row.time_ms, row.energy_j))
+    found = {
+        key: (sum(one for one, _ in own) / len(own), sum(one for _, one in own) / len(own))
+        for key, own in taken.items()
+    }
+    for row in every:
+        same = found.get((row.kernel, row.dtype, row.reason))
+        if row.status == "alias" and same is not None:
+            found[row.kernel, row.dtype, row.variant] = same
+    return found
+
+
 def _program(data: dict[str, Any]) -> PpcgProgram:
     parameters = tuple(
         Parameter(**{**one, "shape": tuple(one["shape"])}) for one in data["parameters"]

@@ -18,7 +18,6 @@ import argparse
 import json
 import math
 import re
-import statistics
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,13 +29,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.stats import spearmanr
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import eatss
-from benchmarks.prediction import ALIKE, FEWEST, FITTED, LEAST_CORRELATION, UNLIMITED_W
-from benchmarks.recorded import RESULTS, geometric_mean
+from benchmarks.judged import KINDS, Judged, Pair, cell, compared, report
+from benchmarks.prediction import FITTED, UNLIMITED_W
+from benchmarks.recorded import RESULTS
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import Candidates, SplitK, thread_axes, threads_along
 from eatss.analysis.variant import KernelVariant, LaunchFacts
@@ -202,21 +201,6 @@ def _threads(
     return found[0] if len(found) == 1 else None
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """A layout, measured and predicted; energies in J (NaN where not measured), times in s.
-
-    ``known_time_j`` is the energy that is predicted if the time is known.
-    """
-
-    layout: str
-    energy_j: float
-    time_s: float
-    predicted_j: float
-    predicted_s: float
-    known_time_j: float
-
-
 def spent(kernels: Sequence[Launched], time_s: float, profile: GpuProfile) -> float:
     """Return the energy of a program in J if its time is known."""
     energy_j = 0.0
@@ -245,7 +229,6 @@ def pairs_of(
             continue
         pairs.append(
             Pair(
-                layout=row["layout"],
                 energy_j=row["energy_j"] or math.nan,
                 time_s=row["time_s"],
                 predicted_j=sum(float(total.energy_j[0]) for total in totals),
@@ -254,41 +237,6 @@ def pairs_of(
             )
         )
     return pairs, unpredicted
-
-
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """Predicted and measured figures of one program, of energy or of time.
-
-    ``rank`` is Spearman's correlation, ``error`` the median factor less 1, ``bias`` the geometric
-    mean of predicted over measured, ``chosen`` what the layout predicted best takes over the least,
-    ``spread`` what the median layout takes over it. ``errors`` are all, as logarithms.
-    """
-
-    rank: float | None
-    error: float
-    bias: float
-    chosen: float
-    spread: float
-    errors: tuple[float, ...]
-
-
-def compared(figures: Sequence[tuple[float, float]]) -> Compared | None:
-    """Compare pairs of predicted and measured figures, ``None`` where they are too few."""
-    known = [(p, m) for p, m in figures if not math.isnan(m)]
-    if len(known) < FEWEST:
-        return None
-    least = min(measured for _, measured in known)
-    logs = [math.log(p / m) for p, m in known]
-    rank = float(spearmanr([p for p, _ in known], [m for _, m in known]).statistic)
-    return Compared(
-        rank=None if math.isnan(rank) else rank,
-        error=math.exp(statistics.median(abs(one) for one in logs)) - 1,
-        bias=math.exp(statistics.mean(logs)),
-        chosen=min(known)[1] / least,
-        spread=statistics.median(m for _, m in known) / least,
-        errors=tuple(map(abs, logs)),
-    )
 
 
 def figures_of(profile: GpuProfile) -> dict[str, GpuProfile]:
@@ -327,16 +275,12 @@ def print_figures(programs: Mapping[str, Sequence[Mapping[str, Any]]], profile: 
         found = {program: pairs_of(program, rows, card)[0] for program, rows in programs.items()}
         pairs = [pair for own in found.values() for pair in own]
         cells = []
-        for figures in (
-            [(p.predicted_s, p.time_s) for p in pairs],
-            [(p.predicted_j, p.energy_j) for p in pairs],
-            [(p.known_time_j, p.energy_j) for p in pairs],
-        ):
-            one = compared(figures)
-            cells += [_cell(one, "error", ".1%"), _cell(one, "bias", ".2f")]
+        for figures in KINDS.values():
+            one = compared(figures(pairs))
+            cells += [cell(one, "error", ".1%"), cell(one, "bias", ".2f")]
         print(
-            f"{name:30} {sum(map(bool, found.values())):8} {len(pairs):8} {cells[0]:>8} "
-            f"{cells[1]:>7} {cells[2]:>8} {cells[3]:>7} {cells[4]:>14} {cells[5]:>6}"
+            f"{name:30} {sum(map(bool, found.values())):8} {len(pairs):8} {cells[2]:>8} "
+            f"{cells[3]:>7} {cells[0]:>8} {cells[1]:>7} {cells[4]:>14} {cells[5]:>6}"
         )
 
 
@@ -354,71 +298,13 @@ def main() -> None:
     if options.figures:
         print_figures(rows_of(paths), profile)
         return
-    print(
-        f"{'program':22} {'half':9} {'n':>3} {'rank J':>7} {'rank s':>7} {'error J':>8} "
-        f"{'error s':>8} {'bias J':>7} {'bias s':>7} {'chosen/best':>12}"
-    )
-    halves: dict[str, list[tuple[str, Compared | None, Compared | None, Compared | None]]] = (
-        defaultdict(list)
-    )
-    skipped = []
+    found = []
     for program, rows in sorted(rows_of(paths).items()):
         pairs, unpredicted = pairs_of(program, rows, profile)
-        if unpredicted:
-            skipped.append(f"{program} {unpredicted}")
-        energy = compared([(p.predicted_j, p.energy_j) for p in pairs])
-        known = compared([(p.known_time_j, p.energy_j) for p in pairs])
-        time = compared([(p.predicted_s, p.time_s) for p in pairs])
         half = "fitted" if program in FITTED else "held out"
         half = half if (data_directory("kernels") / f"{program}.c").exists() else "unseen"
-        halves[half].append((program, energy, time, known))
-        best = energy or time
-        print(
-            f"{program:22} {half:9} {len(pairs):3} {_cell(energy, 'rank', '.2f'):>7} "
-            f"{_cell(time, 'rank', '.2f'):>7} {_cell(energy, 'error', '.0%'):>8} "
-            f"{_cell(time, 'error', '.0%'):>8} {_cell(energy, 'bias', '.2f'):>7} "
-            f"{_cell(time, 'bias', '.2f'):>7} {_cell(best, 'chosen', '.2f'):>12}"
-        )
-    for half, programs in halves.items():
-        _print_means(half, programs)
-    if skipped:
-        print(
-            "\nnot predicted, for staging beside spread sums or threads that are not known: "
-            f"{', '.join(skipped)}"
-        )
-    print(
-        "\nrank: Spearman's correlation of predicted with measured. error: the factor within which "
-        "half\nof the layouts are, less 1. chosen: what the layout predicted best takes over the "
-        "least measured,\nin energy where it was measured, else in time. Means of ranks are "
-        f"geometric; {LEAST_CORRELATION} stands for\nwhat is less. Programs whose median layout is "
-        f"within {ALIKE - 1:.0%} of the best count for no rank."
-    )
-
-
-def _cell(found: Compared | None, name: str, form: str) -> str:
-    value = None if found is None else getattr(found, name)
-    return "-" if value is None else format(value, form)
-
-
-def _print_means(
-    half: str, programs: Sequence[tuple[str, Compared | None, Compared | None, Compared | None]]
-) -> None:
-    print(f"\n{half} ({len(programs)} programs)")
-    for name, at in (("energy", 1), ("time", 2), ("energy if the time is known", 3)):
-        known = [one[at] for one in programs]
-        found = [one for one in known if isinstance(one, Compared)]
-        ranks = [one.rank for one in found if one.rank is not None and one.spread >= ALIKE]
-        if not found:
-            continue
-        every = math.exp(statistics.median(share for one in found for share in one.errors)) - 1
-        rank = geometric_mean([max(LEAST_CORRELATION, one) for one in ranks])
-        least = min(ranks, default=math.nan)
-        print(
-            f"  {name}: rank {rank:.2f}, least {least:.2f} ({len(ranks)} programs); "
-            f"median error {statistics.median(one.error for one in found):.0%}, "
-            f"of all layouts {every:.0%}; "
-            f"chosen/best {geometric_mean([one.chosen for one in found]):.2f}"
-        )
+        found.append(Judged(name=program, half=half, pairs=pairs, unpredicted=unpredicted))
+    report(found)
 
 
 if __name__ == "__main__":

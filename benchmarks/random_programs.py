@@ -2,13 +2,14 @@
 
     python benchmarks/random_programs.py --count 1500 --jobs 4 --log programs.jsonl
 
-Seeds take turns through the families of ``program_families.py``, each generated for an H200 and
-compared by ``eatss verify``, and ``mixed``: any loops, for a random card with random options,
-compared by ``random_runtime.hpp``, which shares nothing with ``eatss verify``, at sizes of its own,
-threads and blocks in ascending and in descending order; its numbers are integers that wrap around,
-so results must be equal. Failures are printed with their seed; ``--family NAME --seed S --count 1
---show`` prints a program. A run that is cut short goes on from its ``--log``. Seconds are those of
-the processor, for generating. It needs gcc and g++, and no card.
+Seeds take turns through the families of ``program_families.toml``, each generated for an H200 and
+compared by ``eatss verify``, and ``mixed``: loops of ``tests/lower/test_property_programs.py`` for
+a random card with random options, compared by ``random_runtime.hpp``, which shares nothing with
+``eatss verify``, at sizes of its own, threads and blocks in ascending and in descending order;
+integers wrap around, and others have ``strict_fp``, so results must be equal. Failures are printed
+with their seed; ``--family NAME --seed S --count 1 --show`` prints a program. A run that is cut
+short goes on from its ``--log``. Seconds are those of the processor, for generating. It needs gcc
+and g++, and no card.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
+from itertools import count
 from pathlib import Path
 from typing import Literal
 
@@ -37,154 +39,47 @@ from eatss.api import codegen
 from eatss.base.diagnostics import InputError, NoSolutionError
 from eatss.base.shipped import data_directory
 from eatss.verify.run import verify
+from tests.lower.test_property_programs import program
 
 RUNTIME = Path(__file__).resolve().with_name("random_runtime.hpp")
 SIZES = ((1, 1), (2, 3), (7, 5), (19, 8), (33, 16), (0, 4))
-EXTENT = 120
-"""Elements of an array in each dimension; no subscript leaves them for ``SIZES``."""
-
 SLOW_S = 10.0
 MIXED = "mixed"
 CARDS = tuple(sorted(path.stem for path in data_directory("gpu_profiles").glob("*.toml")))
-COUNTERS = ("i", "j", "k", "l")
 
 
-@dataclass
-class Writer:
-    """Writes the loops of a program from a stream of random numbers."""
-
-    rng: random.Random
-    lines: list[str] = field(default_factory=list)
-    scalars: int = 0
-
-    def add(self, depth: int, text: str) -> None:
-        """Add a line."""
-        self.lines.append("    " * (depth + 1) + text)
-
-    def subscript(self, counters: list[str]) -> str:
-        """Return a subscript that stays inside."""
-        one, two = self.rng.choice(counters), self.rng.choice(counters)
-        usual = [one] * 8
-        rare = [f"{one} + {self.rng.randint(1, 9)}", f"{one} + {two}", f"2 * {one}", f"{one} / 3",
-                f"{one} % 5", f"N - {one} + 40", str(self.rng.randint(0, 3))]  # fmt: skip
-        return self.rng.choice(usual + rare)
-
-    def element(self, counters: list[str]) -> str:
-        """Return an element of an array."""
-        name = self.rng.choice("ABBxy")
-        first = f"{name}[{self.subscript(counters)}]"
-        return first if name in "xy" else f"{first}[{self.subscript(counters)}]"
-
-    def value(self, counters: list[str]) -> str:
-        """Return a right-hand side."""
-        terms = [self.element(counters) for _ in range(self.rng.randint(1, 3))]
-        if self.rng.random() < 0.3:
-            terms.append(self.rng.choice(["3", "N", self.rng.choice(counters)]))
-        return f" {self.rng.choice('+-*')} ".join(terms)
-
-    def head(self, counters: list[str]) -> str:
-        """Return a loop."""
-        c, size = COUNTERS[len(counters)], self.rng.choice("NNM")
-        outer = self.rng.choice([*counters, "1"])
-        return self.rng.choice(
-            [f"for (int {c} = 0; {c} < {size}; {c}++)"] * 6
-            + [
-                f"for (int {c} = {outer}; {c} < {size}; {c}++)",
-                f"for (int {c} = 0; {c} < {outer}; {c}++)",
-                f"for (int {c} = {size} / {self.rng.randint(2, 90)}; {c} < {size}; {c}++)",
-                f"for (int {c} = 0; {c} < {size}; {c} += {self.rng.randint(2, 40)})",
-                f"for (int {c} = {size} - 1; {c} >= 0; {c}--)",
-                f"for (int {c} = 2; {c} < {self.rng.randint(3, 20)}; {c}++)",
-            ]
-        )
-
-    def condition(self, counters: list[str]) -> str:
-        """Return a condition."""
-        one, two = self.rng.choice(counters), self.rng.choice([*counters, "N", "M"])
-        return self.rng.choice(
-            [f"{one} < {two}", f"{one} % 3 == 1", f"{one} != {two}", f"{one} + 2 <= {two}"]
-        )
-
-    def statement(self, counters: list[str], element: str) -> None:
-        """Add a statement, a sum in a scalar or a scalar of the iteration."""
-        depth, kind = len(counters), self.rng.randrange(10)
-        if kind < 2 and depth < len(COUNTERS):
-            name = f"s{self.scalars}"
-            self.scalars += 1
-            self.add(depth, f"{element} {name} = {self.element(counters)};")
-            self.add(depth, self.head(counters))
-            inner = [*counters, COUNTERS[depth]]
-            self.add(depth + 1, f"{name} {self.rng.choice('+-*')}= {self.value(inner)};")
-            self.add(depth, f"{self.element(counters)} = {name};")
-        elif kind == 2:
-            name = f"s{self.scalars}"
-            self.scalars += 1
-            self.add(depth, f"{element} {name} = {self.value(counters)};")
-            self.add(depth, f"{self.element(counters)} += {name} * 3;")
-        else:
-            if kind == 3:
-                self.add(depth, f"if ({self.condition(counters)})")
-            sign = self.rng.choice(["=", "=", "+=", "+=", "-=", "*="])
-            self.add(
-                depth + (kind == 3), f"{self.element(counters)} {sign} {self.value(counters)};"
-            )
-
-    def nest(self, counters: list[str], element: str) -> None:
-        """Add a loop with what is in it."""
-        self.add(len(counters), self.head(counters) + " {")
-        inner = [*counters, COUNTERS[len(counters)]]
-        for _ in range(self.rng.choice((1, 1, 1, 2))):
-            if len(inner) < 3 and self.rng.random() < 0.6:
-                self.nest(inner, element)
-            else:
-                self.statement(inner, element)
-        self.add(len(counters), "}")
-
-
-def program(seed: int) -> str:
-    """Return the C text of a seed."""
-    rng = random.Random(f"program {seed}")  # noqa: S311
-    element = rng.choice(("int", "long", "unsigned int"))
-    writer = Writer(rng)
-    for _ in range(rng.choice((1, 1, 2))):
-        writer.nest([], element)
-    shape = f"[{EXTENT}]"
-    return (
-        f"void f(int N, int M, {element} A{shape}{shape}, {element} B{shape}{shape},\n"
-        f"       {element} x{shape}, {element} y{shape})\n{{\n#pragma scop\n"
-        + "\n".join(writer.lines)
-        + "\n#pragma endscop\n}\n"
-    )
+def mixed_program(seed: int) -> tuple[str, bool]:
+    """Return the C text of a seed, its sizes arguments, and whether its numbers are integers."""
+    found = map(program, count(1000 * seed))
+    return next(one for one in found if "void f(int N, int M, " in one[0])
 
 
 def driver(text: str) -> str:
     """Return a C++ program that runs original and generated code and compares them."""
-    element = re.findall(r"int M, (.*?) A\[", text)[0]
-    square, line = f"(*)[{EXTENT}]", "*"
-    casts = [f"({element} {shape})" for shape in (square, square, line, line)]
-    own = ", ".join(f"{cast}own[{at}]" for at, cast in enumerate(casts))
-    device = ", ".join(f"other[{at}]" for at in range(4))
+    (element,) = re.findall(r"int M, (\w+) ", text)
+    own, other = (", ".join(f"{name}[{at}]" for at in range(4)) for name in ("own", "other"))
     sizes = ", ".join(f"{{{n}, {m}}}" for n, m in SIZES)
     return f"""
 typedef {element} number;
-extern "C" void f(int, int, number (*)[{EXTENT}], number (*)[{EXTENT}], number *, number *);
+extern "C" void f(int, int, number *, number *, number *, number *);
 int main() {{
     const int sizes[][2] = {{{sizes}}};
-    const size_t counts[4] = {{{EXTENT} * {EXTENT}, {EXTENT} * {EXTENT}, {EXTENT}, {EXTENT}}};
     for (auto &size : sizes)
         for (int order = 0; order < 2; order++) {{
+            const size_t extent = 2 * size[0] + 2 * size[1] + 16;
+            const size_t counts[4] = {{extent * extent, extent * extent, extent, extent}};
             number *own[4], *other[4];
             unsigned long state = 12345 + size[0];
             for (int a = 0; a < 4; a++) {{
                 own[a] = new number[counts[a]], other[a] = new number[counts[a]];
                 for (size_t k = 0; k < counts[a]; k++) {{
                     state = state * 6364136223846793005UL + 1442695040888963407UL;
-                    own[a][k] = other[a][k] = (number)(state >> 60) - 8;
+                    own[a][k] = other[a][k] = (number)((long)(state >> 60) - 8);
                 }}
             }}
             f(size[0], size[1], {own});
             descending = order;
-            const int status = f_cuda(size[0], size[1], {device}, nullptr);
+            const int status = f_cuda(size[0], size[1], {other}, nullptr);
             if (status) {{ printf("refused %d %d %d\\n", size[0], size[1], status); continue; }}
             for (int a = 0; a < 4; a++)
                 if (memcmp(own[a], other[a], counts[a] * sizeof(number)))
@@ -254,9 +149,9 @@ def _of_family(family: str, seed: int, folder: Path) -> Callable[[Path], str]:
 def _mixed(seed: int) -> Callable[[Path], str]:
     """Generate a program of any loops, for any card and options; return what compares it."""
     rng = random.Random(f"options {seed}")  # noqa: S311
-    text = program(seed)
+    text, exact = mixed_program(seed)
     gpu = rng.choice(CARDS)
-    strict = rng.random() < 0.3
+    strict = rng.random() < 0.3 or not exact
     index: Literal[64] | None = rng.choice((None, None, None, 64))
     generated = codegen(
         text,
@@ -343,7 +238,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    names = (MIXED, *(one.__name__ for one in FAMILIES))
+    names = (MIXED, *FAMILIES)
     parser.add_argument("--seed", type=int, default=0, help="the first one")
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--family", action="append", choices=names, help="only these")
@@ -368,7 +263,7 @@ def main() -> None:
             print(told, one.what, flush=True)
         if options.show:
             mixed = one.family == MIXED
-            print(program(one.seed) if mixed else sample(one.family, one.seed).text)
+            print(mixed_program(one.seed)[0] if mixed else sample(one.family, one.seed).text)
     print("\n".join(table(found)))
 
 

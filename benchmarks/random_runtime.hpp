@@ -7,6 +7,7 @@
 #include <string.h>
 #include <ucontext.h>
 #include <functional>
+#include <initializer_list>
 #include <vector>
 
 #define __global__
@@ -34,7 +35,7 @@ template <class T> int cudaMalloc(T **where, size_t bytes) {
 }
 inline int cudaFree(void *where) { free(where); return 0; }
 
-// Calls of a launcher in the same order, and memory for each that holds noise.
+// The calls of a launcher: each has memory of its own, and is run as it comes.
 struct eatss_stream {
     cudaStream_t stream;
     operator cudaStream_t() const { return stream; }
@@ -47,14 +48,16 @@ struct eatss_calls {
     template <class Work, class... Values>
     int run(cudaStream_t stream, std::initializer_list<eatss_temporary> arrays, Work work,
             const Values &...) {
-        std::vector<std::vector<char>> memory;
-        std::vector<void *> places;
-        for (const eatss_temporary &one : arrays)
-            memory.emplace_back(one.element_bytes * one.elements, one.zeroed ? 0 : 0x7b);
-        for (std::vector<char> &one : memory) places.push_back(one.data());
+        std::vector<void *> memory;
+        for (const eatss_temporary &one : arrays) {
+            memory.push_back(nullptr);
+            cudaMalloc(&memory.back(), one.element_bytes * one.elements);
+            if (one.zeroed) memset(memory.back(), 0, one.element_bytes * one.elements);
+        }
         eatss_stream own = {stream};
-        work(own, places.data());
-        return 0;
+        work(own, memory.data());
+        for (void *one : memory) cudaFree(one);
+        return cudaGetLastError();
     }
     int free() { return 0; }
 };

@@ -121,6 +121,12 @@ def geometric_mean(values: Sequence[float]) -> float:
     return math.exp(sum(map(math.log, values)) / len(values)) if values else math.nan
 
 
+def geometric_means(pairs: Iterable[tuple[float, float]]) -> tuple[float, float]:
+    """Return the geometric means of both sides of pairs."""
+    first, second = zip(*pairs, strict=True)
+    return geometric_mean(first), geometric_mean(second)
+
+
 def command_line(
     description: str | None,
     prepare_all: Callable[[Path, str], None],

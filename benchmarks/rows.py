@@ -12,7 +12,6 @@ stands once it agrees with that of PyTorch, TF32 off.
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,10 +20,19 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.before_and_after import AFTER, BEFORE, started
-from benchmarks.library import Row, read_rows, write_rows
-from benchmarks.recorded import RESULTS, geometric_mean
-from benchmarks.windows import window
+from benchmarks.before_and_after import AFTER, BEFORE
+from benchmarks.recorded import RESULTS, geometric_means
+from benchmarks.windows import (
+    Row,
+    Run,
+    apart,
+    arguments,
+    by_workload,
+    command_line,
+    folders,
+    started,
+    take_turns,
+)
 
 PROGRAMS = Path(__file__).resolve().parent / "programs" / "rows"
 FILE = RESULTS / "rows.json"
@@ -157,24 +165,24 @@ LOOPED = {"ema", "emarows"}
 """What PyTorch has no call for: thousands of its calls, which it records as one graph."""
 
 
-def prepare(folder: Path) -> None:
+def prepare(folder: Path, _: argparse.Namespace) -> None:
     """Generate the programs."""
+    import eatss  # noqa: PLC0415 - not on the machine with the card
+
     for source in sorted(PROGRAMS.glob("*.c")):
-        target = folder / source.stem / AFTER
-        words = ["eatss", "codegen", str(source), "--gpu", "h200", "-o", str(target)]
-        subprocess.run(words, check=True)
+        eatss.codegen(source, gpu="h200", output=folder / source.stem / AFTER)
 
 
-def measured(folder: Path, seconds: float, rounds: int) -> Iterator[Row]:
+def measured(directory: Path, given: argparse.Namespace) -> Iterator[Row]:
     """Measure what was prepared, ours and PyTorch's by turns."""
     import torch  # noqa: PLC0415 - only where the card is
 
-    places = [one for one in sorted(folder.iterdir()) if one.is_dir()]
+    places = folders(directory)
     with ThreadPoolExecutor(4) as pool:
         builds = [pool.submit(_built, one) for one in places]
         for place, build in zip(places, builds, strict=True):
             build.exception()  # raised again where the program starts
-            yield from _of_program(torch, place, seconds, rounds)
+            yield from _of_program(torch, place, given)
             torch.cuda.empty_cache()
 
 
@@ -185,43 +193,37 @@ def _built(place: Path) -> None:
         load_program(label).compile()
 
 
-def _of_program(torch: Any, place: Path, seconds: float, rounds: int) -> list[Row]:
+def _of_program(torch: Any, place: Path, asked: argparse.Namespace) -> list[Row]:
     names, call = LIBRARY[place.name]
-    measured: list[tuple[Row, Callable[[], object]]] = []
-    failed: list[Row] = []
+    rows: list[Row] = []
+    runs: list[tuple[Row, Run]] = []
     given: Any = {}
     for label in (BEFORE, AFTER, EAGER, COMPILED):
         row = Row(workload=place.name, dtype="", program=label)
+        is_library = label in {EAGER, COMPILED}
+        if not (given if is_library else (place / label).is_dir()):
+            continue
+        rows.append(row)
         try:
-            if label in {EAGER, COMPILED}:
-                if not given:
-                    continue
+            if is_library:
                 run = _library(torch, place.name, call, given, compiled=label == COMPILED)
-            elif (place / label).is_dir():
-                run, given = started(torch, place / label)
-                row.difference = _apart(names, given, call(torch, given))
             else:
-                continue
+                given = arguments(torch, place / label)
+                run = started(torch, place / label, given)
+                row.difference = _apart(names, given, call(torch, given))
             if not row.difference <= WITHIN:  # NaN is no agreement
                 row.status = f"results {row.difference:.1e} apart"
         except Exception as error:
-            row.status = f"{type(error).__name__}: {error}"[:200]
+            row.fails(error)
         if row.status == "ok":
-            measured.append((row, run))
-        else:
-            failed.append(row)
-    for _ in range(rounds):
-        for row, run in measured:
-            time_s, energy_j = window(torch, run, seconds)
-            row.times_s.append(time_s)
-            row.energies_j.append(energy_j)
-    return [row for row, _ in measured] + failed
+            runs.append((row, run))
+    take_turns(torch, runs, asked.seconds, asked.rounds)
+    return rows
 
 
 def _apart(names: str, found: Any, expected: Any) -> float:
     parts = expected if isinstance(expected, tuple) else (expected,)
-    pairs = zip(names.split(), parts, strict=True)
-    return max(float((found[name] - one).abs().max() / one.abs().max()) for name, one in pairs)
+    return max(apart(found[name], one) for name, one in zip(names.split(), parts, strict=True))
 
 
 def _library(
@@ -245,8 +247,7 @@ def _library(
 
 def pairs(rows: Sequence[Row]) -> Iterator[tuple[str, Row, Row]]:
     """Yield each program that is right, ours, and the row of PyTorch's with less energy."""
-    for name in dict.fromkeys(row.workload for row in rows):
-        own = {row.program: row for row in rows if row.workload == name and row.status == "ok"}
+    for name, own in by_workload(row for row in rows if row.status == "ok").items():
         libraries = [own[one] for one in (EAGER, COMPILED) if one in own]
         if AFTER in own and libraries:
             yield name, own[AFTER], min(libraries, key=lambda row: row.energy_j)
@@ -257,7 +258,7 @@ def report(rows: Sequence[Row]) -> None:
     print(f"{'program':14} {'ours ms':>10} {'J':>8} {'PyTorch ms':>10} {'J':>8}   time energy")
     ratios: list[tuple[float, float]] = []
     for name, ours, library in pairs(rows):
-        ratios.append((library.time_s / ours.time_s, library.energy_j / ours.energy_j))
+        ratios.append(library.over(ours))
         print(
             f"{name:14} {_columns(ours)} {_columns(library)}  "
             f"{ratios[-1][0]:5.2f} {ratios[-1][1]:6.2f}  {library.program}"
@@ -266,10 +267,10 @@ def report(rows: Sequence[Row]) -> None:
         if row.status != "ok" and row.program in {BEFORE, AFTER}:
             print(f"{row.workload:14} {row.program}: {row.status}")
     if ratios:
-        times, energies = (geometric_mean(own) for own in zip(*ratios, strict=True))
+        time, energy = geometric_means(ratios)
         print(
-            f"\nPyTorch over ours, geometric mean of {len(ratios)}: time {times:.3f}, "
-            f"energy {energies:.3f}"
+            f"\nPyTorch over ours, geometric mean of {len(ratios)}: time {time:.3f}, "
+            f"energy {energy:.3f}"
         )
 
 
@@ -277,26 +278,5 @@ def _columns(row: Row) -> str:
     return f"{1e3 * row.time_s:10.4f} {row.energy_j:8.4f}"
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("words", nargs="*", help="prepare DIR, run DIR, or a file of results")
-    parser.add_argument("-o", "--output", type=Path, default=FILE)
-    parser.add_argument("--seconds", type=float, default=0.4)
-    parser.add_argument("--rounds", type=int, default=2)
-    given = parser.parse_args(arguments)
-    what, *rest = given.words or [""]
-    if what == "prepare":
-        prepare(Path(rest[0]))
-    elif what == "run":
-        rows: list[Row] = []
-        for row in measured(Path(rest[0]), given.seconds, given.rounds):
-            rows.append(row)
-            write_rows(rows, given.output)
-        report(rows)
-    else:
-        report(read_rows(Path(what) if what else FILE))
-
-
 if __name__ == "__main__":
-    main()
+    command_line(__doc__, FILE, measured, report, prepare, seconds=0.4, rounds=2)

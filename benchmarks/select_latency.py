@@ -3,7 +3,8 @@
     python benchmarks/select_latency.py [--gpu h200] [--repeat 5]
 
 Columns are medians over warm repeats in one process, in milliseconds. ``ppcg`` and ``cuda`` are
-whole selections for these targets, by the energy objective. The steps after them are those of
+whole selections for these targets, by the energy objective, ``codegen`` is `eatss.codegen` as a
+whole. The steps after them are those of
 ``--model paper`` at split 0.5 and warp fraction 0.5 (0.125 where 0.5 has no solution); ``grid`` is
 its total with split and fraction chosen automatically. Below stand the whole command line for gemm
 as a fresh process, and its peak memory.
@@ -19,13 +20,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from eatss.analysis.analyse import analyse
 from eatss.analysis.facts import KernelFacts
-from eatss.api import select
+from eatss.api import codegen, select
 from eatss.base.diagnostics import NoSolutionError
 from eatss.base.shipped import data_directory
 from eatss.cards import GpuProfile, load_profile
@@ -35,21 +35,6 @@ from eatss.frontend.parse import parse_file
 from eatss.polyhedral.schedule import schedule_scop
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Latency:
-    """Seconds of each step for one kernel file."""
-
-    kernel: str
-    ppcg_s: float
-    cuda_s: float
-    frontend_s: float
-    polyhedral_s: float
-    analysis_s: float
-    solve_s: float
-    fixed_total_s: float
-    grid_total_s: float
 
 
 def timed(run: Callable[[], T]) -> tuple[T, float]:
@@ -72,46 +57,23 @@ def measure_solve(facts: tuple[KernelFacts, ...], profile: GpuProfile) -> float:
     return float("nan")
 
 
-def measure_once(path: Path, profile: GpuProfile) -> Latency:
-    """Measure every step once."""
+def measure_once(path: Path, profile: GpuProfile) -> dict[str, float]:
+    """Return the seconds of every step, by its title."""
     parsed, frontend_s = timed(lambda: parse_file(path))
     scheduled, polyhedral_s = timed(lambda: [schedule_scop(scop) for scop in parsed.scops])
     facts, analysis_s = timed(lambda: tuple(f for s in scheduled for f in analyse(s)))
-
     solve_s = measure_solve(facts, profile)
-    _, ppcg_s = timed(lambda: select(path, gpu=profile, cache=False))
-    _, cuda_s = timed(lambda: select(path, gpu=profile, target="cuda", cache=False))
-    _, grid_total_s = timed(lambda: select(path, gpu=profile, model="paper", cache=False))
-    return Latency(
-        kernel=path.stem,
-        ppcg_s=ppcg_s,
-        cuda_s=cuda_s,
-        frontend_s=frontend_s,
-        polyhedral_s=polyhedral_s,
-        analysis_s=analysis_s,
-        solve_s=solve_s,
-        fixed_total_s=frontend_s + polyhedral_s + analysis_s + solve_s,
-        grid_total_s=grid_total_s,
-    )
-
-
-def median_of(samples: list[Latency]) -> Latency:
-    """Return the median of every column."""
-
-    def column(name: str) -> float:
-        return float(statistics.median(getattr(sample, name) for sample in samples))
-
-    return Latency(
-        kernel=samples[0].kernel,
-        ppcg_s=column("ppcg_s"),
-        cuda_s=column("cuda_s"),
-        frontend_s=column("frontend_s"),
-        polyhedral_s=column("polyhedral_s"),
-        analysis_s=column("analysis_s"),
-        solve_s=column("solve_s"),
-        fixed_total_s=column("fixed_total_s"),
-        grid_total_s=column("grid_total_s"),
-    )
+    return {
+        "ppcg": timed(lambda: select(path, gpu=profile, cache=False))[1],
+        "cuda": timed(lambda: select(path, gpu=profile, target="cuda", cache=False))[1],
+        "codegen": timed(lambda: codegen(path, gpu=profile, cache=False))[1],
+        "front end": frontend_s,
+        "polyhedral": polyhedral_s,
+        "analysis": analysis_s,
+        "solve": solve_s,
+        "total": frontend_s + polyhedral_s + analysis_s + solve_s,
+        "grid": timed(lambda: select(path, gpu=profile, model="paper", cache=False))[1],
+    }
 
 
 def command_line(gpu: str, target: str) -> tuple[float, float]:
@@ -136,22 +98,13 @@ def main() -> None:
     arguments = parser.parse_args()
     profile = load_profile(arguments.gpu)
     print(f"{profile.title}; Python {platform.python_version()}, {os.cpu_count()} cores")
-    columns = ("ppcg", "cuda", "front end", "polyhedral", "analysis", "solve", "total", "grid")
-    print(f"{'kernel':<16}" + "".join(f"{c:>12}" for c in columns) + "   [ms]")
-    for path in sorted(data_directory("kernels").glob("*.c")):
+    for number, path in enumerate(sorted(data_directory("kernels").glob("*.c"))):
         measure_once(path, profile)
-        row = median_of([measure_once(path, profile) for _ in range(arguments.repeat)])
-        seconds = (
-            row.ppcg_s,
-            row.cuda_s,
-            row.frontend_s,
-            row.polyhedral_s,
-            row.analysis_s,
-            row.solve_s,
-            row.fixed_total_s,
-            row.grid_total_s,
-        )
-        print(f"{row.kernel:<16}" + "".join(f"{1000 * s:>12.1f}" for s in seconds), flush=True)
+        samples = [measure_once(path, profile) for _ in range(arguments.repeat)]
+        if not number:
+            print(f"{'kernel':<16}" + "".join(f"{title:>12}" for title in samples[0]) + "   [ms]")
+        medians = (statistics.median(one[title] for one in samples) for title in samples[0])
+        print(f"{path.stem:<16}" + "".join(f"{1000 * s:>12.1f}" for s in medians), flush=True)
     print()
     for target in ("ppcg", "cuda"):
         runs = [command_line(arguments.gpu, target) for _ in range(arguments.repeat)]

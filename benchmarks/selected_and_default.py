@@ -1,4 +1,4 @@
-"""Every kernel with the selected sizes beside 32 in each dimension, as Fig. 7 of EATSS has it.
+"""Every kernel with the selected sizes beside 32 in each dimension.
 
     python benchmarks/selected_and_default.py prepare DIR      # where eatss is installed
     python benchmarks/selected_and_default.py measure DIR      # where the card is
@@ -17,7 +17,6 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.comparison_plot import plot_comparisons
 from benchmarks.recorded import (
     TWO_WINDOWS,
     command_line,
@@ -68,8 +67,8 @@ def comparisons(results: Path) -> list[Comparison]:
     return [compare(pair, DEFAULT) for _, pair in sorted(programs.items()) if len(pair) == 2]
 
 
-def report(results: Path, plots: Path | None = None) -> None:
-    """Print the table and draw the figure, beside the results or in ``plots``."""
+def report(results: Path) -> None:
+    """Print the table."""
     found = comparisons(results)
     print(
         f"{'kernel':16} {'32^d ms':>10} {'selected':>10} {'32^d J':>10} {'selected':>10} "
@@ -114,7 +113,6 @@ def report(results: Path, plots: Path | None = None) -> None:
             if row.measurement.status not in ("ok", "unstable"):
                 one = row.measurement
                 print(f"{comparison.program}, {one.variant}: {one.status}: {one.reason}")
-    plot_comparisons(found, (plots or results) / "selected-and-default.png")
 
 
 def _interval(ratio: Ratio) -> str:

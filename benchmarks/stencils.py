@@ -33,8 +33,8 @@ from scipy.stats import spearmanr
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.before_and_after import AFTER, BEFORE
-from benchmarks.library import Row, read_rows
-from benchmarks.recorded import geometric_mean
+from benchmarks.recorded import geometric_means
+from benchmarks.windows import Row, by_workload, read_rows
 from eatss.analysis.layout import TimeTile, mapped
 from eatss.base.shipped import data_directory
 from eatss.cards import load_profile
@@ -206,13 +206,13 @@ def report(folder: Path, rows: Sequence[Row]) -> None:
     titles = ("apart ms, J", "tiles ms, J", "over by hand", "expected", "of best random")
     print(f"{'stencil':18}" + "".join(f"{title:>18}" for title in titles))
     gains: list[tuple[float, float]] = []
-    for name in dict.fromkeys(row.workload for row in rows):
-        own = {row.program: row for row in rows if row.workload == name and row.status == "ok"}
+    for name, every in by_workload(rows).items():
+        own = {label: row for label, row in every.items() if row.status == "ok"}
         if not {BEFORE, AFTER} <= {*own}:
             print(f"{name:18} not measured")
             continue
         apart, tiles = own[BEFORE], own[AFTER]
-        gains.append((apart.time_s / tiles.time_s, apart.energy_j / tiles.energy_j))
+        gains.append(apart.over(tiles))
         stencil, _, dtype = name.rpartition("-")
         by_hand = BY_HAND.get((stencil, dtype))
         if HAND in own:
@@ -232,8 +232,8 @@ def report(folder: Path, rows: Sequence[Row]) -> None:
         )
         print(f"{name:18}" + "".join(f"{cell:>18}" for cell in cells))
     if gains:
-        times, energies = (geometric_mean(own) for own in zip(*gains, strict=True))
-        print(f"\napart over tiles, in the geometric mean: time {times:.2f}, energy {energies:.2f}")
+        time, energy = geometric_means(gains)
+        print(f"\napart over tiles, in the geometric mean: time {time:.2f}, energy {energy:.2f}")
     ranks = [one for one in _ranks(expected, rows) if one is not None]
     if ranks:
         print(f"rank of expected and measured energies, median of stencils: "

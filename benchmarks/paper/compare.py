@@ -9,7 +9,7 @@ Published numbers are in ``published.toml`` and ``figure7.csv``, selections and 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from math import ceil
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.library import LIBRARY, read_rows
+from benchmarks.library import LIBRARY
 from benchmarks.paper.selections import (
     BY_SIZE,
     DATASETS,
@@ -34,8 +34,9 @@ from benchmarks.paper.studies import LOOP_SIZES, SCRIPTS_SIZES
 from benchmarks.ppcg_records import DEFAULT, Row, load_rows
 from benchmarks.recorded import RESULTS, geometric_mean
 from benchmarks.tables import renewed, table
+from benchmarks.windows import read_rows
 from eatss.base.frozen import frozen
-from eatss.cards import load_profile
+from eatss.cards import GpuProfile, load_profile
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "paper.md"
 TITLES = {"ga100": "GA100", "xavier": "Xavier"}
@@ -138,6 +139,20 @@ def _means(columns: Iterable[Sequence[Pair | None]]) -> list[str]:
     return cells
 
 
+FIGURES_OF_CARDS = """
+    threads_per_block threads_per_warp registers_per_sm registers_per_thread registers_per_block
+    sm_count l1_shared_kib l2_kib shared_per_block_kib shared_per_sm_kib peak_fp64_gflops tdp_w
+    architecture
+""".split()  # noqa: SIM905 - words are easier to read than quotes
+"""Of Tables I and III."""
+
+
+def _figure(profile: GpuProfile, name: str) -> Any:
+    """Return a figure of a card by its name in the paper's tables."""
+    found = getattr(profile, name.replace("_kib", "_bytes"))
+    return found // 1024 if name.endswith("_kib") else found
+
+
 def tables_1_and_3() -> str:
     """Compare the printed figures of the cards with the profiles."""
     numbers = published()
@@ -145,21 +160,7 @@ def tables_1_and_3() -> str:
     for card, title in TITLES.items():
         profile = load_profile(card)
         printed = {**numbers["table3"][card], **(numbers["table1"] if card == "ga100" else {})}
-        own: dict[str, Any] = {
-            "threads_per_block": profile.threads_per_block,
-            "threads_per_warp": profile.threads_per_warp,
-            "registers_per_sm": profile.registers_per_sm,
-            "registers_per_thread": profile.registers_per_thread,
-            "registers_per_block": profile.registers_per_block,
-            "sm_count": profile.sm_count,
-            "l1_shared_kib": profile.l1_shared_bytes // 1024,
-            "l2_kib": profile.l2_bytes // 1024,
-            "shared_per_block_kib": profile.shared_per_block_bytes // 1024,
-            "shared_per_sm_kib": profile.shared_per_sm_bytes // 1024,
-            "peak_fp64_gflops": profile.peak_fp64_gflops,
-            "tdp_w": profile.tdp_w,
-            "architecture": profile.architecture,
-        }
+        own = {name: _figure(profile, name) for name in FIGURES_OF_CARDS}
         differ = [
             f"{name.replace('_', ' ')}: printed {printed[name]}, here {value:g}"
             if isinstance(value, (int, float))
@@ -172,6 +173,13 @@ def tables_1_and_3() -> str:
     return table(["card", "figures that agree", "figures that differ"], lines)
 
 
+def of_kernels(heads: Sequence[str], found: Mapping[str, Sequence[Pair | None]]) -> str:
+    """Return a table of ratios, a kernel a line, and their means."""
+    lines = [[kernel, *map(pair, cells)] for kernel, cells in found.items()]
+    lines.append(["geometric mean (kernels)", *_means(zip(*found.values(), strict=True))])
+    return table(["kernel", *heads], lines)
+
+
 def figure_7(card: str) -> str:
     """Return the table of Fig. 7 beside ours."""
     asked = {one.chosen_by for one in selections() if one.card == card}
@@ -179,8 +187,7 @@ def figure_7(card: str) -> str:
     heads = ["printed: EATSS", "printed: best"]
     heads += [MODELS[model] for model in models]
     heads += ["selected"]
-    columns: list[list[Pair | None]] = [[] for _ in heads]
-    lines = []
+    found: dict[str, list[Pair | None]] = {}
     for row in figure7():
         if row["card"] != card:
             continue
@@ -191,25 +198,18 @@ def figure_7(card: str) -> str:
             for who in ("ours", "best")
         ]
         cells += [predicted_ratio(card, kernel, model) for model in (*models, SELECTED)]
-        for column, cell in zip(columns, cells, strict=True):
-            column.append(cell)
-        lines.append([kernel, *map(pair, cells)])
-    lines.append(["geometric mean (kernels)", *_means(columns)])
-    return table(["kernel", *heads], lines)
+        found[kernel] = cells
+    return of_kernels(heads, found)
 
 
 def on_the_h200() -> str:
     """Return the kernels of Fig. 7 and Fig. 10 as measured on an H200."""
     kernels = [row["kernel"] for row in figure7() if row["card"] == "ga100"]
-    lines = []
-    columns: list[list[Pair | None]] = [[], []]
-    for kernel in (*kernels, *THREE):
-        cells = [measured_selection(kernel), measured().get((kernel, "least"))]
-        for column, cell in zip(columns, cells, strict=True):
-            column.append(cell)
-        lines.append([kernel, *map(pair, cells)])
-    lines.append(["geometric mean (kernels)", *_means(columns)])
-    return table(["kernel", "selected", "least of all tried"], lines)
+    found = {
+        kernel: [measured_selection(kernel), measured().get((kernel, "least"))]
+        for kernel in (*kernels, *THREE)
+    }
+    return of_kernels(["selected", "least of all tried"], found)
 
 
 def products_of_figure_7() -> str:
@@ -236,25 +236,31 @@ def products_of_figure_7() -> str:
     return table([*heads, "printed: time, power by 2 N³", "predicted here"], lines)
 
 
-def figure_8() -> str:
-    """Return the predicted energy of the paper's model at each share and warp fraction."""
+def over_shares(ratio: Callable[[str, float, float], float | None]) -> str:
+    """Return what a model takes of the default's energy at each share and warp fraction."""
     numbers = published()
     shares = numbers["figure8"]["shared_shares"]["ga100"]
+    fractions = numbers["section5d"]["warp_fractions"]
 
-    def cells(kernel: str) -> Iterator[str]:
-        yield kernel
-        default = choices("ga100", kernel, DEFAULT)
-        own = choices("ga100", kernel, "paper")
-        for share in shares:
-            ratios = [
-                over(default, [o for o in own if (o.split, o.warp_fraction) == (share, fraction)])
-                for fraction in numbers["section5d"]["warp_fractions"]
-            ]
-            yield " / ".join("–" if one is None else _short(1 / one[0]) for one in ratios)
+    def cell(kernel: str, share: float) -> str:
+        ratios = [ratio(kernel, share, fraction) for fraction in fractions]
+        return " / ".join("–" if one is None else _short(1 / one) for one in ratios)
 
     kernels = [row["kernel"] for row in figure7() if row["card"] == "ga100"]
     heads = ["kernel", *(f"{share:.0%} shared".replace("%", " %") for share in shares)]
-    return table(heads, [list(cells(kernel)) for kernel in kernels])
+    return table(heads, [[one, *(cell(one, share) for share in shares)] for one in kernels])
+
+
+def figure_8() -> str:
+    """Return the predicted energy of the paper's model at each share and warp fraction."""
+
+    def ratio(kernel: str, share: float, fraction: float) -> float | None:
+        own = choices("ga100", kernel, "paper")
+        own = [one for one in own if (one.split, one.warp_fraction) == (share, fraction)]
+        found = over(choices("ga100", kernel, DEFAULT), own)
+        return None if found is None else found[0]
+
+    return over_shares(ratio)
 
 
 def figure_10() -> str:
@@ -279,22 +285,25 @@ def figure_10() -> str:
     return table(heads, lines)
 
 
+def over_datasets(cell: Callable[[str, str], str]) -> str:
+    """Return a table of kernels over PolyBench's datasets."""
+    heads = ["kernel", *(dataset.lower() for dataset in DATASETS)]
+    return table(heads, [[kernel, *(cell(kernel, one) for one in DATASETS)] for kernel in BY_SIZE])
+
+
 def problem_sizes() -> str:
     """Return predicted power and energy over the datasets, for Figs. 12 and 13."""
 
-    def cells(kernel: str) -> Iterator[str]:
-        yield kernel
-        for dataset in DATASETS:
-            both = [choices("ga100", kernel, by, dataset) for by in (DEFAULT, SELECTED)]
-            watts = [
-                f"{one.energy_j / one.time_s:.0f}" if one.energy_j and one.time_s else "–"
-                for (one,) in both
-            ]
-            ratio = over(both[0], both[1])
-            yield f"{' → '.join(watts)} W, {'–' if ratio is None else _short(ratio[0])}"
+    def cell(kernel: str, dataset: str) -> str:
+        both = [choices("ga100", kernel, by, dataset) for by in (DEFAULT, SELECTED)]
+        watts = [
+            f"{one.energy_j / one.time_s:.0f}" if one.energy_j and one.time_s else "–"
+            for (one,) in both
+        ]
+        ratio = over(both[0], both[1])
+        return f"{' → '.join(watts)} W, {'–' if ratio is None else _short(ratio[0])}"
 
-    heads = ["kernel", *(dataset.lower() for dataset in DATASETS)]
-    return table(heads, [list(cells(kernel)) for kernel in BY_SIZE])
+    return over_datasets(cell)
 
 
 @cache
@@ -403,22 +412,13 @@ def plot_figures_2_and_3(path: Path) -> None:
 
 def figure_8_measured() -> str:
     """Return the measured energy of the paper's model at each share and warp fraction."""
-    numbers = published()
     found = {(one.kernel, one.variant): one for one in against_default(study("splits"))}
-    lines = []
-    for kernel in (row["kernel"] for row in figure7() if row["card"] == "ga100"):
-        cells = [kernel]
-        for share in numbers["figure8"]["shared_shares"]["ga100"]:
-            ones = [
-                found.get((kernel, f"paper-{share}-{fraction}"))
-                for fraction in numbers["section5d"]["warp_fractions"]
-            ]
-            ratios = [None if one is None else one.energy for one in ones]
-            cells.append(" / ".join("–" if one is None else _short(1 / one) for one in ratios))
-        lines.append(cells)
-    shares = numbers["figure8"]["shared_shares"]["ga100"]
-    heads = ["kernel", *(f"{share:.0%} shared".replace("%", " %") for share in shares)]
-    return table(heads, lines)
+
+    def ratio(kernel: str, share: float, fraction: float) -> float | None:
+        one = found.get((kernel, f"paper-{share}-{fraction}"))
+        return None if one is None else one.energy
+
+    return over_shares(ratio)
 
 
 def problem_sizes_measured() -> str:
@@ -431,8 +431,7 @@ def problem_sizes_measured() -> str:
             return "–"
         return pair((one.energy, one.time)) if one.energy else f"–, {_short(one.time)}"
 
-    heads = ["kernel", *(dataset.lower() for dataset in DATASETS)]
-    return table(heads, [[kernel, *(cell(kernel, one) for one in DATASETS)] for kernel in BY_SIZE])
+    return over_datasets(cell)
 
 
 def table_4() -> str:

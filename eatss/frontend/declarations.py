@@ -10,7 +10,7 @@ from eatss.base.frozen import frozen
 from eatss.base.trees import free_name
 from eatss.frontend import clang
 from eatss.frontend.clang import ARRAYS, INT, CType, CursorKind, TypeKind, type_of
-from eatss.frontend.tree import WRITES, Node, read_tree
+from eatss.frontend.tree import Node, read_tree
 
 # -- shapes ------------------------------------------------------------------------------------
 # The shape of an array variable, read from its declaration.
@@ -232,7 +232,7 @@ def started_by(start: Node) -> Node | None:
 
 def written_name(node: Node) -> Node | None:
     """Return the name whose object an assignment, ``++`` or ``--`` writes."""
-    if node.kind not in WRITES or not node.children:
+    if node.kind != "assign" or not node.children:
         return None
     return base_name(node.children[0])
 

@@ -19,7 +19,7 @@ from eatss.frontend.refusals import (
     unknown_declaration,
 )
 from eatss.frontend.source import RefusedError
-from eatss.frontend.tree import ELEMENTS, TRUTHS, WRITES, Node, chain, converted, number
+from eatss.frontend.tree import ELEMENTS, TRUTHS, Node, chain, converted, number
 from eatss.frontend.values import Poly, Value
 from eatss.polyhedral.expression import (
     AffineValue,
@@ -448,7 +448,7 @@ def update_of(node: Node) -> Node | None:
     """Return the update that a statement is, if it sets one element or keeps it."""
     while node.kind == "compound" and len(node.children) == 1:
         (node,) = node.children
-    if node.kind == "assign" and not node.children[1].has(*WRITES):
+    if node.kind == "assign" and not node.children[1].has("assign"):
         return node
     if node.kind != "if":
         return None
@@ -488,7 +488,7 @@ class Place:
 
     def stored(self, update: Node) -> Node:
         """Return the expression that an update stores."""
-        leaves = [leaf for leaf in _leaves(update) if leaf.kind in WRITES]
+        leaves = [leaf for leaf in _leaves(update) if leaf.kind == "assign"]
         operator, *operators = dict.fromkeys(leaf.op for leaf in leaves)
         common, *commons = dict.fromkeys(map(self._common, leaves))
         is_floating = common.kind == "floating"
@@ -503,7 +503,9 @@ class Place:
         neutral = number(_NEUTRAL[operator], common, self.node.cursor)
         if operator == "+" and is_floating:
             neutral = Node("unary", self.node.cursor, neutral.type, [neutral], op="-")
-        right = _chosen(update, lambda leaf: self._right(leaf) if leaf.kind in WRITES else neutral)
+        right = _chosen(
+            update, lambda leaf: self._right(leaf) if leaf.kind == "assign" else neutral
+        )
         return self._compound(operator, right, common)
 
     def _common(self, leaf: Node) -> CType:

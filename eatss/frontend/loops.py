@@ -12,7 +12,7 @@ from eatss.frontend.affine import Common, RawAccess, RegionReader, located
 from eatss.frontend.declarations import Variable, started_by
 from eatss.frontend.refusals import NotAffineError, has_product
 from eatss.frontend.source import RefusedError
-from eatss.frontend.tree import WRITES, Node, unconverted
+from eatss.frontend.tree import Node, unconverted
 from eatss.frontend.values import Poly, Value
 from eatss.polyhedral.expression import Expression
 from eatss.polyhedral.isl_names import (
@@ -75,7 +75,7 @@ class Loop(RegionReader):
 
     def _amount(self, increment: Node) -> int | None:
         """Return what is added to the counter, if it is a number."""
-        if increment.kind not in WRITES or self._of(increment.children[0]) is not self.variable:
+        if increment.kind != "assign" or self._of(increment.children[0]) is not self.variable:
             return None
         sign, amount = increment.op, increment.children[1]
         if not sign:  # i = i + c says what i += c says, in unsigned types too

@@ -15,7 +15,7 @@ from eatss.frontend.clang import ClangMessage, CursorKind, StorageClass, Unit, t
 from eatss.frontend.declarations import SymbolTable, Variable, shape_of
 from eatss.frontend.refusals import Reporter
 from eatss.frontend.source import Findings, RefusedError, SourceText
-from eatss.frontend.tree import BODIES, WRITES, Kind, Node, read_tree, unconverted
+from eatss.frontend.tree import BODIES, Kind, Node, read_tree, unconverted
 from eatss.polyhedral.expression import Origin
 from eatss.polyhedral.scop import FunctionParameter, ParameterDeclaration
 
@@ -297,7 +297,7 @@ def warn_of_unused(
 # Reads what surrounds a region: the function's parameters, and whether there is other work.
 
 
-_EFFECTS: frozenset[Kind] = WRITES | {"call", "broken", "other"}
+_EFFECTS: tuple[Kind, ...] = ("assign", "call", "broken", "other")
 
 
 def function_parameters(function: Any) -> tuple[FunctionParameter, ...]:
@@ -362,7 +362,7 @@ class Surroundings:
         self.kept = {o.children[0].declaration for o in addressed if id(o) not in arguments}
         self.assigned: list[tuple[Any, Node, int]] = []
         for node in nodes:
-            target = node.children[0] if node.kind in WRITES else node
+            target = node.children[0] if node.kind == "assign" else node
             if target.kind in ("name", "variable") and node.children:
                 self.assigned.append((target.declaration, node.children[-1], node.offsets[0]))
 
@@ -487,7 +487,7 @@ def check_sizes(symbols: SymbolTable, surroundings: Surroundings, reporter: Repo
         for size in array.shape.sizes:
             if not isinstance(size, Node):
                 continue
-            if size.has(*WRITES, "call"):
+            if size.has("assign", "call"):
                 reporter.error(
                     "EATSS-F018",
                     size,

@@ -31,7 +31,7 @@ from eatss.frontend.expressions import (
 from eatss.frontend.loops import Loop, RawStatement
 from eatss.frontend.refusals import NotAffineError
 from eatss.frontend.source import RefusedError
-from eatss.frontend.tree import WRITES, Node, chain
+from eatss.frontend.tree import Node, chain
 from eatss.frontend.values import Poly, Value, same
 from eatss.polyhedral.isl_names import coalesced
 from eatss.polyhedral.scop import AccessKind
@@ -73,7 +73,7 @@ class ScalarValues(RegionReader):
 
     def _written(self, node: Node) -> Variable | None:
         """Return the scalar that a node sets, or that it declares."""
-        if node.kind != "variable" and node.kind not in WRITES:
+        if node.kind not in ("variable", "assign"):
             return None
         variable = self._of(node if node.kind == "variable" else base_name(node.children[0]))
         return variable if variable is not None and variable.is_scalar else None
@@ -343,7 +343,7 @@ class StatementReader(RegionReader):
         """
         self.ppcg.wholes.append(self._quoted(test))
         arms = node.children[1:]
-        changed = {self._of(written_name(part)) for part in node.parts(*WRITES)} - {None}
+        changed = {self._of(written_name(part)) for part in node.parts("assign")} - {None}
         if any(self._of(part) in changed for part in test.preorder() if part.name):
             kept = self._symbols.add_local(test, "condition")
             self._ppcg_name = self.ppcg.statement()
@@ -404,7 +404,7 @@ class StatementReader(RegionReader):
             self.scalars.note(node, known)
 
     def _simple(self, node: Node, frame: Frame) -> None:
-        if node.kind not in WRITES:
+        if node.kind != "assign":
             is_idle = node.kind == "cast" and node.children[0].kind in ("name", "int")
             if not is_idle or node.type.is_arithmetic:  # (void) x;
                 self._reporter.refused(node, is_statement=True)

@@ -86,14 +86,13 @@ _CONSTANTS = frozenset(
 """What ``INFINITY``, ``HUGE_VAL`` and ``NAN`` call."""
 
 ELEMENTS: frozenset[Kind] = frozenset({"subscript", "dereference"})
-WRITES: frozenset[Kind] = frozenset({"assign"})
 JUMPS: tuple[Kind, ...] = (
     "goto", "label", "while", "do", "return", "switch",
 )  # fmt: skip
 """Control that is never read."""
 TRUTHS = frozenset({"<", "<=", ">", ">=", "==", "!=", "&&", "||", "!"})
 """Operators whose value is 0 or 1."""
-BODIES: frozenset[Kind] = frozenset({*_STATEMENTS.values(), *WRITES, "call"})
+BODIES: frozenset[Kind] = frozenset({*_STATEMENTS.values(), "assign", "call"})
 """Statements that do something, or hold others."""
 
 
@@ -283,7 +282,7 @@ def _read_operation(cursor: Any) -> Node:
 
 
 _MAX_NODES = 20_000
-_EFFECTS: frozenset[Kind] = WRITES | {"address", "broken", "other"}
+_EFFECTS: tuple[Kind, ...] = ("assign", "address", "broken", "other")
 
 
 def inlined(nodes: list[Node]) -> list[Node]:

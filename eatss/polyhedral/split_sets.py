@@ -50,24 +50,27 @@ def with_split_sets(scop: Scop) -> Scop:
         InternalError: ``EATSS-P901``, the pieces are not the statement.
     """
     taken = scop.names
-    statements = tuple(piece for one in scop.statements for piece in _pieces(one, taken))
+    statements = tuple(piece for one in scop.statements for piece in _pieces(one, taken, scop))
     if len(statements) == len(scop.statements):
         return scop
     return replace(scop, statements=statements, written=scop.written or scop)
 
 
-def _pieces(statement: Statement, taken: set[str]) -> tuple[Statement, ...]:
-    """Return the pieces of a statement in the order of their sides, itself where there is one."""
-    parts = [statement.domain]
+def _pieces(statement: Statement, taken: set[str], scop: Scop) -> tuple[Statement, ...]:
+    """Return the pieces of a statement in the order of their sides, itself where there is one.
+
+    What runs at no sizes of the region is none: isl leaves it out of schedules.
+    """
+    sizes, parts = scop.context, [statement.domain]
     for sides in _hyperplanes(statement):
-        parts = [
-            cut for one in parts for side in sides if not (cut := one.intersect(side)).is_empty()
-        ]
+        cuts = (one.intersect(side) for one in parts for side in sides)
+        parts = [one for one in cuts if not one.intersect_params(sizes).is_empty()]
         if len(parts) > _MOST_PIECES:
             break
     if not 1 < len(parts) <= _MOST_PIECES:
         return (statement,)
-    check_partition(statement, parts)
+    whole = replace(statement, domain=statement.domain.intersect_params(sizes))
+    check_partition(whole, [one.intersect_params(sizes) for one in parts])
     return tuple(
         piece_on(statement, part.coalesce(), free_name(f"{statement.name}_{at}", taken))
         for at, part in enumerate(parts)

@@ -13,12 +13,11 @@ import shutil
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
 
 import islpy as isl
 
 from eatss.polyhedral.expression import AffineValue, Array, Binary, Cast, Expression
-from eatss.polyhedral.isl_names import points_of
+from eatss.polyhedral.isl_names import at_values, points_of
 from eatss.polyhedral.scop import Scop
 
 MACROS = """\
@@ -29,7 +28,6 @@ MACROS = """\
 #define CEILD(n, d) (((n) < 0) ? -((-(n)) / (d)) : ((n) + (d) - 1) / (d))
 """
 
-_Piece = TypeVar("_Piece", isl.Set, isl.Map)
 Touch = tuple[str, tuple[int, ...]]
 
 
@@ -319,17 +317,18 @@ def instances_of(scop: Scop, values: dict[str, int]) -> list[Instance]:
     """
     timed: list[tuple[tuple[int, ...], Instance]] = []
     for statement in scop.statements:
-        schedule = points_of_map(with_values(statement.schedule, values))
+        schedule = points_of_map(statement.schedule, values)
         touched = [
             {
                 point: flat(scop.array(access.array), element, values)
-                for point, element in points_of_map(with_values(access.relation, values)).items()
+                for point, element in points_of_map(access.relation, values).items()
             }
             for access in statement.accesses
         ]
-        value = _affine_part(statement.value)
-        domain = points_of(_without_parameters(with_values(statement.domain, values)))
-        assert set(schedule) == set(domain)
+        value = isl.Map.from_pw_aff(_affine_part(statement.value))
+        numbers = points_of_map(value.intersect_domain(statement.domain), values)
+        domain = points_of(at_values(statement.domain, (*values.items(),)))
+        assert all({*domain} == {*known} for known in (schedule, numbers, *touched))
         for point in domain:
             touches = tuple(
                 (access.array, elements[point])
@@ -339,36 +338,24 @@ def instances_of(scop: Scop, values: dict[str, int]) -> list[Instance]:
                 statement=int(statement.name[1:]),
                 counters=point,
                 touches=touches,
-                value=_evaluate(value, point, values),
+                value=numbers[point][0],
             )
             timed.append((schedule[point], instance))
-        assert all(set(elements) == set(domain) for elements in touched)
     times = [time for time, _ in timed]
     assert len(set(times)) == len(times), "two instances at one time"
     return [instance for _, instance in sorted(timed, key=lambda pair: pair[0])]
 
 
-def with_values(piece: _Piece, values: dict[str, int]) -> _Piece:
-    """Give parameters their values."""
-    for name, value in values.items():
-        at = piece.find_dim_by_name(isl.dim_type.param, name)
-        if at >= 0:
-            piece = piece.fix_val(isl.dim_type.param, at, isl.Val(value, piece.get_ctx()))
-    return piece
-
-
-def points_of_map(isl_map: isl.Map) -> dict[tuple[int, ...], tuple[int, ...]]:
-    """List a single-valued bounded map without free parameters."""
+def points_of_map(
+    isl_map: isl.Map, values: dict[str, int]
+) -> dict[tuple[int, ...], tuple[int, ...]]:
+    """List a single-valued bounded map where parameters have values."""
     inputs = isl_map.dim(isl.dim_type.in_)
     found: dict[tuple[int, ...], tuple[int, ...]] = {}
-    for point in points_of(_without_parameters(isl_map.wrap())):
+    for point in points_of(at_values(isl_map, (*values.items(),)).wrap()):
         assert point[:inputs] not in found, "not single-valued"
         found[point[:inputs]] = point[inputs:]
     return found
-
-
-def _without_parameters(isl_set: isl.Set) -> isl.Set:
-    return isl_set.project_out(isl.dim_type.param, 0, isl_set.dim(isl.dim_type.param))
 
 
 def flat(array: Array, element: tuple[int, ...], values: dict[str, int]) -> tuple[int, ...]:
@@ -377,33 +364,16 @@ def flat(array: Array, element: tuple[int, ...], values: dict[str, int]) -> tupl
         return element
     index = element[0]
     for position, coordinate in enumerate(element[1:], start=1):
-        size = array.extent.dim_max(position)
-        bound = _evaluate(size, (), values)
+        last = isl.Set.from_pw_aff(array.extent.dim_max(position))
+        ((bound,),) = points_of(at_values(last, (*values.items(),)))
         index = index * (bound + 1) + coordinate
     return (index,)
 
 
-def _affine_part(expression: Expression) -> isl.PwAff | None:
+def _affine_part(expression: Expression) -> isl.PwAff:
     """Return the last operand of the sum, the converted affine value."""
     while isinstance(expression, Binary):
         expression = expression.right
-    if isinstance(expression, Cast):
-        operand = expression.operand
-        if isinstance(operand, AffineValue):
-            return operand.value
-    return None
-
-
-def _evaluate(function: isl.PwAff | None, point: tuple[int, ...], values: dict[str, int]) -> int:
-    assert function is not None
-    domain_space = function.get_domain_space()
-    isl_point = isl.Point.zero(domain_space)
-    for position in range(domain_space.dim(isl.dim_type.param)):
-        name = domain_space.get_dim_name(isl.dim_type.param, position)
-        assert name is not None
-        value = isl.Val(values[name], function.get_ctx())
-        isl_point = isl_point.set_coordinate_val(isl.dim_type.param, position, value)
-    for position, coordinate in enumerate(point):
-        value = isl.Val(coordinate, function.get_ctx())
-        isl_point = isl_point.set_coordinate_val(isl.dim_type.set, position, value)
-    return int(function.eval(isl_point).to_python())
+    assert isinstance(expression, Cast)
+    assert isinstance(expression.operand, AffineValue)
+    return expression.operand.value

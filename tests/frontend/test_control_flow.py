@@ -214,8 +214,8 @@ def test_a_condition_reads_what_c_may_read(seed: int) -> None:
     found: dict[int, set[int]] = {}
     for access in (one for statement in scop.statements for one in statement.reads):
         if access.array == "A":
-            relation = random_programs.with_values(access.relation, {"n": n})
-            for (at,), (element,) in random_programs.points_of_map(relation).items():
+            elements = random_programs.points_of_map(access.relation, {"n": n})
+            for (at,), (element,) in elements.items():
                 found.setdefault(at, set()).add(element)
     may_read = [reads_at(i, n)[0] for i in range(n)]
     if any(may_read):  # what is never read counts as read everywhere

@@ -37,7 +37,6 @@ from eatss.polyhedral.time_chains import TimeChain, time_chains
 from eatss.program import Program
 from eatss.session.session import Session
 from eatss.verify.run import verify
-from scripts.time_tile_picture import PICTURE, picture
 from tests.examples import examples
 from tests.lower.checking import right
 
@@ -480,10 +479,6 @@ def test_a_recipe_keeps_tiles_and_is_refused_where_they_cannot_be() -> None:
 def test_sizes_that_are_parameters_are_tiled_at_their_values() -> None:
     selection = chosen(PLANES, n=4096, steps=100)
     assert selection.kernels[0].time_tile is not None
-
-
-def test_the_picture_of_the_page_is_drawn_from_the_plan() -> None:
-    assert PICTURE.read_text(encoding="utf-8") == picture()
 
 
 def test_a_second_copy_needs_room_in_memory() -> None:

@@ -124,6 +124,18 @@ def test_statements_that_meet_nothing_stay_whole(loops: str) -> None:
     assert with_split_sets(scop) is scop
 
 
+def test_pieces_at_sizes_that_no_array_has_are_left_out() -> None:
+    (scop,) = parse_source(
+        "void f(int n, int m, long A[2 * n + 2 * m + 16][2 * n + 2 * m + 16])\n{\n#pragma scop\n"
+        "for (int i = 0; i <= 2; i++) for (int j = 0; j < m; j++)\n"
+        "    A[j][n + m + 11 - i] += A[j][i] * A[j][j];\n#pragma endscop\n}\n"
+    ).scops
+    cut = with_split_sets(scop)
+    assert len(cut.statements) > 1
+    assert not any(one.domain.intersect_params(scop.context).is_empty() for one in cut.statements)
+    assert schedule_scop(cut).kernels
+
+
 # Mutants ------------------------------------------------------------------------------------
 
 

@@ -6,12 +6,10 @@ import csv
 import json
 from dataclasses import replace
 from io import StringIO
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks.comparison_plot import plot_comparisons
 from eatss.measurement.api import compare
 from eatss.measurement.measurement import (
     Counter,
@@ -170,20 +168,3 @@ def test_variants_that_were_not_measured_alike_are_said_to_be() -> None:
 
 def test_json_can_be_read_back() -> None:
     assert comparison_from_dict(json.loads(render_comparison(SIDES, "json"))) == SIDES
-
-
-def test_the_plot_names_programs_variants_panels_and_failures(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib").rcParams["svg.fonttype"] = "none"
-    file = tmp_path / "plot.svg"
-    programs = [
-        comparison(row("selected", speedup, energy), program=name)
-        for name, speedup, energy in (("gemm", 8.0, 0.1), ("atax", 1.1, 0.9), ("mvt", 0.9, 1.2))
-    ]
-    for path in (file, tmp_path / "again.svg"):
-        plot_comparisons([*programs, comparison(failed_row("selected"), program="lu")], path)
-    text = file.read_text()
-    assert text == path.read_text()  # the same figure gives the same file
-    for word in ("gemm", "atax", "lu", "geo. mean", "selected", "32", "failed or not measured"):
-        assert f">{word}<" in text
-    for word in ("performance", "energy", "PPW, GFLOP/J", "(lower is better)", "ratio to 32"):
-        assert word in text

@@ -100,6 +100,7 @@ CASES = (
     unbounded("rand_458"),
     unbounded("rand_715"),
     Case("rand_216", "verify ran an unsigned counter with N = -3", takes_long=True),
+    Case("equal_guards", "exit 70: KeyError of a condition that stands twice", sizes=(("n", 17),)),
     Case(
         "vgemm_acc",
         "one thread a row, the sum not tiled",
