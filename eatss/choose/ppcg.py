@@ -51,7 +51,7 @@ from eatss.cost.ppcg_model import PpcgModel
 from eatss.cost.terms import Predicted, prediction_at, too_large
 from eatss.plan.intervals import Box, Ends, Interval, Monomial, least_of, most_of
 from eatss.plan.numbers import Flag, Number
-from eatss.plan.ppcg import PpcgCandidates, PpcgKernel, is_cut
+from eatss.plan.ppcg import PpcgCandidates, PpcgKernel
 
 DEFAULT_TILE = 32
 """PPCG's tile along every loop."""
@@ -354,7 +354,7 @@ class PpcgSpace:
         found = []
         for at, name in enumerate(self.kernel.band):
             sizes = np.arange(1, self.kernel.trips[name] + 1)
-            cut = is_cut(len(sizes), sizes)
+            cut = self.kernel.is_cut(name, sizes)
             kinds = {1: sizes[~cut]} if at < self.mapped else {1: sizes[~cut], 2: sizes[cut]}
             ends = [0], [len(sizes) + 1]
             found.append({n: np.concatenate([ends[0], own, ends[1]]) for n, own in kinds.items()})

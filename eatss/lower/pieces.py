@@ -93,6 +93,11 @@ class LoopMember:
     member: Member
 
 
+def their_loops(members: Iterable[LoopMember]) -> tuple[tuple[int, int], ...]:
+    """Return which loops of the schedule some are."""
+    return tuple(one.member.key for one in members)
+
+
 @frozen
 class Piece:
     """A subtree of the schedule that is launched as one kernel, or as one after another.
