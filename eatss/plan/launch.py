@@ -740,9 +740,13 @@ class LaunchPlan(Tiled):
 
     @cached_property
     def row_windows(self) -> Flag:
-        """Where threads have steps along rows that they write in registers."""
-        parts = [(one.on, self.cut.parts[at]) for one in self._copies for at in one.stored_in]
-        some = any_of(on & (self.window(part.serial) > 1) for on, part in parts)
+        """Where threads have steps along rows that they write in registers, and write no other."""
+        copies, some = [*zip(self._copies, self.staging, strict=True)], False
+        for at, part in enumerate(self.cut.parts):
+            own = [(one, of.moving) for one, of in copies if one.private and at in one.parts]
+            stays = any_of(one.on for one, moving in own if not {*part.serial[-1:]} <= {*moving})
+            stored = any_of(one.on for one, _ in own if at in one.stored_in)
+            some |= stored & (self.window(part.serial) > 1) & no(stays)
         return some & (self.all_points == 1) & (self.block_threads <= _MOST_WITH_WINDOWS)
 
     def window(self, serial: Sequence[str]) -> Number:
