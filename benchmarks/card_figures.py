@@ -117,7 +117,9 @@ def _ratios(
 
 def _along(results: Sequence[Result], parameter: str) -> list[tuple[float, Result]]:
     """Return the results that stand on a curve, in its order."""
-    found = [(at, one) for one in results if (at := one.parameter(parameter)) is not None]
+    found = [
+        (at, one) for one in results if (at := dict(one.parameters).get(parameter)) is not None
+    ]
     return sorted(found, key=lambda pair: pair[0])
 
 

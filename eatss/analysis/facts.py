@@ -274,14 +274,16 @@ class KernelWork:
     """The work of a kernel.
 
     ``launches`` is how often the host loops launch it, ``None`` where it cannot be counted.
-    ``trips`` are those of all its loops over all launches. Where the source leaves sizes open, all
-    numbers are at those of ``eatss.analysis.work``.
+    ``trips`` are those of all its loops over all launches; ``spans`` those of loops beside which
+    statements that do not move along them stand, with these: ``for (j = 1; ...)`` after what is at
+    0. Where the source leaves sizes open, all numbers are at those of ``eatss.analysis.work``.
     """
 
     launches: int | None = 1
     statements: tuple[StatementFacts, ...] = ()
     arrays: tuple[ArrayFacts, ...] = ()
     trips: SizePairs = ()
+    spans: SizePairs = ()
 
     @property
     def coupled(self) -> frozenset[str]:

@@ -36,6 +36,7 @@ from eatss.polyhedral.expression import (
     Unary,
     added_to,
     factors,
+    is_in_doubles,
     product_of,
     read_always,
     regrouped,
@@ -250,16 +251,19 @@ def kernel_work(
     counter = _Counter(scop, kernel, references, element_type)
     counted = [_StatementCounter(counter, name) for name in kernel.statements]
     facts = [one.facts() for one in counted]
-    trips = []
+    trips, spans = [], []
     for loop in kernel.loops + kernel.inner_loops:
-        domains = [one.points for one in counted if loop.name in one.moving]
-        around = domains or [one.points for one in counted]
-        trips.append((loop.name, counter.trips(loop, around)))
+        every = [one.points for one in counted]
+        domains = [one.points for one in counted if loop.name in one.moving] or every
+        trips.append((loop.name, counter.trips(loop, domains)))
+        if len(domains) < len(every) and (span := counter.values(loop, every)) > trips[-1][1]:
+            spans.append((loop.name, span))
     return KernelWork(
         launches=counter.launches,
         statements=tuple(facts),
         arrays=counter.arrays,
         trips=tuple(trips),
+        spans=tuple(spans),
     )
 
 
@@ -363,9 +367,11 @@ class _Counter:
 
     def trips(self, loop: Loop, moving: Sequence[isl.Set]) -> int:
         """Return the trips of a loop over all launches, of domains that move along it."""
-        if loop.trip_count is not None:
-            return max(1, loop.trip_count)
-        points = [self.sizes.at(domain).project_out_all_params() for domain in moving]
+        return self.values(loop, moving) if loop.trip_count is None else max(1, loop.trip_count)
+
+    def values(self, loop: Loop, domains: Sequence[isl.Set]) -> int:
+        """Return how many values a loop has in domains."""
+        points = [self.sizes.at(domain).project_out_all_params() for domain in domains]
         known = isl.Set.universe(points[0].get_space().params())
         found = trip_count(points, loop.name, known)
         return ASSUMED_SIZE if found is None else max(1, found)
@@ -414,6 +420,7 @@ class _StatementCounter:
         self.points = schedule.intersect_domain(self.statement.domain).range()
         forms = zip(of.names, map(affine_form, output_affs(schedule)), strict=True)
         self.moving = tuple(loop for loop, form in forms if form is None or form.coefficients)
+        self.in_doubles = is_in_doubles(self.statement.value)
         self.positions = [
             reference_of(one.array, one.text, name, of.references)
             for one in self.statement.accesses
@@ -447,7 +454,9 @@ class _StatementCounter:
             repeated=own.repeated,
             integer_products=own.integer_products,
             in_sum=None if fewer is None else self._arithmetic(fewer),
-            element_bytes=max((a.element_bytes for a in accesses), default=4),
+            element_bytes=ElementType.DOUBLE.size_bytes
+            if self.in_doubles
+            else max((a.element_bytes for a in accesses), default=4),
             accesses=accesses,
             coupled=tuple(of.names[at] for at in coupled),
             late=self._late(instances or 0) if 0 in coupled and of.launches == 1 else 0.5,
@@ -546,7 +555,8 @@ class _StatementCounter:
                     ),
                     affine=all(s.affine for s in reference.subscripts),
                     origin=origin,
-                    converts=kind is ElementType.HALF,
+                    converts=kind is ElementType.HALF
+                    or (self.in_doubles and kind is ElementType.FLOAT),
                     loaded_ahead=kind.is_floating
                     and any(own == position for n, (_, own) in enumerate(every) if n in always),
                     touched=of.pipeline_stages[position],

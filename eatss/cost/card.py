@@ -327,6 +327,9 @@ class CodeConstants:
     """Instructions for the address of a global access whose points are loops; fitted."""
     unrolled_address: float = 6.76
     """Instructions for the address of a global access whose points are unrolled; fitted."""
+    known_address: float = 1.5
+    """The same where serial loops are unrolled in full: it stands in the instruction. From machine
+    code."""
     loop_instructions: float = 1.63
     """Instructions of a warp for a step of the innermost loop; fitted."""
     guard_instructions: float = 0.763
@@ -402,8 +405,6 @@ class CudaConstants:
     """The same where nothing is added up in registers: points one after the other; fitted."""
     line_wait: float = 4.37
     """Cycles that a thread waits for each wavefront of a load through L1; fitted."""
-    unrolled_values: float = 64.0
-    """Words that a thread keeps of what short loops read again and again; assumed."""
     unrolled_steps: float = 15.7
     """Steps of the innermost loop whose loads are under way together; fitted."""
     sharpness: float = 2.1

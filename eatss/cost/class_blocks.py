@@ -6,7 +6,6 @@ Nearly all of it is latency: a thread goes through its steps, phase by phase.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from math import ceil, prod
 
 import numpy as np
@@ -23,7 +22,7 @@ from eatss.cost.access import (
 )
 from eatss.cost.card import SCHEDULERS
 from eatss.cost.cuda_model import CudaModel
-from eatss.cost.demand import Demand
+from eatss.cost.demand import Demand, Sums
 from eatss.plan.class_blocks import ClassRun, shared_bytes, sizes
 from eatss.plan.numbers import Number
 
@@ -53,8 +52,7 @@ def class_demand(
     steps = max((one.work.launches or 1 for one in kernels), default=1)
     launches = float(ceil(steps / run.size))
     points = dict(pair for one in kernels for pair in one.work.trips)
-    sums: dict[str, Number] = {one.name: np.zeros(count) for one in fields(Demand)}
-    chain: Number = np.zeros(count)
+    of, chain, all_blocks, dram_bytes = Sums(), 0.0, 0.0, 0.0
     for part in run.parts:
         shared = part.wide is not None
         blocks = np.ceil(max(1, points.get(part.wide or "", 1)) / block.width) if shared else 1.0
@@ -66,45 +64,47 @@ def class_demand(
             warps = np.maximum(elements / card.warp / SCHEDULERS, elements / block.threads)
             own = own + ways * warps * _INDICES
             moved = blocks * elements * tile.element_bytes * ways
-            sums["l2_bytes"] += moved
-            sums["dram_bytes"] += moved if None in tile.extents else moved / blocks
-            sums["l1_wavefronts"] += moved / LINE_BYTES
-            sums["shared_wavefronts"] += moved / LINE_BYTES
-            sums["instructions"] += blocks * ways * elements / card.warp * _INDICES
+            of.l2_bytes += moved
+            dram_bytes += moved if None in tile.extents else moved / blocks
+            of.l1_wavefronts += moved / LINE_BYTES
+            of.shared_wavefronts += moved / LINE_BYTES
+            of.instructions += blocks * ways * elements / card.warp * _INDICES
         text = 0.0
         warps = blocks * np.ceil((block.width if shared else block.threads) / card.warp)
         for phase in part.phases:
             (statement,) = facts[phase.kernel].work.statements
             wide, fused = is_wide(statement), len(phase.divisors)
-            inverse = fused * (card.fp64_div_cycles if wide else card.fp32_div_cycles)
-            statement = with_fused_quotients(statement, fused)
-            wait = sum(number for _, number in statement.operations) * (
-                card.fp64_cycles if wide else card.fp32_cycles
+            each, inverse = (
+                (card.fp64_cycles, card.fp64_div_cycles)
+                if wide
+                else (card.fp32_cycles, card.fp32_div_cycles)
             )
-            wait += card.shared_cycles * bool(phase.passed)
-            if fused:
-                wait += (STEPS - 1) * fused * (card.fp64_cycles if wide else card.fp32_cycles)
-                wait += inverse * (phase.own is not None)  # else of a value that is there before
+            statement = with_fused_quotients(statement, fused)
+            wait = sum(number for _, number in statement.operations) * each
+            wait += card.shared_cycles * bool(phase.passed) + (STEPS - 1) * fused * each
+            wait += fused * inverse * (phase.own is not None)  # else of a value that is there
             often, several = phase.instances, 1 if phase.own is None else part.points
             arithmetic = several * instructions_of(statement, model.constants)
             beside = 2.0 * len(phase.passed) + several * _BESIDE
             divided = several * division_cycles(statement, card)  # one behind another: they branch
             text += often * (several + (arithmetic + len(phase.passed)) * (1.0 + wide))
             own = own + part.size * wait + often * (beside + arithmetic * (1.0 + wide) + divided)
-            sums["fp64" if wide else "fp32"] += warps * often * arithmetic
-            sums["instructions"] += warps * often * beside
-            sums["shared_wavefronts"] += warps * often * beside
+            of.add_floating(statement, warps * often * arithmetic)
+            of.instructions += warps * often * beside
+            of.shared_wavefronts += warps * often * beside
         own = own + _FETCH_CYCLES * max(0.0, text - _KEPT)
-        sums["blocks"] += blocks
+        all_blocks += blocks
         chain = np.maximum(chain, own)
-    known = {
-        "launches": np.full(count, launches),
-        "threads": block.threads,
-        "registers": np.full(count, _REGISTERS + max(one.words for one in run.parts)),
-        "shared_bytes": shared_bytes(run, block) + np.zeros(count),
-        "shared_limit_bytes": np.full(count, float(card.shared_optin_bytes)),
-        "lanes": np.ones(count),
-        "scatter": np.ones(count),
-        "chain_cycles": model.code.start_cycles + chain,
-    }
-    return Demand(**sums | known)
+    return of.demand(
+        count,
+        launches=launches,
+        blocks=all_blocks,
+        threads=block.threads,
+        registers=_REGISTERS + max(one.words for one in run.parts),
+        shared_bytes=shared_bytes(run, block),
+        shared_limit_bytes=card.shared_optin_bytes,
+        lanes=1.0,
+        dram_bytes=dram_bytes,
+        scatter=1.0,
+        chain_cycles=model.code.start_cycles + chain,
+    )

@@ -5,20 +5,11 @@ of both factors from shared memory, converts them where tensor cores multiply ot
 multiplies. Halves and bytes are loaded as matrices of 8 rows of 16 bytes, four at a time.
 
 The price of a ``Compute``: loads, arithmetic, and what a thread waits for in a statement.
-
-Also of code that a cache of instructions does not keep since blocks of an SM run different loops.
-
-    for (i < k) … unrolled …        // one block of an SM is here
-    for (i > k) … unrolled …        // another has arrived here
-
-Blocks with other rows of a triangle end the first loop at other times. Each loop by itself fits the
-cache, as far as the generator unrolls it; two of them may not.
 """
 
 from __future__ import annotations
 
 from functools import cached_property
-from itertools import takewhile
 from math import prod
 
 import numpy as np
@@ -36,12 +27,11 @@ from eatss.cost.access import (
 )
 from eatss.cost.card import SCHEDULERS
 from eatss.cost.cuda_code import CudaCode
-from eatss.plan.contract import FRAGMENT_PLACES, Contract, most_unrolled, runs_along, unrolled
+from eatss.plan.contract import FRAGMENT_PLACES, Contract, runs_along
 from eatss.plan.intervals import beyond
-from eatss.plan.launch import Compute, LaunchPlan
+from eatss.plan.launch import Compute
 from eatss.plan.numbers import Number, all_of, largest, no, nowhere
 from eatss.plan.shares import UniformSet
-from eatss.plan.stage import element_words
 
 _VOTE_INSTRUCTIONS = 8.0
 """Instructions of a thread for each element that it looks at: its place, a load, two operations, a
@@ -158,11 +148,6 @@ def _requests(one: Compute, own: Contract) -> Number:
     )
 
 
-_INSTRUCTIONS_OF_A_PRODUCT = 1.25
-"""Instructions of the code for each product that is unrolled, loads and copies among them. Counted
-in machine code of symm and gemm for sm_90: 1270 to 1320 for 1024 products."""
-
-
 def add_computes(of: CudaCode) -> None:
     """Add the instances of all statements."""
     for one in of.plan.computes:
@@ -231,7 +216,7 @@ class _Counting:
         of, one, code = self.of, self.one, self.of.code
         on = self.plan.staged(use.group)
         body = one.distinct(use)
-        often = self._often(use, body)
+        often = self._often(use)
         requests = one.share * body * often
         total = of.launched_warps * requests
         width = one.vector_width(use)
@@ -262,32 +247,17 @@ class _Counting:
             self.waited = self.waited + far * every / batch
         self.wide = self.wide + every * (wave * (1.0 - on) * code.line_wait + near * on / width)
 
-    def _often(self, use: UniformSet, body: Number) -> Number:
-        """Return how often a thread reads the ``body`` of a set, at one step of its loops.
+    def _often(self, use: UniformSet) -> Number:
+        """Return how often a thread reads a set, at one step of its loops.
 
         It is read anew in serial loops down to the last that moves it, and in all of them where
-        another access of the launch may write it. What short loops of a length that compilers know
-        read again for each step of a loop around them stays in registers, as far as these have
-        room: ``X[i][k]`` of all ``k`` over a tile of ``j``, whose steps are unrolled, or all of
-        ``j`` where it is not tiled.
+        another access of the launch may write it.
         """
-        plan, one, moving = self.plan, self.one, use.access.moving
-        if use.writes or plan.is_written(use.access.array):
-            return one.steps(one.serial)
-        last = max((at for at, name in enumerate(one.serial) if name in moving), default=-1)
-        loops = one.serial[: last + 1]
-        known = {loop.name for loop in plan.facts.inner_loops if loop.trip_count is not None}
-        inside = [*takewhile(lambda n: n in moving and n in known, reversed(loops))]
-        outside = loops[: len(loops) - len(inside)]
-        again = [*takewhile(lambda name: name not in moving, reversed(outside))]
-        if not inside or not again:
-            return one.steps(loops)
-        values = prod(plan.trips[name] for name in inside)
-        words = values * body * element_words(use.access.element_bytes)
-        around = one.steps(outside[: len(outside) - len(again)])
-        tiles = prod((plan.steps.get(name, 1.0) for name in again), start=1.0)
-        kept = (words <= self.of.code.unrolled_values) & (plan.staged(use.group) == 0)
-        return np.where(kept, around * tiles * values, one.steps(loops))
+        serial, moving = self.one.serial, use.access.moving
+        if use.writes or self.plan.is_written(use.access.array):
+            return self.one.steps(serial)
+        last = max((at for at, name in enumerate(serial) if name in moving), default=-1)
+        return self.one.steps(serial[: last + 1])
 
     @property
     def _in_last_tiles(self) -> Number:
@@ -368,35 +338,3 @@ class _Counting:
         of.add_chain(there * self.filled, one.part)
         boxes_ahead = plan.pipeline_stages > 1
         of.edge_cycles += boxes_ahead * there * self.steps * self.cut * (tested + whole)
-
-
-def loops_apart(plan: LaunchPlan) -> tuple[Number, Number]:
-    """Return what there is of loops that blocks of an SM are in at different times.
-
-    First the instructions of all of them, 0 where all blocks run the same one; then the share of a
-    warp's instructions that are fetched anew where a cache does not keep them. A turn that is not
-    unrolled by the generator is by compilers, as far.
-    """
-    found = []
-    for part in plan.cut.parts:
-        own = [
-            one
-            for one in plan.computes
-            if one.facts.name in part.statements
-            and not one.contract
-            and {*one.facts.coupled} & {*plan.cut.mapped}
-            and {*one.facts.coupled} & {*part.serial} & {*plan.tile}
-        ]
-        if own:  # the loop is longer or shorter in other blocks
-            points = sum(one.points for one in own)
-            tiles = (plan.tile[name] for name in own[0].serial if name in plan.tile)
-            found.append((prod(tiles, start=1.0), points))
-    code: Number = 0.0
-    again: Number = 0.0
-    if len(found) >= len(("one", "another")):
-        for steps, points in found:
-            kept = np.minimum(steps * points, most_unrolled(plan.block_threads))
-            in_parts = unrolled(steps, points, plan.block_threads)
-            code = code + _INSTRUCTIONS_OF_A_PRODUCT * kept
-            again = np.maximum(again, kept / np.where(in_parts, steps * points, kept))
-    return code, again

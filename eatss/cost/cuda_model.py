@@ -32,7 +32,7 @@ from eatss.base.tape import Column as Recorded
 from eatss.cards.profile import GpuProfile
 from eatss.cost.access import SECTOR_BYTES, with_fused_quotients
 from eatss.cost.card import SCHEDULERS, Card, CodeConstants, CudaConstants, card_of
-from eatss.cost.computes import add_computes, loops_apart
+from eatss.cost.computes import add_computes
 from eatss.cost.cuda_code import CudaCode
 from eatss.cost.demand import TENSOR_COLUMNS, Column, Demand
 from eatss.cost.expected import Prediction
@@ -198,15 +198,11 @@ def demand_of(
     _add_phases(of)
     of.add_instructions(code.start_instructions)
     of.chain_cycles += largest(of.chains.values())
-    apart_code, apart_again = loops_apart(launch)
     each = np.ceil(launch.stream.blocks / card.sms)
     return of.demand(
         launch.shape,
-        blocks=of.blocks,
         launches=launch.launches,
-        registers=of.registers,
         lanes=launch.computing / (of.warps * card.warp),
-        shared_bytes=of.shared_bytes,
         shared_limit_bytes=card.shared_optin_bytes,
         late=of.late / np.maximum(1.0, of.fp64 + of.fp32),
         dram_bytes=moved_bytes(of),
@@ -215,8 +211,6 @@ def demand_of(
         stream_tiles=each * launch.stream.tiles,
         stream_turns=launch.stream.turns,
         stream_cycles=stream_cycles,
-        apart_code=apart_code,
-        apart_again=apart_again,
     )
 
 
@@ -461,8 +455,6 @@ def _joined(
         dram_bytes=_moved_bytes(plans, total, card, resident, blocks),
         scatter=card.mixed(*_row_bytes(plans)) * ones,
         chain_cycles=total.chain_cycles + wait + alone + started,
-        apart_code=first.apart_code,
-        apart_again=first.apart_again,
     )
     fits = np.logical_and.reduce(np.broadcast_arrays(*(plan.fits for plan in plans)))
     expected = predict(demand, card, _of_rows(model))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +17,9 @@ from eatss.base.frozen import frozen
 from eatss.cost.access import LINE_BYTES, SECTOR_BYTES, box_wavefronts, is_wide, torn_sectors
 from eatss.cost.card import Card, CodeConstants
 from eatss.plan.intervals import from_nothing
+from eatss.plan.launch import LaunchPlan
 from eatss.plan.numbers import Number
+from eatss.plan.ppcg import PpcgPlan
 
 Column = npt.NDArray[np.float64]
 """A figure of many candidates, one entry each."""
@@ -60,10 +61,6 @@ class Demand:
     of them, parts counted as such, ``stream_turns``: those that a block begins or goes on with.
     ``stream_cycles``: what a block waits for others to put parts together.
 
-    ``apart_code``: instructions of the loops that blocks of an SM are in at different times, 0
-    where all run the same. ``apart_again``: the share of ``instructions`` that is fetched anew
-    where a cache does not keep them.
-
     ``uneven``: by how much the last blocks have more work than all in the mean, over the mean,
     negative where the first ones have. ``empty``: the share of blocks with nothing to do.
     """
@@ -96,8 +93,6 @@ class Demand:
     stream_tiles: Column
     stream_turns: Column
     stream_cycles: Column
-    apart_code: Column
-    apart_again: Column
     uneven: Column
     empty: Column
 
@@ -132,28 +127,8 @@ _OF_BLOCKS = (
 """What the blocks of a launch ask for together."""
 
 
-class Planned(Protocol):
-    """What requests of a warp depend on."""
-
-    @property
-    def active(self) -> Number:
-        """Blocks that have work."""
-
-    @property
-    def block_threads(self) -> Number:
-        """Threads of a block."""
-
-    @property
-    def axes(self) -> Sequence[tuple[str, Number]]:
-        """Threads along ``x``, ``y`` and so on, with the loop each belongs to."""
-
-    @property
-    def lanes(self) -> Sequence[Number]:
-        """Lanes of a warp along each axis."""
-
-
-class DemandBuilder:
-    """Sums over a launch, an entry a candidate; the names are those of ``Demand``.
+class Sums:
+    """What a launch asks for, an entry a candidate; the names are those of ``Demand``.
 
     ``late`` are instructions, as if there were so many more. ``copied_bytes`` are the bytes that
     copies to shared memory fetch, ``held_bytes`` those that L2 moves for what registers keep.
@@ -172,9 +147,31 @@ class DemandBuilder:
     held_bytes: Number = 0.0
     chain_cycles: Number = 0.0
     edge_cycles: Number = 0.0
-    sums = tuple(__annotations__)
+    names = tuple(__annotations__)
 
-    def __init__(self, plan: Planned, card: Card, constants: CodeConstants) -> None:
+    @property
+    def issued(self) -> Number:
+        """Instructions of any kind."""
+        return self.instructions + self.fp64 + self.fp32
+
+    def add_floating(self, statement: StatementFacts, instructions: Number) -> None:
+        """Add floating-point instructions in the width of a statement."""
+        if is_wide(statement):
+            self.fp64 += instructions
+        else:
+            self.fp32 += instructions
+
+    def demand(self, count: int | tuple[int, ...], **own: Number) -> Demand:
+        """Return the sums, and what else is said of so many candidates, else nothing."""
+        known = {field.name: getattr(self, field.name, 0.0) for field in fields(Demand)} | own
+        zero = np.zeros(count)  # of a box a sum may begin below it
+        return Demand(**{name: from_nothing(zero, column) for name, column in known.items()})
+
+
+class DemandBuilder(Sums):
+    """What the warps of a planned launch ask for."""
+
+    def __init__(self, plan: LaunchPlan | PpcgPlan, card: Card, constants: CodeConstants) -> None:
         """Begin at nothing; of a launch those warps count that have work."""
         self._plan, self.card, self.constants = plan, card, constants
         self.warps = card.warps_of(plan.block_threads)
@@ -208,22 +205,13 @@ class DemandBuilder:
 
     # -- sums -------------------------------------------------------------------------------------
 
-    @property
-    def issued(self) -> Number:
-        """Instructions of any kind."""
-        return self.instructions + self.fp64 + self.fp32
-
     def add_instructions(self, each: Number) -> None:
         """Add instructions of each warp."""
         self.instructions += self.launched_warps * each
 
     def add_arithmetic(self, statement: StatementFacts, instructions: Number) -> None:
         """Add floating-point instructions of each warp, in the width of a statement."""
-        total = self.launched_warps * instructions
-        if is_wide(statement):
-            self.fp64 += total
-        else:
-            self.fp32 += total
+        self.add_floating(statement, self.launched_warps * instructions)
 
     def add_products(self, form: TensorFormat, each: Number, instructions: Number) -> None:
         """Add multiply-adds of tensor cores of each warp, over its lanes, by instructions."""
@@ -258,14 +246,17 @@ class DemandBuilder:
         self.l1_wavefronts += traffic
         self.l2_bytes += traffic * LINE_BYTES * missing
 
-    def demand(self, count: int | tuple[int, ...], **own: Number) -> Demand:
-        """Return the sums, and what else is said of so many candidates, else nothing."""
-        plan = self._plan
-        known = {field.name: getattr(self, field.name, 0.0) for field in fields(Demand)} | {
-            "blocks": plan.active,
-            "threads": plan.block_threads,
-            "lanes": plan.block_threads / (self.warps * self.card.warp),
-            **own,
-        }
-        zero = np.zeros(count)  # of a box a sum may begin below it
-        return Demand(**{name: from_nothing(zero, column) for name, column in known.items()})
+    @property
+    def blocks(self) -> Number:
+        """Blocks that have work."""
+        return self._plan.active
+
+    @property
+    def threads(self) -> Number:
+        """Threads of a block."""
+        return self._plan.block_threads
+
+    @property
+    def lanes(self) -> Number:
+        """The share of the lanes of its warps that have work."""
+        return self.threads / (self.warps * self.card.warp)

@@ -23,7 +23,7 @@ from eatss.cost.access import (
 from eatss.cost.card import BLOCK_SHARED_BYTES, SCHEDULERS, Card, CodeConstants
 from eatss.cost.demand import DemandBuilder
 from eatss.plan.intervals import at_least, beyond, mixed
-from eatss.plan.numbers import Flag, Number, any_of, nowhere
+from eatss.plan.numbers import Flag, Number, any_of, no, nowhere
 from eatss.plan.ppcg import Group, PpcgPlan, Use, has_branches, spanned
 from eatss.plan.stage import element_words
 
@@ -475,6 +475,9 @@ class _Counting:
                 self._global_use(position, use.access)
         beside = np.where(unrolled, np.maximum(1.0, self.points), 1.0)
         addressing = np.where(unrolled, constants.unrolled_address, constants.loop_address)
+        if self.serial:
+            once = mixed(1.0 / plan.extent(self.serial[-1]), addressing, constants.known_address)
+            addressing = np.where(self.in_full & (plan.cut_off == 0), once, addressing)
         of.add_instructions(
             self.instances
             * (
@@ -484,7 +487,7 @@ class _Counting:
                 + plan.cut_off * constants.guard_instructions
             )
         )
-        result = result_cycles(self.statement, of.card, constants)
+        result = result_cycles(self.statement, of.card, constants) / self._beside_each_other()
         waits = (self._waits() + result) / self.side
         of.chain_cycles += plan.turns * self.instances * (waits + self.spread)
 
@@ -514,10 +517,11 @@ class _Counting:
     def _waits(self) -> Number:
         """Return the cycles that a thread waits for loads, for an instance of all points.
 
-        The compiler unrolls a serial loop of known length; then a window of loads is under way at
-        any time. Of one of unknown length it unrolls a few steps. A load does not pass a store that
-        may be to the same element, nor a test, nor the branch of a division: there each step, and
-        each tested point, waits; for what is in shared memory each for its own load.
+        The compiler unrolls a serial loop of known length, in parts where it is long; then a window
+        of loads is under way at any time. Of one of unknown length it unrolls a few steps. A load
+        does not pass a store that may be to the same element, nor a test, nor the branch of a
+        division: there each step, and each tested point, waits; for what is in shared memory each
+        for its own load.
         """
         constants, side = self.of.constants, self.side
         run: Number = np.where(self.unrolled, 1.0, constants.rolled)
@@ -525,7 +529,8 @@ class _Counting:
             steps = self.plan.extent(self.serial[-1])
             few = np.minimum(constants.rolled, steps)
             few = np.clip(_ROLLED_POINTS * constants.rolled / side, 1.0, few)
-            run = np.where(self.in_full, steps, few)
+            known = self.plan.known(self.statement, self.serial[-1])
+            run = np.where(known, self._unrolled_steps, few)
         branches = has_branches(self.statement, self.serial[-1:])
         run = np.where((self.stores > 0) | branches, 1.0, run)
         tested = self.guards * side * self.unrolled
@@ -534,6 +539,26 @@ class _Counting:
         )
         free = np.where(tested >= 1.0, (tested < side) * self.load_cycles, free)
         return free + self.tested_cycles * side
+
+    @property
+    def _unrolled_steps(self) -> Number:
+        """Steps of a serial loop of known length that the compiler puts together."""
+        steps, limit = self.plan.extent(self.serial[-1]), self.of.constants.unrolled_steps
+        return np.clip(limit / self.side, 1.0, steps)
+
+    def _beside_each_other(self) -> Number:
+        """Return for how many steps, which need nothing of others, a thread waits for results."""
+        last, accesses = self.serial[-1:], self.statement.accesses
+        written = [access for access in accesses if access.writes]
+        needed = any(not {*last} <= access.moving.keys() for access in written) or any(
+            one.array == access.array and one.subscripts != access.subscripts
+            for access in written
+            for one in accesses
+        )
+        if needed or not self.serial:
+            return 1.0
+        known = self.plan.known(self.statement, self.serial[-1])
+        return np.where(known, self._unrolled_steps, 1.0)
 
     def _private_use(self, access: AccessFacts) -> None:
         """Count an access to a private array that left the registers."""
@@ -574,18 +599,22 @@ class _Counting:
     def _together(self, access: AccessFacts, group: Group) -> Number:
         """Return how many elements a load from shared memory takes: those of 16 bytes at most.
 
-        It does where the serial loop inside is unrolled, for one or two points, walks along a row,
-        and rows begin at multiples of its bytes [machine code].
+        It does where the serial loop inside begins with its tile and is unrolled, for one or two
+        points, walks along a row, and rows begin at multiples of its bytes [machine code].
         """
         *outer, (terms, spread) = group.box or [((), 1)]
         if access.writes or spread or not self.serial or dict(terms) != {self.serial[-1]: 1}:
             return 1.0
         row = self.plan.box(group)[-1] * group.element_bytes
+        coupled = no(self.plan.cut.get(self.serial[-1], False)) & (
+            self.serial[-1] in self.statement.coupled
+        )
         found: Number = 1.0
         for count in (2, 4):
             if count * group.element_bytes <= MOST_LOADED_BYTES:
                 whole = np.mod(row, count * group.element_bytes) == 0 if outer else True
-                found = np.where(self.in_full & (self.side <= 2) & whole, count, found)
+                at_once = (self.in_full | coupled) & (self.side <= 2)
+                found = np.where(at_once & whole, count, found)
         return found
 
     def _global_use(self, position: int, access: AccessFacts) -> None:
@@ -594,7 +623,7 @@ class _Counting:
         away = 1.0 - self.plan.staged[position]
         if nowhere(away):
             return
-        stored = self._stored(access)
+        stored = self._stored(access) * self._left_by_store(access)
         often, tested, first = (own * stored for own in self._loaded(access))
         wave, sector = of.request(access)
         absent = of.missing(self.statement, access, sector, wave)
@@ -655,6 +684,19 @@ class _Counting:
             if not group.private and any(one.reference != access.reference for one in mine):
                 found = np.maximum(found, 1.0 - on)
         return found
+
+    def _left_by_store(self, access: AccessFacts) -> float:
+        """Return how often what the step before has stored is loaded: first of unrolled steps."""
+        loops = self.serial[-1:]
+        steps = [dict(terms).get(name, 0) for terms in access.terms for name in loops]
+        before = any(
+            other.writes
+            and form(other) == form(access)
+            and [b - a for (_, a), (_, b) in zip(access.subscripts, other.subscripts, strict=True)]
+            == steps
+            for other in self.statement.accesses
+        )
+        return 1.0 / self.of.constants.rolled if any(steps) and before else 1.0
 
     def _stored(self, access: AccessFacts) -> Number:
         """Return how often an element that a serial loop updates is loaded and stored.

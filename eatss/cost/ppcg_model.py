@@ -35,6 +35,10 @@ _LEAST_SHARE = 1e-6
 _MOST_THREADS = 1024.0
 """Threads of a block on any card: a power of two, so that it is a multiple of smaller ones only."""
 
+_OF_LANES = 0.5
+"""Share of an instruction's energy that its lanes take, not the warp; of 1, 0.75 and 0.5, by blocks
+of 2 and 3 threads."""
+
 _COPY_UNROLL = 4
 """Steps of a loop of unknown length that the compiler puts together; from machine code."""
 
@@ -85,6 +89,7 @@ def _demand(of: PpcgCode) -> Demand:
     of.chain_cycles += constants.start_cycles + of.issue_cycles / each * in_turn
     return of.demand(
         len(plan),
+        lanes=1.0 - _OF_LANES * (1.0 - plan.block_threads / (of.warps * of.card.warp)),
         launches=float(plan.kernel.facts.work.launches or 1),
         registers=of.registers,
         shared_bytes=plan.shared_bytes,
@@ -155,7 +160,7 @@ def _add_copies(of: PpcgCode) -> Number:
                 of.add_stores(count * steps, *request, of.torn(access))
             of.add_instructions(count * steps * ways * 2)
             of.chain_cycles += (
-                plan.turns * steps * ways * latency * np.ceil(count / constants.window)
+                plan.turns * steps * group.reads * latency * np.ceil(count / constants.window)
             )
         elif group.shareable:
             loads, each, waits, waves, sector, parts = _copy_loop(of, group)
@@ -171,7 +176,7 @@ def _add_copies(of: PpcgCode) -> Number:
             of.add_shared(asked * ways, waves)
             of.hand_out(asked * ways, group.element_bytes)
             of.add_instructions(requests * ways * each)
-            of.chain_cycles += plan.turns * on * steps * ways * latency * waits
+            of.chain_cycles += plan.turns * on * steps * group.reads * latency * waits
             barriers = np.maximum(barriers, on * steps * 2)
     of.add_instructions(barriers * constants.barrier_instructions)
     of.chain_cycles += plan.turns * barriers * constants.barrier_wait * card.barrier_cycles

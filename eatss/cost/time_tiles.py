@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from math import prod
 
 import numpy as np
@@ -18,11 +17,10 @@ from eatss.cost.access import (
     SECTOR_BYTES,
     division_cycles,
     instructions_of,
-    is_wide,
     slow_instructions,
 )
 from eatss.cost.cuda_model import CudaModel
-from eatss.cost.demand import Demand
+from eatss.cost.demand import Demand, Sums
 from eatss.plan.numbers import Flag, Number
 from eatss.plan.time_tiles import (
     Level,
@@ -62,9 +60,6 @@ _AT_EDGES = 0.9
 
 _IN_TURNS = 0.5
 """Share of its latency that a division takes while no other one of the warp runs: it branches."""
-
-_FETCHED = 0.35
-"""Share of the instructions of a loop that does not fit the cache which are fetched anew."""
 
 
 @frozen
@@ -137,127 +132,117 @@ class TilePrices:
         return fine & (self.registers <= _MOST_REGISTERS) & is_possible(self.plan, self.tile)
 
     @property
+    def blocks(self) -> Number:
+        """Blocks of a launch."""
+        pairs = zip(self.run.cells, stored_cells(self.plan, self.tile), strict=True)
+        return prod((np.ceil(extent / cells) for extent, cells in pairs), start=1.0)
+
+    @property
+    def rows(self) -> Number:
+        """Rows that a warp goes through."""
+        return self.plan.rows(self.tile.length) if self.run.dims > 1 else 1.0
+
+    @property
+    def turns(self) -> Number:
+        """Rows of all warps of a launch."""
+        return self.blocks * self.tile.warps * self.rows
+
+    @property
     def demand(self) -> Demand:
         """What launches ask of the card."""
-        asked = _Asked(self)
+        of, card, versions = _Asked(), self.model.card, self.plan.versions
         for level in self.plan.levels:
-            if self.plan.versions[level.version].halo is not None:
-                asked.add_level(level)
-        for number, version in enumerate(self.plan.versions):
+            if versions[level.version].halo is not None:
+                self._add_level(of, level)
+        for number, version in enumerate(versions):
             if version.shared_slots:
-                asked.add_edges(version, self.plan.edge_lines(number, self.tile.rows))
+                self._add_edges(of, version, self.plan.edge_lines(number, self.tile.rows))
         for number in self.plan.loaded:
-            asked.add_memory(self.plan.versions[number], loads=True)
+            self._add_memory(of, versions[number], loads=True)
         for number in self.plan.stored:
-            asked.add_memory(self.plan.versions[number], loads=False)
-        return asked.demand()
+            self._add_memory(of, versions[number], loads=False)
+        of.instructions += self.turns * _ROW
+        barrier = self.model.constants.barrier_wait * card.barrier_cycles
+        chain = (
+            _ALONE * (of.issued / self.turns) + of.chain_cycles + (of.shared_bytes > 0) * barrier
+        )
+        threads, most = self.tile.warps * float(CUDA.lanes), float(card.shared_optin_bytes)
+        resident = card.resident_blocks(threads, self.registers, of.shared_bytes, most)
+        at_once = card.sms * np.maximum(1.0, resident)
+        late = 1.0 + _AT_EDGES / np.ceil(self.blocks / at_once)
+        waits = (card.l1_cycles + card.l2_cycles + card.dram_cycles) / self.tile.prefetch
+        each = np.hypot(chain, waits) if self.run.dims > 1 else chain + waits
+        return of.demand(
+            len(self.tile.columns),
+            launches=self.launches,
+            blocks=self.blocks,
+            threads=threads,
+            registers=np.minimum(self.registers, card.registers_per_thread),
+            shared_limit_bytes=most,
+            lanes=1.0,
+            scatter=1.0,
+            chain_cycles=self.model.code.start_cycles + late * self.rows * each,
+        )
 
-
-class _Asked:
-    """Sums over the levels and rows of a launch, an entry a candidate; names as in ``Demand``."""
-
-    def __init__(self, of: TilePrices) -> None:
-        self._of, self._run, self._plan, self._tile = of, of.run, of.plan, of.tile
-        count = len(of.tile.columns)
-        self._blocks = np.ones(count)
-        for extent, cells in zip(of.run.cells, stored_cells(of.plan, of.tile), strict=True):
-            self._blocks = self._blocks * np.ceil(extent / cells)
-        self._rows = of.plan.rows(of.tile.length) if of.run.dims > 1 else np.ones(count)
-        self._points = of.points
-        self._turns = self._blocks * of.tile.warps * self._rows
-        self._bytes, self._words = dict(of.run.element_bytes), of.words
-        self._sums = {one.name: np.zeros(count) for one in fields(Demand)}
-        self._chain: Number = np.zeros(count)
-        sizes = np.stack([of.tile.rows, of.tile.columns])
-        self._sizes, self._size_at = np.unique(sizes, axis=1, return_inverse=True)
-
-    def add_level(self, level: Level) -> None:
+    def _add_level(self, of: _Asked, level: Level) -> None:
         """Add an update: arithmetic, what keeps other cells, and cells of other lanes."""
-        run, sums, card = self._run, self._sums, self._of.model.card
-        array = self._plan.versions[level.version].field.array
-        words, size = self._words[array], self._bytes[array]
-        statement = self._of.statements[run.updates[level.update]]
-        cells = self._turns * self._points
-        wide = is_wide(statement)
-        arithmetic = instructions_of(statement, self._of.model.constants)
-        slow = slow_instructions(statement, self._of.model.constants)
-        sums["fp64" if wide else "fp32"] += cells * (arithmetic - slow)
+        run, card, constants = self.run, self.model.card, self.model.constants
+        array = self.plan.versions[level.version].field.array
+        words, size = self.words[array], dict(run.element_bytes)[array]
+        statement = self.statements[run.updates[level.update]]
+        cells = self.turns * self.points
+        slow = slow_instructions(statement, constants)
+        of.add_floating(statement, cells * (instructions_of(statement, constants) - slow))
         compared = dict(statement.operations).get("compare", 0) * words  # values are selected, too
-        sums["instructions"] += cells * (_EACH + slow + compared)
-        shuffled = self._turns * self._counted(shuffles_of, level) * words
-        read = self._turns * self._counted(edge_reads_of, level)
-        sums["instructions"] += shuffled + read * _EDGE_READ
-        sums["shared_wavefronts"] += shuffled + read * words
+        of.instructions += cells * (_EACH + slow + compared)
+        shuffled = self.turns * self._counted(shuffles_of, level) * words
+        read = self.turns * self._counted(edge_reads_of, level)
+        of.instructions += shuffled + read * _EDGE_READ
+        of.shared_wavefronts += shuffled + read * words
         far = cells * run.far_reads[level.update]
-        sums["instructions"] += far * _ACCESS
-        sums["l1_wavefronts"] += far * self._tile.columns * CUDA.lanes * size / LINE_BYTES
-        sums["l2_bytes"] += far * CUDA.lanes * size
+        of.instructions += far * _ACCESS
+        of.l1_wavefronts += far * self.tile.columns * CUDA.lanes * size / LINE_BYTES
+        of.l2_bytes += far * CUDA.lanes * size
         if level.step == 0:  # rows of later steps are the same ones a little later
-            far_bytes = float(prod(run.cells)) * size * run.far_reads[level.update]
-            sums["dram_bytes"] += far_bytes
-        divided = _IN_TURNS * division_cycles(statement, card)
-        self._chain = self._chain + self._points * divided
+            of.dram_bytes += float(prod(run.cells)) * size * run.far_reads[level.update]
+        of.chain_cycles += self.points * (_IN_TURNS * division_cycles(statement, card))
         if run.dims == 1:  # the cells beside were computed just now
-            self._chain = self._chain + card.shared_cycles
+            of.chain_cycles += card.shared_cycles
 
     def _counted(self, count: Callable[[Level, int, int, int], int], level: Level) -> Number:
         """Return how many cells of others a thread asks for at a level."""
-        found = [count(level, self._run.dims, int(r), int(c)) for r, c in self._sizes.T]
-        return np.array(found)[self._size_at.reshape(-1)]
+        pairs = np.stack([self.tile.rows, self.tile.columns])
+        sizes, back = np.unique(pairs, axis=1, return_inverse=True)
+        found = [count(level, self.run.dims, int(r), int(c)) for r, c in sizes.T]
+        return np.array(found)[back.reshape(-1)]
 
-    def add_edges(self, version: Version, edge_lines: Number) -> None:
+    def _add_edges(self, of: _Asked, version: Version, edge_lines: Number) -> None:
         """Add what warps leave for each other in shared memory, and a barrier a row."""
-        array = version.field.array
-        lines = edge_lines * self._tile.columns
-        self._sums["shared_wavefronts"] += self._turns * lines * self._words[array]
-        self._sums["instructions"] += self._turns * lines
-        each = version.shared_slots * lines * CUDA.lanes * self._bytes[array]
-        self._sums["shared_bytes"] += self._tile.warps * each
+        array, lines = version.field.array, edge_lines * self.tile.columns
+        of.shared_wavefronts += self.turns * lines * self.words[array]
+        of.instructions += self.turns * lines
+        each = version.shared_slots * lines * CUDA.lanes * dict(self.run.element_bytes)[array]
+        of.shared_bytes += self.tile.warps * each
 
-    def add_memory(self, version: Version, *, loads: bool) -> None:
+    def _add_memory(self, of: _Asked, version: Version, *, loads: bool) -> None:
         """Add the loads of a field's rows, halos among them, or the stores of its cells."""
-        sums, columns = self._sums, self._tile.columns
-        size, stored = self._bytes[version.field.array], float(prod(self._run.cells))
-        pieces = self._of.pieces(version.field.array)
-        sums["instructions"] += self._turns * self._points * pieces / columns * _ACCESS
-        row = self._points * CUDA.lanes
-        sums["l1_wavefronts"] += self._turns * row * size / LINE_BYTES * pieces
-        torn = SECTOR_BYTES * self._points / columns
-        sums["l2_bytes"] += self._turns * (row * size + torn) if loads else stored * size * pieces
-        again = self._turns * row / stored - 1.0 if loads else 0.0
-        sums["dram_bytes"] += stored * size * (1.0 + _FROM_MEMORY * again)
+        array, columns, turns = version.field.array, self.tile.columns, self.turns
+        size, stored = dict(self.run.element_bytes)[array], float(prod(self.run.cells))
+        pieces = self.pieces(array)
+        of.instructions += turns * self.points * pieces / columns * _ACCESS
+        row = self.points * CUDA.lanes
+        of.l1_wavefronts += turns * row * size / LINE_BYTES * pieces
+        torn = SECTOR_BYTES * self.points / columns
+        of.l2_bytes += turns * (row * size + torn) if loads else stored * size * pieces
+        again = turns * row / stored - 1.0 if loads else 0.0
+        of.dram_bytes += stored * size * (1.0 + _FROM_MEMORY * again)
 
-    def demand(self) -> Demand:
-        """Return the sums, and what else is said of candidates."""
-        card, model, count = self._of.model.card, self._of.model, len(self._blocks)
-        self._sums["instructions"] += self._turns * _ROW
-        each_row = sum(self._sums[one] for one in ("instructions", "fp32", "fp64")) / self._turns
-        waits = card.l1_cycles + card.l2_cycles + card.dram_cycles
-        barrier = model.constants.barrier_wait * card.barrier_cycles
-        chain = _ALONE * each_row + self._chain + (self._sums["shared_bytes"] > 0) * barrier
-        at_once = card.sms * np.maximum(1.0, self._resident())
-        late = 1.0 + _AT_EDGES / np.ceil(self._blocks / at_once)
-        waits = waits / self._tile.prefetch
-        each = np.hypot(chain, waits) if self._run.dims > 1 else chain + waits
-        known = {
-            "launches": np.full(count, float(self._of.launches)),
-            "blocks": self._blocks,
-            "threads": self._tile.warps * float(CUDA.lanes),
-            "registers": np.minimum(self._of.registers, float(card.registers_per_thread)),
-            "shared_limit_bytes": np.full(count, float(card.shared_optin_bytes)),
-            "lanes": np.ones(count),
-            "scatter": np.ones(count),
-            "apart_code": each_row * self._plan.unroll,
-            "apart_again": np.full(count, _FETCHED),
-            "chain_cycles": model.code.start_cycles + late * self._rows * each,
-        }
-        return Demand(**self._sums | known)
 
-    def _resident(self) -> Number:
-        card, shared = self._of.model.card, self._sums["shared_bytes"]
-        threads = self._tile.warps * float(CUDA.lanes)
-        most = np.full(len(shared), float(card.shared_optin_bytes))
-        return card.resident_blocks(threads, self._of.registers, shared, most)
+class _Asked(Sums):
+    """Sums over the levels and rows of a launch."""
+
+    shared_bytes: Number = 0.0
+    dram_bytes: Number = 0.0
 
 
 _FROM_MEMORY = 0.3

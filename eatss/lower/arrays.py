@@ -53,7 +53,7 @@ from eatss.program import (
     substitute,
 )
 from eatss.program.expression import Environment, IntExprs
-from eatss.program.linear import linear
+from eatss.program.linear import linear, strict
 
 _OPERATORS = {
     "max": Operator.MAX,
@@ -126,6 +126,18 @@ def condition_of(params: isl.Set, context: isl.Set) -> IntExpr:
     simple = coalesced(params.gist(context))
     build = isl.AstBuild.from_context(context.params() if context.is_params() else context)
     return expression_of(build.expr_from_set(simple))
+
+
+def tests_of(params: isl.Set, context: isl.Set) -> IntExprs:
+    """Return what is left to test of it, nothing where it holds; see :func:`condition_of`."""
+    condition = condition_of(params, context)
+    return () if condition == TRUE else (strict(condition),)
+
+
+def ends_of(params: isl.Set, name: str) -> tuple[isl.PwAff, isl.PwAff]:
+    """Return the least and the greatest value of a parameter, as functions of the others."""
+    first, last = (parameter_bound(params, name, upper=upper) for upper in (False, True))
+    return first.coalesce(), last.coalesce()
 
 
 def value_of(function: isl.PwAff, context: isl.Set) -> IntExpr:

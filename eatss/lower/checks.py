@@ -119,16 +119,12 @@ def check_coverage_of(
 
 def _is_partition(maps: Sequence[isl.Map], wanted: isl.Set) -> bool:
     """Tell whether the maps reach every point of a set, each from one place."""
-    covered: isl.Set | None = None
+    covered = isl.Set.empty(wanted.get_space())
     for relation in maps:
-        if not relation.is_injective():
-            return False
         here = relation.range()
-        if covered is not None and not covered.is_disjoint(here):
+        if not (relation.is_injective() and covered.is_disjoint(here)):
             return False
-        covered = here if covered is None else covered.union(here)
-    if covered is None:
-        return bool(wanted.is_empty())
+        covered = covered.union(here)
     return bool(covered.is_equal(wanted))
 
 

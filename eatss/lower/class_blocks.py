@@ -31,11 +31,11 @@ from eatss.analysis.analyse import AnalysedProgram, AnalysedScop
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import ClassBlock
 from eatss.base.diagnostics import input_error
-from eatss.base.frozen import Names, Numbers, fixed, their_names
+from eatss.base.frozen import Names, Numbers, complete, fixed, frozen, their_names
 from eatss.base.quotients import FORMATS
 from eatss.base.targets import CUDA
 from eatss.base.text import counted as amount
-from eatss.lower.arrays import TRUE, affine_text, condition_of, union_of, value_of
+from eatss.lower.arrays import affine_text, ends_of, subscripts_of, tests_of, union_of, value_of
 from eatss.lower.class_products import products_of
 from eatss.lower.index_range import Indices
 from eatss.lower.instructions import FROM_LANE
@@ -62,13 +62,14 @@ from eatss.lower.kernel.nodes import (
     Source,
     Wait,
     counted,
+    guarded,
     over_places,
 )
 from eatss.lower.kernel.uses import (
     affine_values,
     without_unused,
 )
-from eatss.lower.pieces import Piece, in_regions, own_pieces
+from eatss.lower.pieces import Piece, in_regions, own_pieces, their_loops
 from eatss.lower.promotion import unravelled
 from eatss.lower.references import BuiltKernel, KernelContext
 from eatss.lower.transform.chain import synchronised
@@ -102,10 +103,8 @@ from eatss.polyhedral.isl_names import (
     output_affs,
     parameter_at_least,
     parameter_at_most,
-    parameter_bound,
     parameter_names,
     parameters_set,
-    renamed_parameter,
     without_parameters,
 )
 from eatss.polyhedral.isl_names import alone as only
@@ -114,7 +113,7 @@ from eatss.polyhedral.scop import Access, Place, Statement
 from eatss.polyhedral.tree import alone
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, equals, names_in, substitute
 from eatss.program.expression import Environment, IntExprs, total
-from eatss.program.linear import as_sum, strict
+from eatss.program.linear import as_sum
 
 _STEP = 1
 """The loop of steps of a statement, by number; the one of blocks is in front of it."""
@@ -150,15 +149,13 @@ def classes_of(
     if not scheduled.scop.class_size:
         return
 
-    def loops(piece: Piece) -> tuple[tuple[int, int], ...]:
-        return tuple(one.member.key for one in piece.host)
-
     parts = list[Part]()
-    for host, together in groupby(pieces, loops):
+    for host, together in groupby(pieces, lambda one: their_loops(one.host)):
         own = tuple(together)
-        known = [one for one in (piece.facts_in(facts) for piece in own) if one is not None]
-        is_class = len(host) == _STEP + 1 and len(known) == len(own)
-        part = _part(scheduled, own, known) if is_class else None
+        known = complete(piece.facts_in(facts) for piece in own)
+        part = None
+        if len(host) == _STEP + 1 and known is not None:
+            part = _part(_Steps(scheduled=scheduled, pieces=own, kernels=their_names(known)))
         if parts and (part is None or not _are_beside((*parts, part))):
             yield tuple(parts)
             parts = []
@@ -191,107 +188,18 @@ def class_of(
     )
 
 
-def _part(
-    scheduled: ScheduledScop, pieces: tuple[Piece, ...], facts: Sequence[KernelFacts]
-) -> Part | None:
+def _part(steps: _Steps) -> Part | None:
     """Return pieces as a part, ``None`` where blocks cannot have what they use for themselves.
 
     Blocks are apart along a loop rather than that each of them goes through it.
     """
-    if any(len(one.statements) > 1 or one.inner for one in pieces):
+    if any(len(one.statements) > 1 or one.inner for one in steps.pieces):
         return None
-    statements = [one.statements[0] for one in pieces]
-    found = _part_along(scheduled, pieces, facts, None)
-    for apart in statements[0].loops[_STEP + 1 :]:
-        if (found is None or apart != found.plan.wide) and _are_apart(scheduled, statements, apart):
-            return _part_along(scheduled, pieces, facts, apart) or found
+    found = steps.part()
+    for apart in steps.statements[0].loops[_STEP + 1 :]:
+        if (found is None or apart != found.plan.wide) and steps.are_apart(apart):
+            return replace(steps, apart=apart).part() or found
     return found
-
-
-def _part_along(
-    scheduled: ScheduledScop,
-    pieces: tuple[Piece, ...],
-    facts: Sequence[KernelFacts],
-    apart: str | None,
-) -> Part | None:
-    """Return pieces as a part, each of whose blocks has one iteration of a loop."""
-    scop, size = scheduled.scop, scheduled.scop.class_size
-    statements = [one.statements[0] for one in pieces]
-    found = [_wide(one, size, apart) for one in statements]
-    wide = tuple(one[0] if one else None for one in found if one is not None and len(one) < 2)
-    if len(wide) < len(pieces) or len({one is None for one in wide}) > 1:
-        return None
-    used = _used(scheduled, statements, wide, apart) if _stay(scheduled, statements, wide) else None
-    if used is None:
-        return None
-    tiles, stored, at = used
-    in_turn = {one.name: _in_turn(scheduled, one) for one in statements}
-    kept = _kept(statements, tiles, at, in_turn, shared=wide[0] is not None)
-    if kept is None:
-        return None
-    along, phases = kept
-    written = tuple(one.write.array for one in statements)
-    plan = ClassPart(
-        size=size,
-        wide=None if wide[0] is None else statements[0].loops[wide[0]],
-        tiles=tuple(replace(one, along=along.get(place)) for place, one in enumerate(tiles)),
-        phases=tuple(
-            ClassPhase(
-                kernel=fact.name,
-                loops=tuple(
-                    None if loop == shared else 0 if one.loops[loop] == apart else size
-                    for loop in range(_STEP + 1, len(one.loops))
-                ),
-                own=own,
-                passed=passed,
-                instances=_instances(one, own, apart),
-                divisors=tuple(
-                    number
-                    for number in divisors(one.value)
-                    if in_turn[one.name].is_empty()
-                    and scop.array(one.accesses[number].array).element_type.value in FORMATS
-                    and _is_shared(one, number, own, written, apart)
-                ),
-            )
-            for fact, one, shared, (own, passed) in zip(
-                facts, statements, wide, phases, strict=True
-            )
-        ),
-        stored=tuple(stored),
-        apart=apart,
-    )
-    part = Part(pieces, plan, at)
-    return part if plan.is_short(size) and _are_beside((part,)) else None
-
-
-def _used(
-    scheduled: ScheduledScop,
-    statements: Sequence[Statement],
-    wide: Sequence[int | None],
-    apart: str | None,
-) -> tuple[list[ClassTile], list[ClassTile], dict[Place, int]] | None:
-    """Return tiles that are read, those that are stored, and the first's numbers by access."""
-    scop, size = scheduled.scop, scheduled.scop.class_size
-    tiles, stored, at = list[ClassTile](), list[ClassTile](), dict[Place, int]()
-    read = {one.array for statement in statements for one in statement.reads}
-    for statement, loop in zip(statements, wide, strict=True):
-        for number, access in enumerate(statement.accesses):
-            array = scop.array(access.array)
-            if not (access.is_write or array.n_dims):
-                continue  # a scalar that is read comes by value
-            sides = _sides(statement, access, loop, size, apart)
-            if not sides:
-                return None
-            if access.is_write and apart is not None and not any(one.apart for one in sides):
-                return None
-            tile = ClassTile(
-                array=array.name, sides=sides, element_bytes=array.element_type.size_bytes
-            )
-            if array.name in read:
-                at[statement.name, number] = _joined(tiles, tile)
-            else:
-                stored.append(replace(tile, along=0))
-    return tiles, stored, at
 
 
 _Kept: TypeAlias = tuple[Mapping[int, int], Sequence[tuple[int | None, Numbers]]]
@@ -299,89 +207,260 @@ _Kept: TypeAlias = tuple[Mapping[int, int], Sequence[tuple[int | None, Numbers]]
 theirs, and which of its accesses other lanes pass."""
 
 
-def _kept(
-    statements: Sequence[Statement],
-    tiles: Sequence[ClassTile],
-    at: Mapping[Place, int],
-    in_turn: Mapping[str, isl.UnionMap],
-    *,
-    shared: bool,
-) -> _Kept | None:
-    """Return how threads keep what is written, with the most loops shared; ``None`` for no way.
+@frozen
+class _Steps:
+    """Pieces of one statement each, whose blocks have one iteration of a loop, if it is given."""
 
-    Where blocks have a loop ``shared``, threads have its points.
-    """
-    places = sorted({at[one.name, 0] for one in statements if (one.name, 0) in at})
-    sides = [tiles[place].sides for place in places]
-    ways = list[_Kept]()
-    for dims in product(*(range(len(one)) for one in sides)):
-        kept = [own[dim] for own, dim in zip(sides, dims, strict=True)]
-        if all((one.length is None) == shared and not one.apart for one in kept):
-            along = dict(zip(places, dims, strict=True))
-            found = [_own(one, tiles, at, along, in_turn[one.name]) for one in statements]
-            known = tuple(one for one in found if one is not None)
-            if len(known) == len(found):
-                ways.append((along, known))
-    return max(ways, key=lambda way: sum(own is not None for own, _ in way[1]), default=None)
+    scheduled: ScheduledScop
+    pieces: tuple[Piece, ...]
+    kernels: Names
+    apart: str | None = None
 
+    @property
+    def statements(self) -> tuple[Statement, ...]:
+        """What a step does, in its order."""
+        return tuple(one.statements[0] for one in self.pieces)
 
-def _own(
-    statement: Statement,
-    tiles: Sequence[ClassTile],
-    at: Mapping[Place, int],
-    along: Mapping[int, int],
-    in_turn: isl.UnionMap,
-) -> tuple[int | None, Numbers] | None:
-    """Return the loop whose points threads have, and which accesses other lanes pass.
+    @property
+    def size(self) -> int:
+        """Steps of a block."""
+        return self.scheduled.scop.class_size
 
-    ``None`` where threads do not know which register they need, or which lane has it, or need in
-    a step what others make there.
-    """
-    block, _, *loops = statement.loops
-    there: dict[int, tuple[set[str], int]] = {}
-    within = set[str]()
-    for number, access in enumerate(statement.accesses):
-        tile = at.get((statement.name, number), -1)
-        if tile not in along:
-            continue
-        for dim, function in enumerate(output_affs(access.relation)):
-            form = affine_form(function)
-            assert form is not None
-            names = {*dict(form.coefficients)} - {block}
-            if dim == along[tile]:
-                there[number] = names, form.constant - tiles[tile].sides[dim].least
-            else:
-                within |= names
-    if not there:
-        return None
-    first = next(iter(there.values()))
-    passed = tuple(number for number, place in there.items() if place != first)
-    names, shift = first
-    own = next((at for at, name in enumerate(loops) if name in names), None)
-    if own is not None:
-        apart = within.union(*(there[number][0] for number in passed))
-        alike = is_still(statement, _STEP + 1 + own, in_turn)
-        if shift or loops[own] in apart or not alike:
+    def part(self) -> Part | None:
+        """Return them as a part, ``None`` where they are none."""
+        statements, scop, size = self.statements, self.scheduled.scop, self.size
+        wide = self.wide()
+        used = None if wide is None or not self.stay(wide) else self.used(wide)
+        if wide is None or used is None:
             return None
-    return own, passed
+        tiles, stored, at = used
+        kept = self.kept(tiles, at, shared=wide[0] is not None)
+        if kept is None:
+            return None
+        along, phases = kept
+        plan = ClassPart(
+            size=size,
+            wide=None if wide[0] is None else statements[0].loops[wide[0]],
+            tiles=tuple(replace(one, along=along.get(place)) for place, one in enumerate(tiles)),
+            phases=tuple(
+                ClassPhase(
+                    kernel=kernel,
+                    loops=tuple(
+                        None
+                        if loop == shared
+                        else 0
+                        if one.loops[loop] == self.apart
+                        else self.size
+                        for loop in range(_STEP + 1, len(one.loops))
+                    ),
+                    own=own,
+                    passed=passed,
+                    instances=self.instances(one, own),
+                    divisors=tuple(
+                        number
+                        for number in divisors(one.value)
+                        if self.in_turn(one).is_empty()
+                        and scop.types[one.accesses[number].array].value in FORMATS
+                        and self.is_shared(one, number, own)
+                    ),
+                )
+                for kernel, one, shared, (own, passed) in zip(
+                    self.kernels, statements, wide, phases, strict=True
+                )
+            ),
+            stored=tuple(stored),
+            apart=self.apart,
+        )
+        part = Part(self.pieces, plan, at)
+        return part if plan.is_short(size) and _are_beside((part,)) else None
 
+    def wide(self) -> Sequence[int | None] | None:
+        """Return the loop of each statement that is longer than a block of steps, if it has one.
 
-def _instances(statement: Statement, own: int | None, apart: str | None) -> int:
-    """Return how many instances of a statement a thread has for each of its points in a block."""
-    points = statement.domain.reset_tuple_id()
-    points = without_parameters(points, parameter_names(points))
-    once = {0, *(at for at, name in enumerate(statement.loops) if name == apart)}
-    if own is not None:
-        once.add(_STEP + 1 + own)
-    for at in sorted(once, reverse=True):
-        points = points.project_out(SET, at, 1)
-    return integer(points.count_val())
+        ``None`` where steps are, or several loops of one are, or of some statements none is; and
+        where some begin below 0.
+        """
+        found = list[int | None]()
+        for one in self.statements:
+            universe = isl.Set.universe(one.domain.get_space())
+            longer = list[int]()
+            for at in range(_STEP, len(one.loops)):
+                if not one.domain.is_subset(universe.lower_bound_val(SET, at, 0)):
+                    return None
+                short = one.domain.is_subset(universe.upper_bound_val(SET, at, self.size - 1))
+                longer += [at] if one.loops[at] != self.apart and not short else []
+            if _STEP in longer or len(longer) > 1:
+                return None
+            found += longer or [None]
+        return found if len({one is None for one in found}) < 2 else None
 
+    def used(
+        self, wide: Sequence[int | None]
+    ) -> tuple[list[ClassTile], list[ClassTile], dict[Place, int]] | None:
+        """Return tiles that are read, those that are stored, and the first's numbers by access."""
+        tiles, stored, at = list[ClassTile](), list[ClassTile](), dict[Place, int]()
+        read = {one.array for statement in self.statements for one in statement.reads}
+        for statement, loop in zip(self.statements, wide, strict=True):
+            for number, access in enumerate(statement.accesses):
+                array = self.scheduled.scop.array(access.array)
+                if not (access.is_write or array.n_dims):
+                    continue  # a scalar that is read comes by value
+                sides = self.sides(statement, access, loop)
+                if not sides or (
+                    access.is_write and self.apart and not any(one.apart for one in sides)
+                ):
+                    return None
+                tile = ClassTile(
+                    array=array.name, sides=sides, element_bytes=array.element_type.size_bytes
+                )
+                if array.name in read:
+                    at[statement.name, number] = _joined(tiles, tile)
+                else:
+                    stored.append(replace(tile, along=0))
+        return tiles, stored, at
 
-def _in_turn(scheduled: ScheduledScop, statement: Statement) -> isl.UnionMap:
-    """Return what instances of a step need of each other; a thread runs its own in order."""
-    here = among(scheduled.dependences.memory_based, statement.domain.to_union_set())
-    return equal_leading_dims(here, _STEP + 1)
+    def kept(
+        self, tiles: Sequence[ClassTile], at: Mapping[Place, int], *, shared: bool
+    ) -> _Kept | None:
+        """Return how threads keep what is written, with the most loops shared; ``None`` for no way.
+
+        Where blocks have a loop ``shared``, threads have its points.
+        """
+        places = sorted({at[one.name, 0] for one in self.statements if (one.name, 0) in at})
+        sides = [tiles[place].sides for place in places]
+        ways = list[_Kept]()
+        for dims in product(*(range(len(one)) for one in sides)):
+            kept = [own[dim] for own, dim in zip(sides, dims, strict=True)]
+            if all((one.length is None) == shared and not one.apart for one in kept):
+                along = dict(zip(places, dims, strict=True))
+                found = complete(self.own(one, tiles, at, along) for one in self.statements)
+                ways += [] if found is None else [(along, found)]
+        return max(ways, key=lambda way: sum(own is not None for own, _ in way[1]), default=None)
+
+    def own(
+        self,
+        statement: Statement,
+        tiles: Sequence[ClassTile],
+        at: Mapping[Place, int],
+        along: Mapping[int, int],
+    ) -> tuple[int | None, Numbers] | None:
+        """Return the loop whose points threads have, and which accesses other lanes pass.
+
+        ``None`` where threads do not know which register they need, or which lane has it, or need
+        in a step what others make there.
+        """
+        block, _, *loops = statement.loops
+        there: dict[int, tuple[set[str], int]] = {}
+        within = set[str]()
+        for number, access in enumerate(statement.accesses):
+            tile = at.get((statement.name, number), -1)
+            if tile not in along:
+                continue
+            for dim, function in enumerate(output_affs(access.relation)):
+                form = affine_form(function)
+                assert form is not None
+                names = {*dict(form.coefficients)} - {block}
+                if dim == along[tile]:
+                    there[number] = names, form.constant - tiles[tile].sides[dim].least
+                else:
+                    within |= names
+        if not there:
+            return None
+        first = names, shift = next(iter(there.values()))
+        passed = tuple(number for number, place in there.items() if place != first)
+        own = next((at for at, name in enumerate(loops) if name in names), None)
+        if own is not None:
+            apart = within.union(*(there[number][0] for number in passed))
+            alike = is_still(statement, _STEP + 1 + own, self.in_turn(statement))
+            if shift or loops[own] in apart or not alike:
+                return None
+        return own, passed
+
+    def instances(self, statement: Statement, own: int | None) -> int:
+        """Return how many instances of a statement a thread has for each point in a block."""
+        points = statement.domain.reset_tuple_id()
+        points = without_parameters(points, parameter_names(points))
+        names = statement.loops
+        once = (names[0], self.apart, *([] if own is None else [names[_STEP + 1 + own]]))
+        for at in range(len(names) - 1, -1, -1):
+            points = points.project_out(SET, at, 1) if names[at] in once else points
+        return integer(points.count_val())
+
+    def in_turn(self, statement: Statement) -> isl.UnionMap:
+        """Return what instances of a step need of each other; a thread runs its own in order."""
+        every = self.scheduled.dependences.memory_based
+        return equal_leading_dims(among(every, statement.domain.to_union_set()), _STEP + 1)
+
+    def is_shared(self, statement: Statement, number: int, own: int | None) -> bool:
+        """Tell whether an element that divides has a reciprocal for several quotients.
+
+        It stays the same in a loop that threads go through, or lanes have one each before all
+        steps.
+        """
+        block, step, *loops = statement.loops
+        access = statement.accesses[number]
+        forms = map(affine_form, output_affs(access.relation))
+        moving = {name for form in forms if form is not None for name in dict(form.coefficients)}
+        if own is None:
+            written = {one.write.array for one in self.statements}
+            return access.array not in written and moving <= {block, step, self.apart}
+        return loops[own] not in moving and not moving >= {*loops} - {loops[own], self.apart}
+
+    def are_apart(self, name: str) -> bool:
+        """Tell whether iterations of a loop need nothing of each other in a block of steps.
+
+        All statements have it, from 0 to the same end whatever other loops are at.
+        """
+        values = list[isl.Set]()
+        for one in self.statements:
+            at = one.loops.index(name) if name in one.loops else 0
+            line = only(one.domain, SET, at)
+            line = coalesced(line.gist_params(line.params()))
+            (part, *more), first = line.get_basic_sets(), constant_value(line.dim_min(0))
+            if at <= _STEP or more or part.dim(DIV) or first != 0 or at in coupled_dims(one.domain):
+                return False
+            values.append(dims_as_parameters(line, (name,)))
+        alike = all(one.is_equal(values[0]) for one in values)
+        return alike and self.stay([one.loops.index(name) for one in self.statements])
+
+    def stay(self, loops: Sequence[int | None]) -> bool:
+        """Tell whether what statements need of each other in a block is at one point of loops."""
+        here = union_of(one.domain.to_union_set() for one in self.statements)
+        needed = equal_leading_dims(among(self.scheduled.dependences.memory_based, here), 1)
+        counters = [
+            isl.UnionPwAff.from_pw_aff(counter(one, loop))
+            for one, loop in zip(self.statements, loops, strict=True)
+            if loop is not None
+        ]
+        if not counters:
+            return True
+        point = reduce(isl.UnionPwAff.union_add, counters)
+        return bool(needed.is_subset(needed.eq_at_multi_union_pw_aff(alone(point))))
+
+    def sides(
+        self, statement: Statement, access: Access, wide: int | None
+    ) -> tuple[Side, ...] | None:
+        """Return the part of an array that an access reaches in a block; ``None`` for none such."""
+        block, size, sides = statement.loops[0], self.size, list[Side]()
+        for function in output_affs(access.relation):
+            form = affine_form(function)
+            if form is None or form.parameters:
+                return None
+            terms, least = dict(form.coefficients), form.constant
+            if self.apart in terms:
+                if least or terms != {self.apart: 1}:
+                    return None
+                sides.append(Side(factor=0, least=0, length=1, apart=True))
+                continue
+            factor = terms.pop(block, 0)
+            if len(terms) > 1 or any(one != 1 for one in terms.values()) or min(factor, least) < 0:
+                return None
+            moving = wide is not None and statement.loops[wide] in terms
+            length = None if moving else size if terms else 1
+            ends = moving and not (factor or least) and _ends_at_block(statement, wide or 0, size)
+            limit = size if ends else 0
+            sides.append(Side(factor=factor, least=least, length=length, limit=limit))
+        return tuple(sides)
 
 
 def _runs_backwards(statement: Statement) -> bool:
@@ -390,104 +469,9 @@ def _runs_backwards(statement: Statement) -> bool:
     return blocks is not None and any(by < 0 for _, by in blocks.coefficients)
 
 
-def _is_shared(
-    statement: Statement, number: int, own: int | None, written: Names, apart: str | None
-) -> bool:
-    """Tell whether an element by which a statement divides has a reciprocal for several quotients.
-
-    It stays the same in a loop that threads go through, or lanes have one each before all steps.
-    """
-    block, step, *loops = statement.loops
-    forms = map(affine_form, output_affs(statement.accesses[number].relation))
-    moving = {name for form in forms if form is not None for name in dict(form.coefficients)}
-    if own is None:
-        return statement.accesses[number].array not in written and moving <= {block, step, apart}
-    return loops[own] not in moving and not moving >= {*loops} - {loops[own], apart}
-
-
-def _are_apart(scheduled: ScheduledScop, statements: Sequence[Statement], name: str) -> bool:
-    """Tell whether iterations of a loop need nothing of each other in a block of steps.
-
-    All statements have it, from 0 to the same end whatever other loops are at.
-    """
-    values = list[isl.Set]()
-    for one in statements:
-        at = one.loops.index(name) if name in one.loops else 0
-        line = only(one.domain, SET, at)
-        line = coalesced(line.gist_params(line.params()))
-        (part, *more), first = line.get_basic_sets(), constant_value(line.dim_min(0))
-        if at <= _STEP or more or part.dim(DIV) or first != 0 or at in coupled_dims(one.domain):
-            return False
-        values.append(dims_as_parameters(line, (name,)))
-    places = [one.loops.index(name) for one in statements]
-    return all(one.is_equal(values[0]) for one in values) and _stay(scheduled, statements, places)
-
-
-def _wide(statement: Statement, size: int, apart: str | None) -> list[int] | None:
-    """Return the loops of a statement that are longer than a block of steps, but for one.
-
-    ``None`` where its steps are, or where some begin below 0.
-    """
-    domain = statement.domain
-    universe = isl.Set.universe(domain.get_space())
-    found = []
-    for at in range(_STEP, len(statement.loops)):
-        if not domain.is_subset(universe.lower_bound_val(SET, at, 0)):
-            return None
-        if statement.loops[at] == apart:
-            continue
-        if not domain.is_subset(universe.upper_bound_val(SET, at, size - 1)):
-            found.append(at)
-    return None if _STEP in found else found
-
-
-def _stay(
-    scheduled: ScheduledScop, statements: Sequence[Statement], wide: Sequence[int | None]
-) -> bool:
-    """Tell whether all that statements need of each other in a block of steps is in its points."""
-    here = union_of([one.domain.to_union_set() for one in statements])
-    needed = equal_leading_dims(among(scheduled.dependences.memory_based, here), 1)
-    loops = [
-        isl.UnionPwAff.from_pw_aff(counter(one, loop))
-        for one, loop in zip(statements, wide, strict=True)
-        if loop is not None
-    ]
-    if not loops:
-        return True
-    point = reduce(isl.UnionPwAff.union_add, loops)
-    return bool(needed.is_subset(needed.eq_at_multi_union_pw_aff(alone(point))))
-
-
-def _sides(
-    statement: Statement, access: Access, wide: int | None, size: int, apart: str | None
-) -> tuple[Side, ...] | None:
-    """Return the part of an array that an access reaches in a block, ``None`` where it may not."""
-    block, *_ = statement.loops
-    ends = _ends_at_block(statement, wide, size)
-    sides = []
-    for function in output_affs(access.relation):
-        form = affine_form(function)
-        if form is None or form.parameters:
-            return None
-        terms, least = dict(form.coefficients), form.constant
-        if apart in terms:
-            if least or terms != {apart: 1}:
-                return None
-            sides.append(Side(factor=0, least=0, length=1, apart=True))
-            continue
-        factor = terms.pop(block, 0)
-        if len(terms) > 1 or any(one != 1 for one in terms.values()) or factor < 0 or least < 0:
-            return None
-        moving = wide is not None and statement.loops[wide] in terms
-        length = None if moving else size if terms else 1
-        limit = size if moving and not (factor or least) and ends else 0
-        sides.append(Side(factor=factor, least=least, length=length, limit=limit))
-    return tuple(sides)
-
-
-def _ends_at_block(statement: Statement, wide: int | None, size: int) -> bool:
+def _ends_at_block(statement: Statement, wide: int, size: int) -> bool:
     """Tell whether the loop that blocks share ends where a block of steps begins, going up."""
-    if wide is None or _runs_backwards(statement):
+    if _runs_backwards(statement):
         return False
     block, own = counter(statement, 0), counter(statement, wide)
     end = block.scale_val(isl.Val(size, statement.domain.get_ctx()))
@@ -498,10 +482,10 @@ def _joined(tiles: list[ClassTile], tile: ClassTile) -> int:
     """Return the number of the tile that another one is in, which is added to them."""
     for at, one in enumerate(tiles):
         if one.array == tile.array:
-            sides = [mine.joined(its) for mine, its in zip(one.sides, tile.sides, strict=True)]
-            known = tuple(side for side in sides if side is not None)
-            if len(known) == len(sides):
-                tiles[at] = replace(one, sides=known)
+            pairs = zip(one.sides, tile.sides, strict=True)
+            sides = complete(mine.joined(its) for mine, its in pairs)
+            if sides is not None:
+                tiles[at] = replace(one, sides=sides)
                 return at
     tiles.append(tile)
     return len(tiles) - 1
@@ -528,28 +512,29 @@ class ClassBuilder:
         """Note what it is made of."""
         names = self._names = context.names.inner()
         self._name, self._own, self._block, self._context = name, own, block, context
+        plan = self._plan = own.plan
         self._index, self._ahead = Indices(context.index_bits), list[Node]()
         self._thread = Name(names.fresh("thread"))
         self._launched, self._step = own.pieces[0].host_names
         self._backwards = _runs_backwards(own.statements[0])
         self._host = names.fresh(own.statements[0].loops[0]) if self._backwards else self._launched
         self._lane, self._first, self._turn = map(names.fresh, ("lane", "first", "turn"))
-        self._point = names.fresh(own.plan.wide or "point")
-        self._apart = names.fresh(own.plan.apart or "apart")
-        self._around = (self._apart,) if own.plan.apart else ()
+        self._point = names.fresh(plan.wide or "point")
+        self._apart = names.fresh(plan.apart or "apart")
+        self._around = (self._apart,) if plan.apart else ()
         self._locals = tuple(
             tuple(
                 self._point if extent is None else names.fresh(name) if extent else self._apart
                 for name, extent in zip(one.loops[_STEP + 1 :], phase.loops, strict=True)
             )
-            for one, phase in zip(own.statements, own.plan.phases, strict=True)
+            for one, phase in zip(own.statements, plan.phases, strict=True)
         )
-        self._buffers = tuple(map(self._buffer, own.plan.tiles))
+        self._buffers = tuple(map(self._buffer, plan.tiles))
         self._kept = {
             at: Buffer.of(
                 "register", names.fresh(f"{buffer.name}_r"), buffer.element_type, *tile.kept
             )
-            for at, (tile, buffer) in enumerate(zip(own.plan.tiles, self._buffers, strict=True))
+            for at, (tile, buffer) in enumerate(zip(plan.tiles, self._buffers, strict=True))
             if tile.along is not None
         }
 
@@ -567,18 +552,10 @@ class ClassBuilder:
         """Return the kernel, with barriers.
 
         Raises:
-            InputError: ``EATSS-K011``, a block would need more shared memory than it may have, or
-                its threads are not what points need.
+            InputError: ``EATSS-K011``, a block would need more shared memory than it may have.
             InternalError: ``EATSS-K901``, it is not well formed, or threads may meet.
         """
-        context, block, part = self._context, self._block, self._own.plan
-        lanes = CUDA.lanes if part.wide is None else block.width
-        if block.threads % CUDA.lanes or block.threads < lanes:
-            raise input_error(
-                "EATSS-K011",
-                f"{block.threads} threads are no whole warps, or fewer than {block.width} points",
-                hint="give class_block a multiple of 32 threads, one a point at least",
-            )
+        context, block, part = self._context, self._block, self._plan
         first = Let(name=self._thread.name, value=Name(f"{CUDA.thread}x"), narrow=True)
         nodes = without_unused((first, *self._body()))
         kernel = Kernel(
@@ -602,7 +579,8 @@ class ClassBuilder:
                 f"may have {context.shared_limit_bytes}",
                 hint="give class_block a smaller width, or classes a smaller size",
             )
-        grid = (self._index(self._blocks() * self._turns()), Constant(1), Constant(1))
+        turns = self._index(self._last(self._apart) + 1) if self._around else Constant(1)
+        grid = (self._index(self._blocks() * turns), Constant(1), Constant(1))
         where = "one block"
         if part.wide is not None:
             where = f"blocks of {amount(block.width, 'point')} of {part.wide}"
@@ -637,23 +615,17 @@ class ClassBuilder:
         same = parameters_set(points.get_ctx(), names, f"{self._launched} = -{self._host}")
         return coalesced(without_parameters(points.intersect(same), [self._host]))
 
+    def _last(self, name: str) -> IntExpr:
+        """Return the last value that a counter of a block has in a launch."""
+        points, launch = (self._by_launch(self._values(own)) for own in ((name,), ()))
+        return value_of(ends_of(points, name)[1], launch)
+
     def _blocks(self) -> IntExpr:
         """Return how many blocks share the longest of the loops that they do."""
-        if self._own.plan.wide is None:
+        if self._plan.wide is None:
             return Constant(1)
-        points = self._by_launch(self._values((self._point,)))
-        reached = renamed_parameter(points, self._point, self._first)
-        last = parameter_bound(reached, self._first, upper=True).coalesce()
-        width, launch = int(self._block.width), self._by_launch(self._values(()))
-        return self._index((value_of(last, launch) + width) // width)
-
-    def _turns(self) -> IntExpr:
-        """Return how many iterations of the loop there are that blocks are apart along."""
-        if not self._around:
-            return Constant(1)
-        points = self._by_launch(self._values(self._around))
-        last = parameter_bound(points, self._apart, upper=True).coalesce()
-        return self._index(value_of(last, self._by_launch(self._values(()))) + 1)
+        width = int(self._block.width)
+        return self._index((self._last(self._point) + width) // width)
 
     def _body(self) -> Iterator[Node]:
         """Yield what a block does."""
@@ -661,7 +633,7 @@ class ClassBuilder:
         number: IntExpr = Name(f"{CUDA.block}x")
         if self._backwards:
             yield Let(name=self._host, value=-1 * Name(self._launched))
-        if self._own.plan.wide is not None:
+        if self._plan.wide is not None:
             blocks = self._blocks()
             own = number % blocks if self._around else number
             yield Let(name=self._first, value=own * width)
@@ -673,12 +645,12 @@ class ClassBuilder:
         loaded, stored = (
             tuple(self._registers(at, load=load) for at in self._kept) for load in (True, False)
         )
-        if self._own.plan.wide is None:  # all warps compute the same
+        if self._plan.wide is None:  # all warps compute the same
             yield Let(name=self._lane, value=thread % CUDA.lanes, narrow=True)
             yield from declared
             yield from self._steps((), launch, loaded)
             tests: list[IntExpr] = [thread < CUDA.lanes] * (self._block.threads > CUDA.lanes)
-            yield Scope(body=_if(tests, stored), apart="kept")
+            yield Scope(body=guarded(tests, stored), apart="kept")
         else:
             yield Let(name=self._lane, value=thread, narrow=True)
             yield Let(name=self._point, value=Name(self._first) + Name(self._lane))
@@ -696,7 +668,7 @@ class ClassBuilder:
     def _copies(self, *, load: bool) -> Iterator[Node]:
         """Yield what fills tiles, or stores them: what is in their arrays of them."""
         ahead = False
-        for at, tile in enumerate(self._own.plan.tiles):
+        for at, tile in enumerate(self._plan.tiles):
             if not load and tile.along is None:
                 continue
             array, number = self._context.arrays[tile.array], self._names.fresh("e")
@@ -704,14 +676,13 @@ class ClassBuilder:
             places = unravelled(Name(number), extents)
             there = tuple(map(total, self._begins(at), places))
             inside, outside = self._buffers[at].at(*places), array.element(there)
-            within = [
-                self._index(place) < self._index(extent)
-                for place, extent in zip(there, array.shape, strict=True)
-            ] + [
-                self._index(place) < self._index(side.limit * Name(self._host))
+            limits = (
+                (place, side.limit * Name(self._host))
                 for place, side in zip(there, tile.sides, strict=True)
                 if side.limit
-            ]
+            )
+            ends = (*zip(there, array.shape, strict=True), *limits)
+            within = [self._index(place) < self._index(end) for place, end in ends]
             copy = Copy(target=outside, source=inside, condition=_all(within))
             if load:
                 copy = replace(copy, target=inside, source=outside, clears=True)
@@ -727,7 +698,7 @@ class ClassBuilder:
     def _begins(self, at: int) -> IntExprs:
         """Return where a tile begins in its array."""
         found = []
-        for side in self._own.plan.tiles[at].sides:
+        for side in self._plan.tiles[at].sides:
             first = side.factor * Name(self._host) + side.least
             first = Name(self._apart) if side.apart else first
             found.append(first + Name(self._first) if side.length is None else first)
@@ -735,7 +706,7 @@ class ClassBuilder:
 
     def _registers(self, at: int, *, load: bool) -> Node:
         """Return what a thread reads of a tile into its registers, or writes from them."""
-        tile, kept, names = self._own.plan.tiles[at], self._kept[at], self._names.inner()
+        tile, kept, names = self._plan.tiles[at], self._kept[at], self._names.inner()
         counters = [names.fresh("place") for _ in kept.layout.extents]
         *others, turn = map(Name, counters)
         where = Name(self._lane) + CUDA.lanes * turn
@@ -743,7 +714,7 @@ class ClassBuilder:
         ends = kept.at(*others, turn), own
         target, source = ends if load else ends[::-1]
         tests = [where < tile.places] if tile.places % CUDA.lanes else []
-        return over_places(kept, counters, *_if(tests, (Copy(target=target, source=source),)))
+        return over_places(kept, counters, *guarded(tests, (Copy(target=target, source=source),)))
 
     # steps ----------------------------------------------------------------------------------
 
@@ -775,25 +746,25 @@ class ClassBuilder:
         done again, from what is ``loaded`` on, with divisions, as those of cut tiles are.
         """
         whole, rest = self._whole_or_not(known)
-        if whole.is_empty() or not self._own.plan.divides:
+        if whole.is_empty() or not self._plan.divides:
             if whole.is_empty() or rest.is_empty():
                 steps = self._all_steps(known)
             else:
                 conditions, own = tuple(self._tests(whole, known)), self._all_steps(whole)
                 steps = (If(conditions=conditions, body=own, orelse=self._all_steps(rest)),)
-            yield Scope(body=_if(tests, (*declared, *loaded, *steps, *stored)), apart="steps")
+            yield Scope(body=guarded(tests, (*declared, *loaded, *steps, *stored)), apart="steps")
             return
         test, flag = tuple(self._tests(whole, known)), self._names.fresh("exact")
         done = self._names.fresh("exact_in_all")
         fast = self._all_steps(whole, flag)
-        steps = _if(test, (*loaded, *self._ahead, *fast))
+        steps = guarded(test, (*loaded, *self._ahead, *fast))
         yield from declared
         yield Flag(name=flag, first=_all(test) if test else Constant(1))
-        yield Scope(body=_if(tests, steps), apart="steps")
+        yield Scope(body=guarded(tests, steps), apart="steps")
         yield Agreed(name=done, flag=flag)
-        again = Scope(body=_if(tests, (*loaded, *self._all_steps(known))), apart="steps")
+        again = Scope(body=guarded(tests, (*loaded, *self._all_steps(known))), apart="steps")
         yield If(conditions=(equals(Name(done), 0),), body=(again,))
-        yield from (Scope(body=_if(tests, own), apart="steps") for own in (stored,) if own)
+        yield from (Scope(body=guarded(tests, own), apart="steps") for own in (stored,) if own)
 
     def _whole_or_not(self, known: isl.Set) -> tuple[isl.Set, isl.Set]:
         """Return the blocks of steps whose tiles are whole, and the others."""
@@ -813,13 +784,13 @@ class ClassBuilder:
 
     def _phases(self, flag: str, known: isl.Set) -> Iterator[Node]:
         """Yield what a step does."""
-        for number, phase in enumerate(self._own.plan.phases):
+        for number, phase in enumerate(self._plan.phases):
             names = self._locals[number]
             own = None if phase.own is None else names[phase.own]
             others = tuple(one for one in names if one not in (own, self._apart))
             here = coalesced(without_parameters(self._placed(number), [own] if own else []))
-            compute, place, passes = self._operands(number, own, flag)
-            body = partial(self._compute, number, own, compute, place)
+            compute, kept, place, passes = self._operands(number, own, flag)
+            body = partial(self._compute, number, own, compute, kept, place)
             yield Scope(body=self._unrolled((self._step,), others, here, known, body, passes))
 
     def _unrolled(
@@ -841,59 +812,56 @@ class ClassBuilder:
         left = [one for one in passes if not one[0].isdisjoint(names)]
         before = [node for one in passes if one not in left for node in one[1]]
         if not names:
-            return _if(self._tests(here, known), (*before, *body(known.intersect(here))))
+            return guarded(self._tests(here, known), (*before, *body(known.intersect(here))))
         name, *rest = names
         values = coalesced(without_parameters(here, rest))
         any_value = coalesced(without_parameters(values, [name]))
         tests, known = self._tests(any_value, known), known.intersect(any_value)
         free = _of(values, (*around, name))
-        first, last = (parameter_bound(free, name, upper=up).coalesce() for up in (False, True))
+        first, last = ends_of(free, name)
         inside = known.intersect(parameter_at_least(name, first))
         inside = coalesced(inside.intersect(parameter_at_most(name, last)))
         some = coalesced(inside.intersect(values))
         nodes = self._unrolled((*around, name), tuple(rest), here, some, body, left)
         begin, end = value_of(first, known), value_of(last, known) + 1
-        nodes, counter = _if(self._tests(values, inside), nodes), name
+        nodes, counter = guarded(self._tests(values, inside), nodes), name
         if name == self._step and self._backwards:
             counter = self._names.fresh(name)
             nodes = (Let(name=name, value=begin + end - 1 - Name(counter)), *nodes)
-        return _if(tests, (*before, replace(counted(counter, end, nodes), lower=begin)))
+        return guarded(tests, (*before, replace(counted(counter, end, nodes), lower=begin)))
 
     def _tests(self, here: isl.Set, known: isl.Set) -> list[IntExpr]:
         """Return what is left to test of whether values are ``here``."""
-        condition = condition_of(here, known)
-        return [] if condition == TRUE else [self._index(strict(condition))]
+        return [*map(self._index, tests_of(here, known))]
 
     def _operands(
         self, number: int, own: str | None, flag: str
-    ) -> tuple[Compute, IntExpr, list[_Pass]]:
-        """Return a statement, the place of what it writes, and what gives values to it.
+    ) -> tuple[Compute, Element, IntExpr, list[_Pass]]:
+        """Return a statement, a thread's own element and its place, and what gives values to it.
 
         With a flag its divisors have reciprocals.
         """
-        statement, phase = self._own.statements[number], self._own.plan.phases[number]
+        statement, phase = self._own.statements[number], self._plan.phases[number]
         env, passes = self._counters(number), list[_Pass]()
         reads, wheres = list[Element](), list[IntExpr]()
         reciprocals, shared = dict[int, Element](), dict[tuple[Element, IntExpr], Element]()
+        numbers = range(len(statement.accesses))
+        kept = next(at for at in numbers if self._own.at.get((statement.name, at)) in self._kept)
         for place, access in enumerate(statement.accesses):
             element, where = self._element(statement, place, access, env)
             known_place = own is None or place in phase.passed
             if known_place and element.buffer.space == "register":
                 element = element.buffer.at(*element.subscripts[:-1], where // CUDA.lanes)
             needed = frozenset(names_in(where, *element.subscripts))
-            if place in phase.passed and (element, where) in shared:
-                element = shared[element, where]
-            elif place in phase.passed:
-                passed = shared[element, where] = self._scalar("passed", element)
-                from_lane = Intrinsic(
-                    instruction=FROM_LANE,
-                    operands=(("target", (passed,)), ("value", (element,))),
-                    immediates=(("source", where % CUDA.lanes),),
-                )
-                passes.append((needed, (Declare(buffer=passed.buffer), from_lane)))
-                element = passed
+            if place in phase.passed:
+                key = element, where
+                if key not in shared:
+                    own_one = shared[key] = self._scalar("passed", element)
+                    passed = Intrinsic.of(FROM_LANE, own_one, element, source=where % CUDA.lanes)
+                    passes.append((needed, (Declare(buffer=own_one.buffer), passed)))
+                element = shared[key]
             divides = flag and place in phase.divisors
-            if divides and own is None and wheres[self._first_kept(number)] == Name(self._step):
+            if divides and own is None and wheres[kept] == Name(self._step):
                 reciprocals[place] = self._inverse_ahead(element, flag)
             elif divides:
                 inverse = reciprocals[place] = self._scalar("inverse", element)
@@ -908,15 +876,15 @@ class ClassBuilder:
             integers=tuple(
                 self._index(affine_text(one.value, env)) for one in affine_values(statement.value)
             ),
-            types={name: one.array.element_type for name, one in self._context.arrays.items()},
+            types=self._context.scop.types,
             flag=flag if reciprocals else "",
             reciprocals=tuple(reciprocals.items()),
         )
-        return compute, wheres[self._first_kept(number)], passes
+        return compute, reads[kept], wheres[kept], passes
 
     def _inverse_ahead(self, element: Element, flag: str) -> Element:
         """Return the reciprocal of an element of a step, which its lane has before all steps."""
-        size, lanes = self._own.plan.size, CUDA.lanes
+        size, lanes = self._plan.size, CUDA.lanes
         name, kind = self._names.fresh("inverse"), element.buffer.element_type
         inverses = Buffer.of("register", name, kind, -(-size // lanes))
         place = self._names.fresh("place")
@@ -925,17 +893,9 @@ class ClassBuilder:
         source, target = element.buffer.at(*moved), inverses.at(Name(place))
         made = Reciprocal(target=target, source=source, flag=flag)
         tests = [own < size] if size % lanes else []
-        (filled,) = _if(tests, (made,))
+        (filled,) = guarded(tests, (made,))
         self._ahead += [Declare(buffer=inverses), over_places(inverses, [place], filled)]
         return inverses.at(Name(self._step) // lanes)
-
-    def _first_kept(self, number: int) -> int:
-        """Return the first access of a statement that is of a thread's own elements."""
-        name = self._own.statements[number].name
-        kept = (
-            place for (own, place), at in self._own.at.items() if own == name and at in self._kept
-        )
-        return min(kept)
 
     def _counters(self, number: int) -> Environment:
         names = (self._host, self._step, *self._locals[number])
@@ -946,34 +906,36 @@ class ClassBuilder:
         return Buffer.of("register", self._names.fresh(name), kind).at()
 
     def _compute(
-        self, number: int, own: str | None, compute: Compute, place: IntExpr, known: isl.Set
+        self,
+        number: int,
+        own: str | None,
+        compute: Compute,
+        kept: Element,
+        place: IntExpr,
+        known: isl.Set,
     ) -> Iterator[Node]:
         """Yield what computes a statement at a thread's points."""
         span, statement = compute.statement.span, compute.statement
         source = Source(line=span.line, text=statement.text, file=statement.written_in)
         once: list[IntExpr] = []  # other warps of the one block compute the same
-        if (statement.name, 0) not in self._own.at and self._own.plan.wide is None:
+        if (statement.name, 0) not in self._own.at and self._plan.wide is None:
             once = [self._thread < CUDA.lanes] * (self._block.threads > CUDA.lanes)
         if own is None:
             test = equals(Name(self._lane), place % CUDA.lanes)
             yield If(conditions=(*once, test), body=(source, compute))
             return
-        *_, points = compute.reads[self._first_kept(number)].buffer.layout.extents
+        *_, points = kept.buffer.layout.extents
         if own != self._point:
             known = known.intersect(parameters_set(known.get_ctx(), [own], f"{own} >= 0"))
         tests = once + self._tests(self._placed(number), known)
-        if tests and _is_safe_anywhere(compute) and self._own.plan.has_all_lanes:
+        if tests and _is_safe_anywhere(compute) and self._plan.has_all_lanes:
             # those of which tests don't hold compute, too: no branch is between quotients
             value = self._scalar("value", compute.target)
-            kept = _if(tests, (Copy(target=compute.target, source=value),))
-            nodes: Nodes = (
-                Declare(buffer=value.buffer),
-                source,
-                replace(compute, target=value),
-                *kept,
-            )
+            done = guarded(tests, (Copy(target=compute.target, source=value),))
+            computed = replace(compute, target=value)
+            nodes: Nodes = (Declare(buffer=value.buffer), source, computed, *done)
         else:
-            nodes = _if(tests, (source, compute))
+            nodes = guarded(tests, (source, compute))
         if own != self._point:
             there = Name(self._lane) + CUDA.lanes * Name(self._turn)
             nodes = (Let(name=own, value=there), *nodes)
@@ -983,13 +945,12 @@ class ClassBuilder:
         self, statement: Statement, place: int, access: Access, env: Environment
     ) -> tuple[Element, IntExpr]:
         """Return an element, and its place along the dimension of which threads have registers."""
-        at, functions = self._own.at.get((statement.name, place)), output_affs(access.relation)
+        at, there = self._own.at.get((statement.name, place)), subscripts_of(access, env)
         if at is None:
-            there = [self._index(affine_text(one, env)) for one in functions]
-            return self._context.arrays[access.array].element(there), Constant(0)
-        along = self._own.plan.tiles[at].along
-        pairs = zip((affine_text(one, env) for one in functions), self._begins(at), strict=True)
-        places = [as_sum(function - first) for function, first in pairs]
+            own = [*map(self._index, there)]
+            return self._context.arrays[access.array].element(own), Constant(0)
+        along = self._plan.tiles[at].along
+        places = [as_sum(o - first) for o, first in zip(there, self._begins(at), strict=True)]
         if along is None:
             return self._buffers[at].at(*places), Constant(0)
         where = places.pop(along)
@@ -1010,10 +971,6 @@ def _is_safe_anywhere(compute: Compute) -> bool:
 def _of(points: isl.Set, names: Names) -> isl.Set:
     """Return the values of some parameters, whatever others are."""
     return coalesced(without_parameters(points, [*{*parameter_names(points)} - {*names}]))
-
-
-def _if(tests: Sequence[IntExpr], nodes: Nodes) -> Nodes:
-    return (If(conditions=tuple(tests), body=nodes),) if tests and nodes else nodes
 
 
 def _all(conditions: Sequence[IntExpr]) -> IntExpr:

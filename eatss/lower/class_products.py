@@ -20,10 +20,10 @@ from itertools import groupby, permutations
 import islpy as isl
 
 from eatss.analysis.facts import KernelFacts
-from eatss.base.frozen import Names, their_names
+from eatss.base.frozen import Names, complete, their_names
 from eatss.base.targets import CUDA
 from eatss.lower.arrays import TRUE, condition_of
-from eatss.lower.kernel.nodes import Fixup, If, Let, LookBack, NextTile, Nodes
+from eatss.lower.kernel.nodes import Fixup, If, Let, LookBack, NextTile, Nodes, guarded
 from eatss.lower.kernel.uses import every, without_unused
 from eatss.lower.loop_blocks import Bodies, joined
 from eatss.lower.pieces import Piece
@@ -44,11 +44,11 @@ def products_of(
     """Yield kernels of a class that may be one launch: alike, and none needs what others make."""
     for host, together in groupby(pieces, lambda one: their_names(one.host)):
         own = [*together]
-        known = [one for one in (piece.facts_in(facts) for piece in own) if one is not None]
+        known = complete(piece.facts_in(facts) for piece in own) or ()
         if (
             scheduled.scop.class_size
             and len(host) == 1
-            and len(known) == len(own) > 1
+            and len(known) > 1
             and all(are_alike(known[0], one) for one in known)
             and _are_apart(own, scheduled.dependences)
         ):
@@ -110,13 +110,10 @@ def in_one_launch(
         groups.append(their_names(bodies.shared[before:]))
         inside = [Name(CUDA.block + "x") < own[0]] * (own[0] != x)
         inside += [Name(CUDA.block + "z") < own[2]] * (own[2] != z)
-        body = (If(conditions=tuple(inside), body=body),) if inside else body
-        here = (
-            {row.name: block - begin, count.name: end - begin}
-            if at
-            else {row.name: block, count.name: end}
-        )
-        body = (*(Let(name=name, value=value) for name, value in here.items()), *body)
+        first = (block - begin, end - begin) if at else (block, end)
+        here = zip((row, count), first, strict=True)
+        lets = (Let(name=one.name, value=value) for one, value in here)
+        body = (*lets, *guarded(inside, body))
         let = Let(name=end.name, value=total(begin, own[1]))
         if at + 1 == len(built):
             return (let, *body)

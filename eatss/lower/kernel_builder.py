@@ -26,18 +26,14 @@ from eatss.lower.arrays import (
 from eatss.lower.assumptions import within
 from eatss.lower.checks import check_coverage_of, check_ranges
 from eatss.lower.index_range import Indices, factors_of
-from eatss.lower.instructions import COMBINES
 from eatss.lower.kernel.barriers import arguments_of
 from eatss.lower.kernel.nodes import (
     AllFinite,
     Buffer,
-    Copy,
-    Declare,
     Element,
     For,
     If,
     Init,
-    Intrinsic,
     Kernel,
     Let,
     LookBack,
@@ -56,8 +52,7 @@ from eatss.lower.lanes import (
     lane_and_warp,
     of_lanes,
     passed_to_all,
-    scan_in_vectors,
-    scan_steps,
+    running_sums,
     shuffles,
 )
 from eatss.lower.mapping import MappedLoop, SerialTile
@@ -590,21 +585,10 @@ class KernelBuilder:
             return Init(target=one, value=combiner.neutral(one.buffer.element_type))
 
         def combined(values: Element, carried: Element, earlier: Element | None = None) -> Nodes:
-            width = self._mapping.scan_vector
-            if width > 1:
-                names = self._names.inner()
-                own = scan_in_vectors(
-                    values, carried, combiner, loop, width, look_back, names, earlier
-                )
-                return tuple(self._at_points(own))
-            nodes: list[Node] = []
-            rows = scan_steps(values, carried, combiner, loop.threads, earlier)
-            own = tuple(node for one in rows for node in self._at_points(one, (loop,)))
-            nodes += self._at_points(own)
-            if look_back is not None:
-                several = (values,) if earlier is None else (values, earlier)
-                nodes += self._with_tiles_before(several, look_back, loop)
-            return tuple(nodes)
+            width, names = self._mapping.scan_vector, self._names.inner()
+            return self._at_points(
+                running_sums(values, carried, combiner, loop, width, look_back, names, earlier)
+            )
 
         def tile() -> Nodes:
             inside = coalesced(known.intersect(ranges[loop.name].known))
@@ -627,25 +611,6 @@ class KernelBuilder:
             Let(name=loop.origin, value=self._start(loop, ranges)),
             *tile(),
         )
-
-    def _with_tiles_before(
-        self, several: Sequence[Element], look_back: LookBack, loop: MappedLoop
-    ) -> Nodes:
-        """Return what puts what all tiles before come to in front of what is summed up here."""
-        first = several[0].buffer
-        name = self._names.fresh(f"{first.name}_whole")
-        whole = Buffer.of("register", name, first.element_type).at()
-        combines = COMBINES[look_back.combiner.name]
-        each = tuple(
-            node
-            for values in several
-            for node in (
-                Copy(target=whole, source=look_back.value),
-                Intrinsic.of(combines, whole, values),
-                Copy(target=values, source=whole),
-            )
-        )
-        return (look_back, Declare(buffer=whole.buffer), *self._at_points(each, (loop,)))
 
     def _at_points(self, nodes: Nodes, loops: Sequence[MappedLoop] | None = None) -> Nodes:
         """Return nodes for each of the thread's points, inside the domain or not.

@@ -141,41 +141,7 @@ def is_first(thread: str, lanes: int) -> IntExpr:
     return equals(Name(thread) % lanes, 0)
 
 
-def scan_steps(
-    values: Element,
-    carried: Element,
-    combiner: Combiner,
-    width: int,
-    earlier: Element | None = None,
-) -> tuple[Nodes, Nodes]:
-    """Return what gives each of ``width`` lanes what those up to it come to, and passes it on.
-
-    Args:
-        values: what each lane has of a step, and what comes of it.
-        carried: what all steps before came to, and then those with this one.
-        combiner: what makes one value of two.
-        width: the lanes of a warp.
-        earlier: what is to get what all steps before a lane's come to, if anything is.
-    """
-    steps = tuple(
-        Intrinsic(
-            instruction=SCAN_STEPS[combiner.name],
-            operands=(("sum", (values,)),),
-            immediates=(("delta", 1 << step), ("width", width)),
-        )
-        for step in range(width.bit_length() - 1)
-    )
-    # what is no number comes in front: it stays
-    added = Intrinsic.of(COMBINES[combiner.name], carried, values)
-    last = Intrinsic.of(FROM_LANE, carried, values, source=width - 1)
-    both: Nodes = (added, Copy(target=values, source=carried))
-    if earlier is not None:
-        below = Intrinsic.of(FROM_BELOW, earlier, values, width=width)
-        both = (Copy(target=earlier, source=carried), *both, below)
-    return steps, (*both, last)
-
-
-def scan_in_vectors(
+def running_sums(
     values: Element,
     carried: Element,
     combiner: Combiner,
@@ -185,9 +151,9 @@ def scan_in_vectors(
     names: NameTable,
     earlier: Element | None = None,
 ) -> Nodes:
-    """Return what :func:`scan_steps` do where each lane has vectors of ``width`` steps.
+    """Return what gives each lane at its steps what those up to them come to, and passes it on.
 
-    A lane goes through its vectors, and lanes make running sums of what these come to:
+    A lane goes through its vectors of steps, and lanes make running sums of what these come to:
 
         for (rv) { for (e) y_r[4 * rv + e] += those before; y_r_ends[rv] = the last; scan steps; }
         for (rv) y_r_ends[rv] = what is in front of the vector of the lane, all vectors before, too;
@@ -198,7 +164,7 @@ def scan_in_vectors(
         carried: what all steps before came to, and then those with these.
         combiner: what makes one value of two.
         loop: of the steps.
-        width: steps of a vector.
+        width: steps of a vector, of which a lane's follow each other.
         look_back: how a tile gets what all before it came to, ``None`` where no other warp has any.
         names: gives out names of registers and counters.
         earlier: what is to get what all steps before a lane's come to, if anything is.
@@ -209,8 +175,9 @@ def scan_in_vectors(
     def register(what: str, *extents: int) -> Buffer:
         return Buffer.of("register", names.fresh(f"{stem}_{what}"), kind, *extents)
 
-    def step(place: IntExpr) -> Element:
-        return values.buffer.at(*values.subscripts[:-1], width * Name(at) + place)
+    def step(place: IntExpr, own: Element = values) -> Element:
+        places = (*own.subscripts[:-1], width * Name(at) + place)
+        return own.buffer.at(*places) if loop.points > 1 else own
 
     def in_front(value: Element, one: Element) -> Nodes:
         added = Intrinsic.of(COMBINES[combiner.name], front, one)
@@ -220,10 +187,17 @@ def scan_in_vectors(
     end = ends.at(Name(at))
     added = Intrinsic.of(COMBINES[combiner.name], front, step(Name(inside) + 1))
     to_end: Nodes = (added, Copy(target=step(Name(inside) + 1), source=front))
-    of_lanes, _ = scan_steps(end, carried, combiner, loop.threads)
+    of_lanes = (
+        Intrinsic(
+            instruction=SCAN_STEPS[combiner.name],
+            operands=(("sum", (end,)),),
+            immediates=(("delta", 1 << step), ("width", loop.threads)),
+        )
+        for step in range(loop.threads.bit_length() - 1)
+    )
     summed: Nodes = (
         Copy(target=front, source=step(Constant(0))),
-        counted(inside, width - 1, to_end),
+        *([counted(inside, width - 1, to_end)] if width > 1 else ()),
         Copy(target=end, source=front),
         *of_lanes,
     )
@@ -239,14 +213,9 @@ def scan_in_vectors(
     if look_back:
         last = (*in_front(look_back.value, end), *last)
     if earlier is not None:
-
-        def before_step(place: IntExpr) -> Element:
-            own = (*values.subscripts[:-1], width * Name(at) + place)
-            return earlier.buffer.at(*own)
-
-        shifted = Copy(target=before_step(Name(inside) + 1), source=step(Name(inside)))
-        last = (*last, Copy(target=before_step(Constant(0)), source=end))
-        last = (*last, counted(inside, width - 1, (shifted,)))
+        shifted = Copy(target=step(Name(inside) + 1, earlier), source=step(Name(inside)))
+        last = (*last, Copy(target=step(Constant(0), earlier), source=end))
+        last += (counted(inside, width - 1, (shifted,)),) if width > 1 else ()
     return (
         Declare(buffer=ends),
         Declare(buffer=front.buffer),
@@ -275,14 +244,14 @@ def passed_to_all(
     _, is_first, warp = of_lanes(Name(loop.thread), loop.threads, mapping.beside)
     lanes = int(lanes_of_warp(loop.threads, mapping.beside))
     warps = loop.threads // lanes
-    takers = int(takers_of_parts(warps, lanes)) if mapping.beside > 1 else 1
-    own_part: IntExpr = Name(loop.thread) if takers > 1 else Constant(0)
     several = [m for m in mapping.mapped if m.threads > 1]
     points = [m for m in mapping.mapped if m.points > 1]
     own = [*(Name(m.thread) for m in several), *(Name(m.point) for m in points)]
     extents = [*(m.threads for m in several), *(m.points for m in points)]
     # sums side by side in a warp are in banks side by side
     turned = mapping.beside > 1
+    takers = int(takers_of_parts(warps, lanes)) if turned else 1
+    own_part: IntExpr = Name(loop.thread) if turned else Constant(0)
 
     def part(tile: Buffer, at: IntExpr) -> Element:
         return tile.at(at, *own) if turned else tile.at(*own, at)
@@ -309,12 +278,10 @@ def passed_to_all(
         whole = [(one.at(*own), register) for one, (register, _) in zip(sums, parts, strict=True)]
         left = tuple(Copy(target=one, source=register) for one, register in whole)
         alone = (Name(loop.thread) < 1,)
-        if takers > 1:  # all warps pass on what they have, as a warp does as one
-            own_sum = If(conditions=(Name(loop.thread) < takers,), body=tuple(taken))
-            taken = [own_sum, *shuffles(parts, takers, mapping.beside)]
-            taken.append(If(conditions=alone, body=left))
-        else:
-            taken = [If(conditions=alone, body=(*taken, *left))]
+        # all warps pass on what they have, as a warp does as one
+        own_sum = If(conditions=(Name(loop.thread) < takers,), body=tuple(taken))
+        passed = shuffles(parts, takers, mapping.beside)
+        taken = [own_sum, *passed, If(conditions=alone, body=left)]
         taken += (Copy(target=register, source=one) for one, register in whole)
         tiles += sums
     return tiles, If(conditions=(is_first,), body=tuple(put)), tuple(taken)

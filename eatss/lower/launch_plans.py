@@ -209,12 +209,16 @@ def left_out(plan: LaunchPlan, kernel: Kernel) -> Iterator[str]:
 
     Sizes that a model selects leave nothing out; tests hold it. Sizes that a user gives may.
     """
-    if _one(plan.block_threads) != kernel.threads:
-        yield f"{_one(plan.block_threads):.0f} threads are planned, it has {kernel.threads}"
-    if (planned := _one(plan.shared_bytes)) != kernel.shared_bytes:
-        most, made = plan.card.shared_optin_bytes, kernel.shared_bytes
-        yield f"{planned:.0f} bytes of shared memory are planned, of at most {most}, it has {made}"
-        if planned > most:
+    threads, shared_bytes = _one(plan.block_threads), _one(plan.shared_bytes)
+    if threads != kernel.threads:
+        yield f"{threads:.0f} threads are planned, it has {kernel.threads}"
+    if shared_bytes != kernel.shared_bytes:
+        most = plan.card.shared_optin_bytes
+        yield (
+            f"{shared_bytes:.0f} bytes of shared memory are planned, of at most {most}, it has "
+            f"{kernel.shared_bytes}"
+        )
+        if shared_bytes > most:
             return
     windows = any(
         one.target.buffer.of_phases and one.source.buffer.space == "register"
@@ -262,14 +266,11 @@ def _copied_otherwise(plan: LaunchPlan, kernel: Kernel) -> Iterator[str]:
     A kernel may copy in vectors where the plan does not: it tests at run time where rows begin, and
     the plan is of the sizes that are known.
     """
-    copies, stores = list[Copy](), list[Copy]()
-    for one in every_of(kernel.body, Copy):
-        own = copies if one.target.buffer.space in ("shared", "register") else stores
-        own.append(one)
+    copies = [*every_of(kernel.body, Copy)]
+    kinds = [(one.source.buffer, one.target.buffer) for one in copies]
     lines = any(
-        one.source.buffer.space == "register" and one.target.buffer.space == "shared"
-        for one in copies
-        if not one.target.buffer.of_phases
+        (source.space, target.space) == ("register", "shared") and not target.of_phases
+        for source, target in kinds
     )
     through_registers = _one(plan.transposed_in_registers) or _one(plan.register_staged_words)
     if plan.cut.sum_loop is None and lines != bool(through_registers):  # else parts of sums are
@@ -280,8 +281,12 @@ def _copied_otherwise(plan: LaunchPlan, kernel: Kernel) -> Iterator[str]:
         array = next((use.access.array for use in plan.readers(group)), "")
         planned.append((array, _one(stage.on * stage.width)))
     for array, width in planned:
-        widths = [one.width for one in copies if one.source.buffer.name == array]
-        widths += [one.width for one in stores if one.target.buffer.name == array and array in rows]
+        widths = (
+            copy.width
+            for copy, (source, target) in zip(copies, kinds, strict=True)
+            if (source.name == array and target.space in ("shared", "register"))
+            or (target.space == "global" and target.name == array and array in rows)
+        )
         made = max(widths, default=1)
         if width > made:
             yield f"{array} is to be copied {width:.0f} elements at a time, it is {made}"

@@ -18,17 +18,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial, reduce
 from itertools import groupby
 from math import prod
 from typing import Any
 
-import islpy as isl
-
 from eatss.analysis.analyse import AnalysedProgram, AnalysedScop
 from eatss.analysis.layout import LoopBlock
-from eatss.base.frozen import frozen, their_names
+from eatss.base.frozen import complete, frozen, their_names
 from eatss.base.targets import AXES, CUDA
+from eatss.lower.arrays import union_of
 from eatss.lower.kernel.barriers import arguments_of, passed_to
 from eatss.lower.kernel.nodes import (
     Agreed,
@@ -48,6 +46,7 @@ from eatss.lower.kernel.nodes import (
     Nodes,
     Reciprocal,
     Scope,
+    guarded,
 )
 from eatss.lower.kernel.uses import (
     NAMED,
@@ -60,7 +59,7 @@ from eatss.lower.kernel.uses import (
     with_expressions,
     without_unused,
 )
-from eatss.lower.pieces import NameTable, Piece, in_regions, own_pieces
+from eatss.lower.pieces import NameTable, Piece, in_regions, own_pieces, their_loops
 from eatss.lower.transform.chain import synchronised
 from eatss.lower.wavefronts import wavefront_functions
 from eatss.plan.loop_blocks import LoopRun, side_by_side
@@ -116,12 +115,12 @@ def loop_runs_for(
 
 def _loop_runs(scheduled: ScheduledScop, region: AnalysedScop) -> Iterator[LoopRun]:
     known = {one.statements: one.name for one in region.facts}
-    for loop, group in groupby(own_pieces(scheduled)[0], _outermost):
+    for loop, group in groupby(own_pieces(scheduled)[0], lambda one: their_loops(one.host[:1])):
         pieces = list(group)
-        kernels = [known.get(one.kernel.statements) for one in pieces]
-        if loop is None or None in kernels:
+        kernels = complete(known.get(one.kernel.statements) for one in pieces)
+        if not loop or kernels is None:
             continue
-        run = LoopRun(kernels=tuple(filter(None, kernels)))
+        run = LoopRun(kernels=kernels)
         if len(pieces) == 1 and wavefront_functions(pieces[0], scheduled) is not None:
             run = _in_wavefronts(run, pieces[0], region.scheduled)
         yield run
@@ -135,8 +134,9 @@ def _in_wavefronts(run: LoopRun, piece: Piece, numeric: ScheduledScop) -> LoopRu
     functions = None if own is None else wavefront_functions(own, numeric)
     if own is None or functions is None:
         return run
-    every = reduce(isl.UnionSet.union, (own.instances(s).to_union_set() for s in own.statements))
-    ends = [(one.min_val(), one.max_val()) for one in map(partial(_on, every), functions)]
+    every = union_of(own.instances(one).to_union_set() for one in own.statements)
+    here = [one.intersect_domain(every) for one in functions]
+    ends = [(one.min_val(), one.max_val()) for one in here]
     if not all(low.is_int() and high.is_int() for low, high in ends):
         return run
     return replace(
@@ -144,15 +144,6 @@ def _in_wavefronts(run: LoopRun, piece: Piece, numeric: ScheduledScop) -> LoopRu
         loops=tuple(loop.source_name for loop in own.band if loop.member.parallel),
         spans=tuple(integer(high) - integer(low) + 1 for low, high in ends),
     )
-
-
-def _on(instances: isl.UnionSet, function: isl.UnionPwAff) -> isl.UnionPwAff:
-    return function.intersect_domain(instances)
-
-
-def _outermost(piece: Piece) -> tuple[int, int] | None:
-    """Return which loop on the host is outermost around a piece."""
-    return piece.host[0].member.key if piece.host else None
 
 
 def in_one_block(
@@ -232,11 +223,15 @@ class Bodies:
         self.shared = list[Buffer]()
         self._members, self._given = NameTable(), set[str]()
 
-    def of(self, kernel: Kernel, values: Environment) -> Nodes:
-        """Return what a block of a kernel does, some names standing for other values."""
+    def with_own_memory(self, kernel: Kernel) -> Nodes:
+        """Return the body of a kernel whose shared memory has names of its own."""
         tiles = {one: replace(one, name=self._members.fresh(one.name)) for one in kernel.shared}
         self.shared += tiles.values()
-        body = with_buffers(kernel.body, tiles)
+        return with_buffers(kernel.body, tiles)
+
+    def of(self, kernel: Kernel, values: Environment) -> Nodes:
+        """Return what a block of a kernel does, some names standing for other values."""
+        body = self.with_own_memory(kernel)
         own = {name for node in every(body) for name in own_names(node)}
         other = {name: self.names.fresh(name) for name in sorted(own & self._given)}
         self._given |= own | {*other.values()}
@@ -274,9 +269,7 @@ class _Builder:
     def body(self, front: Sequence[Let], tests: IntExprs, steps: Sequence[HostStep]) -> Nodes:
         """Return the body of the kernel."""
         thread = Let(name=self._thread.name, value=Name(f"{CUDA.thread}x"))
-        body = self.steps(steps)
-        body = (If(conditions=tests, body=body),) if tests else body
-        return without_unused((*front, thread, *body))
+        return without_unused((*front, thread, *guarded(tests, self.steps(steps))))
 
     def steps(self, steps: Sequence[HostStep]) -> Nodes:
         """Return what the block does for steps of the host, without barriers between them.
@@ -363,15 +356,20 @@ class _Builder:
             values[CUDA.block + axis], values[CUDA.blocks + axis] = first, Constant(by)
             if axis in several and axis not in grid_strides(phase.kernel):
                 counter = self._bodies.names.fresh(f"block_{axis}")
-                values[CUDA.block + axis] = Name(counter)
-                loops.append((counter, first, count, by))
+                block = values[CUDA.block + axis] = Name(counter)
+                loop = For(
+                    counter=counter,
+                    lower=first,
+                    condition=block < count,
+                    step=Constant(by),
+                    body=(),
+                )
+                loops.append(loop)
         body = self._bodies.of(phase.kernel, values)
-        for counter, first, count, by in loops:
-            goes_on, stride = Name(counter) < count, Constant(by)
-            loop = For(counter=counter, lower=first, condition=goes_on, step=stride, body=body)
-            body = (loop,)
+        for loop in loops:
+            body = (replace(loop, body=body),)
         idle = together * own < self._threads
-        return (If(conditions=(thread < together * own,), body=body),) if idle else body
+        return guarded([thread < together * own] * idle, body)
 
 
 def _name_of(step: HostStep) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Mapping as Dictionary
 from dataclasses import field, replace
+from itertools import groupby
 from math import prod
 
 import islpy as isl
@@ -12,13 +13,13 @@ import islpy as isl
 from eatss.analysis.analyse import analyse_kernel
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import Layout, SplitK
-from eatss.base.frozen import Names, frozen, their_names
+from eatss.base.frozen import Names, called, complete, frozen, their_names
 from eatss.base.targets import CUDA
 from eatss.cards import GpuProfile
 from eatss.lower.arrays import union_of
 from eatss.lower.checks import check_launches, check_order, crosses_threads
 from eatss.lower.instructions import of_warps
-from eatss.lower.mapping import Mapping, in_warps, layout, widened, with_shared_sum
+from eatss.lower.mapping import MappedLoop, Mapping, in_warps, layout, widened, with_shared_sum
 from eatss.lower.pieces import NameTable, Part, Piece, parts_of
 from eatss.lower.products import described, reused_accumulators
 from eatss.lower.recipe import CodegenOptions
@@ -71,6 +72,12 @@ class Unit:
     notes: Names
     continued: Dictionary[str, str] = field(default_factory=dict)
     rows: isl.Set | None = None
+
+    @property
+    def lane_loop(self) -> MappedLoop | None:
+        """The loop whose points go to the threads of a row."""
+        inside = [loop for loop in self.mapping.spread if loop.grid is None]
+        return inside[-1] if inside else None
 
 
 class UnitPlanner:
@@ -240,18 +247,12 @@ class UnitPlanner:
         if chosen.spread is not None and chosen.shared_sum is None:
             lanes, most = chosen.spread.lanes, self._profile.threads_per_block
             beside = replace(whole, mapping=widened(whole.mapping, lanes, most))
-        units = []
-        waiting = []
+        units = list[Unit]()
         try:
-            for part in whole.parts:
-                unit = self._of_sum(whole, facts, part, chosen, names)
-                if unit is None:
-                    waiting.append(part)
-                    continue
-                units += [self._rest(beside, waiting)] if waiting else []
-                units.append(unit)
-                waiting = []
-            units += [self._rest(beside, waiting)] if waiting else []
+            found = ((self._of_sum(whole, facts, o, chosen, names), o) for o in whole.parts)
+            for waits, together in groupby(found, lambda one: one[0] is None):
+                sums, parts = zip(*together, strict=True)
+                units += [self._rest(beside, parts)] if waits else sums
         except NeedsOneThreadError:  # what is left shares a scalar with a sum
             return [whole]
         split = any(unit.mapping.shares_sums for unit in units)
@@ -373,7 +374,7 @@ class UnitPlanner:
         single = all(one.tile == 1 for one in whole.mapping.mapped)
         chunks = sizes.chunks if single and looks_back(whole.piece, kinds) else 1
         lanes = SplitK(lanes=CUDA.lanes, tile=sizes.sum_tile, chunks=chunks)
-        if trips(facts, self._source(whole, part.serial[0])) < LEAST_TRIPS or (
+        if trips(facts, called(part.serial[0], whole.piece.loops).source_name) < LEAST_TRIPS or (
             self._options.strict_fp and not exact
         ):
             return None
@@ -403,9 +404,6 @@ class UnitPlanner:
             names=own,
             notes=(how,),
         )
-
-    def _source(self, whole: Unit, loop: str) -> str:
-        return next(one.source_name for one in whole.piece.loops if one.name == loop)
 
     def _serial_units(
         self, piece: Piece, facts: KernelFacts | None, names: NameTable
@@ -479,15 +477,14 @@ def rows_together(
 
     found: list[Part] = []
     for part in parts:
-        last = found[-1] if found else None
-        if last is not None and last.serial == part.serial:
-            both = iterations(last), iterations(part)
-            if both[0] is not None and both[1] is not None and both[0].is_equal(both[1]):
-                names = {*last.statements, *part.statements}
-                in_order = tuple(one.name for one in piece.statements if one.name in names)
-                found[-1] = Part(statements=in_order, serial=part.serial)
-                continue
-        found.append(part)
+        beside = [one for one in found[-1:] if one.serial == part.serial]
+        both = complete(map(iterations, (*beside, part)))
+        if beside and both is not None and both[0].is_equal(both[1]):
+            names = {*beside[0].statements, *part.statements}
+            in_order = tuple(one.name for one in piece.statements if one.name in names)
+            found[-1] = Part(statements=in_order, serial=part.serial)
+        else:
+            found.append(part)
     return tuple(found)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Literal
 
 from eatss.analysis.layout import GridSplitK, Layout
@@ -39,7 +39,20 @@ MAX_TILE = 2**20
 """The largest tile size of a loop; an index within a tile stays far from 32 bits."""
 
 _PREFIX = "kernel"
-_MOST_THREADS = 1024
+_BLOCKS = CUDA.most_blocks["y"]
+
+_MOST = {
+    "block": 1024,
+    "lanes": 1024,
+    "chunks": _BLOCKS,
+    "outer": _BLOCKS,
+    "blocks": _BLOCKS,
+    "stages": MAX_STAGES,
+}
+"""The most that numbers of a layout can be, by field; of all others it is :data:`MAX_TILE`."""
+
+_FROM_0 = {"whole", "steps", "columns", "resident", "streamed"}
+"""Fields of which none is a size."""
 
 
 def checked_options(
@@ -132,18 +145,15 @@ def _misfits(
     for at, (kernel, decided) in enumerate(zip(facts, kernels, strict=True)):
         if not _is_of(kernel, decided):
             yield f"its {kernel.name} has other statements, loops or references than the source"
-        if not (_is_launch(decided) and _joins(decided, here[at:], profile.threads_per_block)):
+        if not (_within(decided.chosen()) and _is_launch(decided, here[at:], profile)):
             yield f"the sizes of its {kernel.name} are of no launch"
     if isinstance(made, Recipe):
-        limit, most = made.options.shared_limit_bytes, profile.shared_per_block_optin_bytes
+        own, most = made.options, profile.shared_per_block_optin_bytes
+        limit = own.shared_limit_bytes
         if limit is not None and not 0 <= limit <= most:
             yield f"it allows {limit} bytes of shared memory, and a block may have {most}"
-        ranges = (
-            ([size for _, sizes in made.options.tile_sizes for _, size in sizes], MAX_TILE),
-            ([one.blocks for _, one in made.options.shared_sums], CUDA.most_blocks["y"]),
-            ([made.options.stages or 1], MAX_STAGES),
-        )
-        if not _within(ranges):
+        sizes = {"tile_sizes": [one for _, one in own.tile_sizes], "stages": own.stages}
+        if not _within(sizes | {"shared_sums": [one for _, one in own.shared_sums]}):
             yield "the sizes of its options are of no launch"
 
 
@@ -167,64 +177,66 @@ def _is_of(kernel: KernelFacts, decided: KernelSelection | KernelRecipe) -> bool
     )
 
 
-def _is_launch(decided: Layout) -> bool:
-    """Tell whether sizes are such that a card can have them, whatever the kernel."""
+def _within(chosen: Mapping[str, object]) -> bool:
+    """Tell whether all sizes are from 1 to the most there can be of their kind, by field."""
+    return all(
+        1 <= number <= _MOST.get(name, MAX_TILE)
+        for name, number in _sizes(chosen)
+        if name not in _FROM_0
+    )
+
+
+def _sizes(noun: object, name: str = "") -> Iterator[tuple[str, int]]:
+    """Yield the whole numbers in something, each with the field that it is of."""
+    if isinstance(noun, int):
+        yield name, noun
+    elif is_dataclass(noun):
+        yield from _sizes({one.name: getattr(noun, one.name) for one in fields(noun)})
+    elif isinstance(noun, Mapping):
+        for field, value in noun.items():
+            yield from _sizes(value, field)
+    elif isinstance(noun, Sequence) and not isinstance(noun, str):
+        for one in noun:
+            yield from _sizes(one, name)
+
+
+def _is_launch(decided: Layout, following: Sequence[str], profile: GpuProfile) -> bool:
+    """Tell whether a card can have what was decided, whatever the kernel.
+
+    It may become one with those behind it; ``following`` begins with it.
+    """
     from eatss.lower.instructions.products import PRODUCTS  # noqa: PLC0415 - what is kept needs none
 
-    warps, spread, shared = decided.warps, decided.spread, decided.shared_sum
-    tiles = [*dict(decided.tile_sizes).values(), *([spread.tile] if spread else ())]
-    blocks = [*((spread.chunks, spread.outer) if spread else ())]
-    blocks += [shared.blocks] if shared else []
-    ranges = (
-        (tiles, MAX_TILE),
-        ([*dict(decided.block).values()], _MOST_THREADS),
-        (blocks, CUDA.most_blocks["y"]),
-        ([decided.stages, *([warps.stages] if warps else ())], MAX_STAGES),
-        ([spread.lanes] if spread else [], _MOST_THREADS),
-    )
+    warps, spread, rows, tile = decided.warps, decided.spread, decided.row_block, decided.time_tile
+    loop, of_class, lanes = decided.loop_block, decided.class_block, CUDA.lanes
+    threads = [0 if one is None else one.threads for one in (rows, loop, of_class)]
+    joined = [one for one in (rows, tile, loop, of_class) if one is not None]
     return (
-        _within(ranges)
-        and (spread is None or (shared is None and _in_warps(spread.lanes)))
-        and (warps is None or warps.instruction in {one.name for one in PRODUCTS})
+        all(one.kernels == tuple(following[: len(one.kernels)]) != () for one in joined)
+        and max(*threads, 0 if tile is None else lanes * tile.warps) <= profile.threads_per_block
+        and (spread is None or (decided.shared_sum is None and _in_warps(spread.lanes)))
+        and (warps is None or warps.instruction in their_names(PRODUCTS))
+        and (
+            rows is None
+            or (
+                rows.lanes & (rows.lanes - 1) == 0
+                and rows.tile % rows.lanes == 0
+                and rows.steps in (0, 1)
+                and (not rows.columns or (rows.columns == 1 and lanes % rows.rows == 0))
+            )
+        )
+        and (tile is None or 0 < tile.columns <= MAX_TILE)
+        and (loop is None or len(loop.kernels) == 1 or not loop.tiles)
+        and (
+            of_class is None
+            or (of_class.threads % lanes == 0 and of_class.width <= of_class.threads)
+        )
     )
 
 
 def _in_warps(lanes: int) -> bool:
     """Tell whether threads that share a sum are whole warps, or an equal part of one."""
     return CUDA.lanes % lanes == 0 or lanes % CUDA.lanes == 0
-
-
-def _within(ranges: Iterable[tuple[Sequence[int], int]]) -> bool:
-    """Tell whether all numbers are from 1 to the most there can be of their kind."""
-    return all(1 <= number <= most for numbers, most in ranges for number in numbers)
-
-
-def _joins(decided: Layout, following: Sequence[str], most_threads: int) -> bool:
-    """Tell whether a kernel may become one with those behind it; ``following`` begins with it."""
-    rows, tile = decided.row_block, decided.time_tile
-    loop, of_class = decided.loop_block, decided.class_block
-    joined: list[tuple[Names, int, Iterable[int], bool]] = []  # kernels, threads, sizes, the rest
-    if rows is not None:
-        fits = min(rows.rows, rows.lanes, rows.loops) > 0 and rows.lanes & (rows.lanes - 1) == 0
-        fits = fits and rows.tile % rows.lanes == 0 and rows.steps in (0, 1)
-        fits = fits and (not rows.columns or (rows.columns == 1 and CUDA.lanes % rows.rows == 0))
-        joined.append((rows.kernels, rows.threads, (rows.tile,), fits))
-    if tile is not None:
-        sizes = (tile.depth, tile.columns, tile.length, tile.rows, tile.prefetch)
-        joined.append((tile.kernels, CUDA.lanes * tile.warps, sizes, True))
-    if loop is not None:
-        fits = len(loop.kernels) == 1 or not loop.tiles
-        joined.append((loop.kernels, loop.threads, loop.tiles, fits))
-    if of_class is not None:
-        fits = of_class.threads % CUDA.lanes == 0
-        joined.append((of_class.kernels, of_class.threads, (of_class.width,), fits))
-    return all(
-        len(kernels) > 0
-        and kernels == tuple(following[: len(kernels)])
-        and _within((([threads], most_threads), ([*sizes], MAX_TILE)))
-        and fits
-        for kernels, threads, sizes, fits in joined
-    )
 
 
 def _is_whole(number: object, least: int, most: int) -> bool:
@@ -281,16 +293,16 @@ class Kernels:
         """Yield the threads of kernels: for all (``""``), by loop for all, then for one kernel."""
         if not isinstance(block, Mapping):
             block = {"": block} if block else {}
-        loops = {key: sizes for key, sizes in block.items() if isinstance(sizes, int)}
-        having = {kernel.name for loop in loops for kernel in self._having(loop)}
+        given: dict[str, OwnSizes] = {name: {} for name in self._facts}
+        for loop, size in block.items():
+            if isinstance(size, int):
+                for kernel in self._having(loop):
+                    given[kernel.name][loop] = size
         if "" in block:
             yield "", _threads(block[""])
-        for name, kernel in self._facts.items():
-            if name in having:
-                own = {loop.name for loop in kernel.loops}
-                yield name, _threads({loop: loops[loop] for loop in loops if loop in own})
+        yield from ((name, _threads(own)) for name, own in given.items() if own)
         for key, sizes in block.items():
-            if key and key not in loops:
+            if key and not isinstance(sizes, int):
                 yield self._named(key).name, _threads(sizes)
 
     def shared_sums(self, wanted: CodeRequest) -> Iterator[tuple[str, GridSplitK]]:

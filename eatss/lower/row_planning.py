@@ -9,33 +9,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache, partial
-from itertools import groupby
+from functools import partial
+from itertools import combinations, groupby
 
 import islpy as isl
 
 from eatss.analysis.analyse import AnalysedProgram, AnalysedScop
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import FusedRows, Layout
-from eatss.base.frozen import Names, called, frozen, their_names
+from eatss.base.frozen import Names, called, complete, distinct, frozen, their_names
+from eatss.base.memo import Memo
 from eatss.base.text import counted
 from eatss.cards import GpuProfile
-from eatss.lower.arrays import TRUE, condition_of, union_of, value_of
+from eatss.lower.arrays import condition_of, ends_of, tests_of, union_of, value_of
 from eatss.lower.checks import check_launches
 from eatss.lower.index_range import Indices
 from eatss.lower.kernel.barriers import arguments_of, passed_to
-from eatss.lower.kernel.nodes import Buffer, If, Nodes, Scope
+from eatss.lower.kernel.nodes import Buffer, If, Nodes, Scope, guarded
 from eatss.lower.kernel.nodes import counted as in_turns
-from eatss.lower.kernel.uses import substituted, with_buffers, without_unused
+from eatss.lower.kernel.uses import substituted, without_unused
 from eatss.lower.kernel_builder import KernelBuilder, products_of_sizes
+from eatss.lower.loop_blocks import Bodies
 from eatss.lower.mapping import Mapping
-from eatss.lower.pieces import NameTable, Part, Piece, in_regions, own_pieces
+from eatss.lower.pieces import NameTable, Part, Piece, in_regions, own_pieces, their_loops
 from eatss.lower.planning import Unit, UnitPlanner, share_scalars
 from eatss.lower.recipe import CodegenOptions
 from eatss.lower.references import BuiltKernel, KernelContext
 from eatss.lower.row_storage import (
     LoweredPhase,
-    lane_loop,
     row_storage,
     sizes_of_whole_rows,
     span_of,
@@ -62,7 +63,6 @@ from eatss.polyhedral.isl_names import (
     coalesced,
     dims_as_parameters,
     parameter_between,
-    parameter_bound,
     parameters_as_dims,
     without_parameters,
 )
@@ -208,18 +208,13 @@ class RowPlanner(UnitPlanner):
         if any(phase.grid != first.grid or phase.origins != first.origins for phase in phases):
             return None
         launch = coalesced(union_of([phase.launch for phase in phases]))
-        index, members = first.index, NameTable()
+        index, bodies = first.index, Bodies((), ())
         lowered = []
-        shared: list[Buffer] = []
         for unit, phase in zip(units, phases, strict=True):
             index = index.joined(phase.index)
-            own = {one: replace(one, name=members.fresh(one.name)) for one in phase.kernel.shared}
-            shared += own.values()
-            nodes = with_buffers(phase.kernel.body, own)
-            condition = condition_of(phase.launch, launch)
-            if condition != TRUE:
-                nodes = (If(conditions=(index(strict(condition)),), body=nodes),)
-            lowered.append(LoweredPhase(unit=unit, nodes=nodes))
+            nodes = bodies.with_own_memory(phase.kernel)
+            tests = [*map(index, tests_of(phase.launch, launch))]
+            lowered.append(LoweredPhase(unit=unit, nodes=guarded(tests, nodes)))
         orders = [self.in_order(unit) for unit in units]
         host = pieces[0].host[: len(pieces[0].host) - block.steps]
         inside = pieces[0].host_names[len(host) :]
@@ -230,18 +225,18 @@ class RowPlanner(UnitPlanner):
         body, notes = self._in_registers(lowered, block, context, fits, steps)
         body = without_unused((*products_of_sizes(context.scop, units[0].names), *body))
         rows = counted(block.rows, "row")
+        tiles = sorted(pair for one in phases for pair in one.parameter_tiles)  # the largest last
         each = f", in each step of {inside[0]}" if inside else ""
         of_phases = "; ".join(", ".join(their_names(unit.piece.statements)) for unit in units)
         kernel = replace(
             first.kernel,
-            name=name,
             threads=block.threads,
             arguments=arguments_of(
                 body,
                 (*context.parameters, *their_names(host)),
                 passed_to(one.kernel for one in phases),
             ),
-            shared=tuple(shared),
+            shared=tuple(bodies.shared),
             body=body,
         )
         return RowsInOne(
@@ -249,7 +244,7 @@ class RowPlanner(UnitPlanner):
                 first,
                 kernel=kernel,
                 launch=launch,
-                parameter_tiles=_largest([pair for one in phases for pair in one.parameter_tiles]),
+                parameter_tiles=tuple(dict(tiles).items()),
                 index=index,
                 piece=replace(
                     pieces[0],
@@ -342,17 +337,14 @@ class _Steps:
     def of(cls, counter: str, launch: isl.Set, index: Indices) -> _Steps:
         """Return the loop of a counter whose values, and those of others, are a launch's."""
         here = coalesced(without_parameters(launch, [counter]))
-        first, last = (
-            parameter_bound(launch, counter, upper=upper).coalesce() for upper in (False, True)
-        )
+        first, last = ends_of(launch, counter)
         inside = coalesced(here.intersect(parameter_between(counter, first, last)))
-        condition = condition_of(launch, inside)
         return cls(
             launch=here,
             counter=counter,
             first=index(value_of(first, here)),
             last=index(value_of(last, here)),
-            tests=() if condition == TRUE else (index(strict(condition)),),
+            tests=tuple(map(index, tests_of(launch, inside))),
         )
 
     def through(self, body: Nodes, lasting: Nodes, behind: Nodes) -> Nodes:
@@ -360,7 +352,7 @@ class _Steps:
         if self.counter is None:
             return body
         known = {self.counter: self.first}
-        body = (If(conditions=self.tests, body=body),) if self.tests else body
+        body = guarded(self.tests, body)
         loop = replace(in_turns(self.counter, self.last + 1, body, unroll=1), lower=self.first)
         return (*substituted(lasting, known), loop, *substituted(behind, known))
 
@@ -382,11 +374,6 @@ def _with_same_rows(units: Sequence[Unit], depth: int, steps: Names) -> list[Uni
         replace(unit, rows=dims_as_parameters(rows, names))
         for unit, names in zip(units, loops, strict=True)
     ]
-
-
-def _largest(tiles: Sequence[tuple[str, int]]) -> SizePairs:
-    """Return the largest tile of each size."""
-    return tuple(sorted({size: max(t for s, t in tiles if s == size) for size, _ in tiles}.items()))
 
 
 _OPERATIONS = 2_000_000
@@ -435,13 +422,11 @@ def row_runs(
         return
     pieces, names = own_pieces(scheduled)
     planner = RowPlanner(scheduled, facts, profile, options)
-    known = {one.statements: one for one in facts}
-    piece_of = {one.kernel.statements: one for one in pieces}
+    once = Memo()
 
-    @cache
-    def phases_of(own: tuple[Names, ...], depth: int, steps: int | None = None) -> tuple[Unit, ...]:
-        kernels, run = [known[one] for one in own if one in known], [piece_of[one] for one in own]
-        if len(kernels) < len(run):
+    def phases_of(run: Sequence[Piece], depth: int, steps: int | None = None) -> Sequence[Unit]:
+        kernels = complete(one.facts_in(facts) for one in run)
+        if kernels is None:
             return ()
         block = FusedRows(
             kernels=their_names(kernels),
@@ -452,57 +437,51 @@ def row_runs(
             steps=int(steps is not None),
         )
         find = partial(planner.phases, run, block, names)
-        found = tried(scheduled.scop, _OPERATIONS, find)
-        return () if found is None else tuple(found)
+        return once(partial(tried, scheduled.scop, _OPERATIONS, find), block) or ()
 
     def fits(piece: Piece, depth: int) -> bool:
-        return bool(phases_of((piece.kernel.statements,), depth))
+        return bool(phases_of([piece], depth))
 
     groups: list[tuple[Sequence[Piece], int, int | None]] = [
         (*one, None) for one in row_groups(pieces, scheduled.dependences, fits)
     ]
-    for _, together in groupby(pieces, _innermost) if scheduled.scop.class_size else ():
+    in_loops = groupby(pieces, lambda one: their_loops(one.host[-1:]))
+    for _, together in in_loops if scheduled.scop.class_size else ():
         own = tuple(together)
         rows = rows_of_steps(own, scheduled.dependences)
         groups += [(own, 1, rows)] if rows is not None else []
     for run, depth, steps in groups:
-        units = phases_of(tuple(one.kernel.statements for one in run), depth, steps)
+        units = phases_of(run, depth, steps)
         if not any(unit.mapping.split is not None for unit in units):
             continue
-        named = their_names(known[one.kernel.statements] for one in run)
-        phases = []
-        for unit in units:
-            kernel = called(unit.kernel or "", facts)
-            loop = lane_loop(unit)
-            span = span_of(unit)
-            phases.append(
-                RowPhase(
-                    kernel=kernel.name,
-                    launch=launch_of(unit, kernel, scheduled, strict_fp=options.strict_fp),
-                    rows=tuple(loop.source_name for loop in unit.mapping.mapped[:depth]),
-                    lane_loop=None if loop is None else loop.source_name,
-                    length=None if span is None or span[0] < 0 else span[1] + 1,
-                    divisors=sum(len(divisors(one.value)) for one in unit.piece.statements),
-                )
-            )
-        parts = [named[start:end] for end in range(len(named) + 1) for start in range(end)]
-        storage = (
-            (
-                part,
-                planner.storage([one for one in units if one.kernel in part], depth, steps=through),
-            )
-            for part in (parts if steps is None else [named])
-            for through in (steps is not None,)
-        )
+        named = distinct(unit.kernel or "" for unit in units)
+        whole, ends = steps is not None, combinations(range(len(named) + 1), 2)
+        parts = [named] if whole else [named[start:end] for start, end in ends]
         yield RowRun(
             kernels=named,
-            phases=tuple(phases),
-            storage=tuple(storage),
-            steps=0 if steps is None else scheduled.scop.class_size,
+            phases=tuple(
+                _phase(unit, called(unit.kernel or "", facts), scheduled, depth, options)
+                for unit in units
+            ),
+            storage=tuple(
+                (part, planner.storage([o for o in units if o.kernel in part], depth, steps=whole))
+                for part in parts
+            ),
+            steps=scheduled.scop.class_size if whole else 0,
             together=steps or 0,
         )
 
 
-def _innermost(piece: Piece) -> tuple[int, int] | None:
-    """Return which loop on the host is innermost around a piece."""
-    return piece.host[-1].member.key if piece.host else None
+def _phase(
+    unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop, depth: int, options: CodegenOptions
+) -> RowPhase:
+    """Return what a unit does in a kernel of rows, of which so many loops are."""
+    loop, span = unit.lane_loop, span_of(unit)
+    return RowPhase(
+        kernel=kernel.name,
+        launch=launch_of(unit, kernel, scheduled, strict_fp=options.strict_fp),
+        rows=tuple(loop.source_name for loop in unit.mapping.mapped[:depth]),
+        lane_loop=None if loop is None else loop.source_name,
+        length=None if span is None or span[0] < 0 else span[1] + 1,
+        divisors=sum(len(divisors(one.value)) for one in unit.piece.statements),
+    )

@@ -14,19 +14,20 @@ that is written all accesses are of that element. The model reads the same
 from __future__ import annotations
 
 import operator
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
-from itertools import compress
+from itertools import islice
 
 import islpy as isl
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import FusedRows
-from eatss.base.frozen import Names, Numbers, fixed, frozen
+from eatss.base.frozen import Names, Numbers, complete, distinct, fixed, frozen
 from eatss.base.quotients import FORMATS
 from eatss.base.targets import CUDA, Axis
-from eatss.lower.arrays import union_of
+from eatss.lower.arrays import ends_of, union_of
 from eatss.lower.instructions import FROM_LANE
 from eatss.lower.kernel.nodes import (
     Buffer,
@@ -63,7 +64,7 @@ from eatss.lower.planning import Unit
 from eatss.lower.products import references_at
 from eatss.lower.units import numbered_rows
 from eatss.plan.phases import SEVERAL, KeptRow, PassedRow, RowStorage, RowValue, slots_of
-from eatss.polyhedral.expression import divisors
+from eatss.polyhedral.expression import Array, divisors
 from eatss.polyhedral.isl_names import (
     coalesced,
     constant_value,
@@ -75,7 +76,7 @@ from eatss.polyhedral.isl_names import (
     without_parameters,
 )
 from eatss.polyhedral.scop import Place, Scop
-from eatss.program import Constant, IntExpr, Name, equals, names_in
+from eatss.program import Constant, Name, equals, names_in
 from eatss.program.linear import Coefficients, as_sum
 
 
@@ -86,10 +87,77 @@ class LoweredPhase:
     unit: Unit
     nodes: Nodes
 
+
+@fixed
+class _Home:
+    """Registers that a phase has in the place of elements of an array: those of some ``places``.
+
+    What is ``moved`` are its elements in other nodes, too. Memory gets what is ``stored``.
+    ``point`` numbers the elements of a thread.
+    """
+
+    array: Buffer
+    registers: Buffer
+    places: Collection[Place]
+    moved: bool
+    stored: bool
+    point: str = ""
+
     @property
-    def lane_loop(self) -> MappedLoop | None:
-        """The loop whose points go to the threads of a row."""
-        return lane_loop(self.unit)
+    def register(self) -> Element:
+        """The register of the point that a thread is at."""
+        return self.registers.at(*(Name(self.point) for _ in self.registers.layout.extents))
+
+    def elements(self, node: Node) -> list[Element]:
+        """Return the elements of a node that are in registers."""
+        if isinstance(node, Compute):
+            every, name = enumerate((node.target, *node.reads[1:])), node.statement.name
+            return [one for at, one in every if (name, at) in self.places]
+        every_one = (one for own in accesses(node) for one in own)
+        return [one for one in every_one if self.moved and one.buffer == self.array]
+
+    def load(self, node: Node) -> Nodes:
+        """Return the load in the place of a node that reads elements, and the loops of it."""
+        if not isinstance(node, Compute | Copy):
+            return _around_copies(node)
+        read, own = accesses(node)[1], self.elements(node)
+        whole = node if isinstance(node, Copy) else Copy(target=node.target, source=node.target)
+        loads = (replace(whole, target=self.register, source=one) for one in own if one in read)
+        return tuple(loads)[:1]
+
+    def store(self, node: Node) -> Nodes:
+        """Return the store in the place of a node that writes elements, and the loops of it."""
+        if not isinstance(node, Compute | Copy):
+            return _around_copies(node)
+        own = node.target in self.elements(node)
+        return (Copy(target=node.target, source=self.register),) if own else ()
+
+
+def _around_copies(node: Node) -> Nodes:
+    """Return what is around copies: loops and tests in which there are some, names of values."""
+    match node:
+        case For() | If() if all(isinstance(one, Let) for body in inside(node) for one in body):
+            return ()
+        case For():
+            return (replace(node, unroll="whole"),)
+        case If() | Let() | Scope():
+            return (node,)
+    return ()
+
+
+def _in_registers(node: Node, homes: Sequence[_Home]) -> tuple[Node, Nodes, bool]:
+    """Return a node with registers, what is stored of them, and whether it writes nothing else."""
+    own = {one: home for home in homes for one in home.elements(node)}
+    there = {one: home.register for one, home in own.items()}
+    (found,) = with_elements((node,), lambda one: there.get(one, one))
+    writes = accesses(node)[0]
+    kept = [one for one in writes if one in own]
+    stores = (Copy(target=one, source=there[one]) for one in kept if own[one].stored)
+    return found, tuple(stores), len(kept) == len(writes)
+
+
+def _registers(array: Buffer, name: str, extents: Numbers, names: NameTable) -> Buffer:
+    return Buffer.of("register", names.fresh(name), array.element_type, *extents)
 
 
 def with_row_values(
@@ -107,56 +175,39 @@ def with_row_values(
         axis: that of the lanes.
         names: gives out the names of the registers.
     """
-    own = [_Value(one, array, _home(array, f"{array.name}_v", (), names)) for one, array in values]
-    first = equals(Name(f"{CUDA.thread}{axis}"), 0)
-    changed = []
+    registers = [_registers(array, f"{array.name}_v", (), names) for _, array in values]
+    first, changed, loads = equals(Name(f"{CUDA.thread}{axis}"), 0), list[LoweredPhase](), Nodes()
+
+    def homes(number: int) -> list[_Home]:
+        return [
+            _Home(array, home, one.places, one.transfers, number in one.stores)
+            for (one, array), home in zip(values, registers, strict=True)
+        ]
+
+    def leaf(own: Sequence[_Home], node: Node, *, alone: bool) -> Nodes:
+        """Return a node with registers; what is ``alone`` only the first lane does else."""
+        written, read = accesses(node)
+        if not written or any(one.buffer in registers for one in read):
+            return (node,)  # what is stored of registers is there already
+        found, stores, kept = _in_registers(node, own)
+        found = If(conditions=(first,), body=(found,)) if alone and not kept else found
+        return (found, If(conditions=(first,), body=stores)) if stores else (found,)
+
     for number, phase in enumerate(phases):
-        leaf = partial(_leaf, own, number, first)
-        nodes = phase.nodes
-        if phase.unit.mapping.split is not None and phase.lane_loop is not None:
-            nodes = mapped(nodes, _combined(phase.lane_loop, leaf(alone=True)))
-        nodes = mapped(nodes, leaf(alone=phase.lane_loop is None))
+        own, nodes, loop = homes(number), phase.nodes, phase.unit.lane_loop
+        if phase.unit.mapping.split is not None and loop is not None:
+            nodes = mapped(nodes, _combined(loop, partial(leaf, own, alone=True)))
+        nodes = mapped(nodes, partial(leaf, own, alone=loop is None))
         changed.append(replace(phase, nodes=nodes))
-    arrays = dict.fromkeys(one.array.name for one in own)
+    for (value, array), home in zip(values, homes(0), strict=True):
+        loads += tuple(
+            Scope(body=mapped(phases[at].nodes, home.load), phase=f"load {array.name}")
+            for at in value.loads
+        )
+    arrays = distinct(array.name for _, array in values)
     notes = (f"{one}: a value of a row in a register of each of its threads" for one in arrays)
-    loads = [
-        Scope(body=mapped(phases[at].nodes, one.loaded), phase=f"load {one.array.name}")
-        for one in own
-        for at in one.value.loads
-    ]
-    declared = (Declare(buffer=one.home) for one in own)
+    declared = (Declare(buffer=one) for one in registers)
     return (*declared, *loads), tuple(changed), tuple(notes)
-
-
-@fixed
-class _Value:
-    """A value of a row, its array, and the register that lanes have of it."""
-
-    value: RowValue
-    array: Buffer
-    home: Buffer
-
-    def elements(self, node: Node) -> Iterator[Element]:
-        """Yield the elements of a node that it is."""
-        if isinstance(node, Compute):
-            yield from compress(_elements(node), self._here(node))
-        elif self.value.transfers:
-            yield from (one for own in accesses(node) for one in own if one.buffer == self.array)
-
-    def loaded(self, node: Node) -> Nodes:
-        """Return the load in the place of a node that reads the value."""
-        if not isinstance(node, Compute):
-            return _around_loads(node)
-        read = [*compress(_elements(node)[1:], self._here(node)[1:])]
-        return tuple(Copy(target=self.home.at(), source=one) for one in read[:1])
-
-    def _here(self, node: Compute) -> list[bool]:
-        name = node.statement.name
-        return [(name, at) in self.value.places for at, _ in enumerate(_elements(node))]
-
-
-def _home(array: Buffer, name: str, extents: Numbers, names: NameTable) -> Buffer:
-    return Buffer.of("register", names.fresh(name), array.element_type, *extents)
 
 
 def _combined(loop: MappedLoop, alone: Callable[[Node], Nodes]) -> Callable[[Node], Nodes]:
@@ -167,33 +218,6 @@ def _combined(loop: MappedLoop, alone: Callable[[Node], Nodes]) -> Callable[[Nod
         if isinstance(node, If) and not node.orelse and node.conditions == first:
             return mapped(node.body, alone)
         return (node,)
-
-    return changed
-
-
-def _leaf(
-    values: Sequence[_Value], number: int, first: IntExpr, *, alone: bool
-) -> Callable[[Node], Nodes]:
-    """Return the change of nodes of a phase to registers of rows, with what is stored of them.
-
-    What is ``alone`` only the ``first`` lane is to do, but for its registers.
-    """
-    homes = {one.home for one in values}
-
-    def changed(node: Node) -> Nodes:
-        written, read = accesses(node)
-        if not written or any(one.buffer in homes for one in read):
-            return (node,)  # what is stored of registers is there already
-        own = {one: value for value in values for one in value.elements(node)}
-        there = {one: value.home.at() for one, value in own.items()}
-        kept = [one for one in written if one in own]
-        found = with_elements((node,), lambda one: there.get(one, one))
-        if alone and len(kept) < len(written):
-            found = (If(conditions=(first,), body=found),)
-        stores = tuple(
-            Copy(target=one, source=there[one]) for one in kept if number in own[one].value.stores
-        )
-        return (*found, If(conditions=(first,), body=stores)) if stores else found
 
     return changed
 
@@ -212,32 +236,37 @@ def with_rows_kept(
         block: its threads.
         names: gives out the names of the registers.
     """
-    nodes = [phase.nodes for phase in phases]
     lasting, front, behind = list[Node](), list[Node](), list[Node]()
     ahead = [list[Node]() for _ in phases]
+    homes = [list[_Home]() for _ in phases]
     slots, beside = int(slots_of(block.tile, block.lanes)), int(block.rows)
     own_lane = Name(f"{CUDA.thread}{block.axes[1]}")
     several = f"{slots} elements" if slots > 1 else "an element"
+
+    def scope(what: str, at: int, change: Callable[[Node], Nodes]) -> Scope:
+        return Scope(body=mapped(phases[at].nodes, change), phase=what)
+
     for row, array in kept:
-        home = _home(array, f"{array.name}_k", (slots,) if slots > 1 else (), names)
-        rows = [
-            _Row(row, array, home, number, phase.lane_loop) for number, phase in enumerate(phases)
-        ]
-        own = lasting if row.lasting else front
-        own.append(Declare(buffer=home))
-        for at in row.loads:
-            loads = mapped(phases[at].nodes, rows[at].loaded)
-            own.append(Scope(body=loads, phase=f"load {array.name}"))
+        home = _registers(array, f"{array.name}_k", (slots,) if slots > 1 else (), names)
+        for at, (own, phase) in enumerate(zip(homes, phases, strict=True)):
+            stored, loop = at in row.stores and not row.lasting, phase.unit.lane_loop
+            point = "" if loop is None else loop.point
+            own.append(_Home(array, home, row.places[at], True, stored, point))
+        begin = lasting if row.lasting else front
+        begin.append(Declare(buffer=home))
+        begin += [scope(f"load {array.name}", at, homes[at][-1].load) for at in row.loads]
         if row.passed is not None:
             counters = [names.fresh("place")][: len(home.layout.extents)]
             element = home.at(*map(Name, counters))
             source = as_sum(row.passed.row + beside * (own_lane % (CUDA.lanes // beside)))
             passing = Intrinsic.of(FROM_LANE, element, element, source=source)
             ahead[row.passed.phase].append(over_places(home, counters, passing))
-        for at in row.stores if row.lasting else ():
-            stores = mapped(phases[at].nodes, rows[at].stored)
-            behind.append(Scope(body=stores, phase=f"store {array.name}"))
-        nodes = [mapped(own, one.changed) for own, one in zip(nodes, rows, strict=True)]
+        if row.lasting:
+            behind += [scope(f"store {array.name}", at, homes[at][-1].store) for at in row.stores]
+    nodes = [phase.nodes for phase in phases]
+    if kept:
+        pairs = zip(phases, homes, strict=True)
+        nodes = [mapped(one.nodes, partial(_kept_in, one, own)) for one, own in pairs]
     if block.steps:
         nodes = [_with_reciprocals(own, names) for own in nodes]
     notes = (
@@ -252,6 +281,17 @@ def with_rows_kept(
         behind=tuple(behind),
         notes=tuple(notes),
     )
+
+
+def _kept_in(phase: LoweredPhase, homes: Sequence[_Home], node: Node) -> Nodes:
+    """Return a node of a phase with rows in registers, and what is stored of them."""
+    loop = phase.unit.lane_loop
+    if isinstance(node, For) and loop is not None and node.counter == loop.point:
+        return (replace(node, unroll="whole"),)
+    if not isinstance(node, Compute | Copy):
+        return (node,)
+    found, stores, _ = _in_registers(node, homes)
+    return found, *stores
 
 
 def _with_reciprocals(nodes: Nodes, names: NameTable) -> Nodes:
@@ -277,8 +317,8 @@ def _with_reciprocals(nodes: Nodes, names: NameTable) -> Nodes:
                 continue
             inverse = Buffer.of("register", names.fresh("inverse"), kind).at()
             inverses.append((number, inverse))
-            front.append(Declare(buffer=inverse.buffer))
-            front.append(Reciprocal(target=inverse, source=source, flag=""))
+            made_of = Reciprocal(target=inverse, source=source, flag="")
+            front += [Declare(buffer=inverse.buffer), made_of]
         told = partial(replace, reciprocals=tuple(inverses))
         return (*front, *mapped_of((node,), Compute, told)) if front else (node,)
 
@@ -299,87 +339,6 @@ class KeptRows:
     bodies: tuple[Nodes, ...]
     behind: Nodes
     notes: Names
-
-
-@fixed
-class _Row:
-    """An array of which one phase has elements of rows in the registers ``home``."""
-
-    row: KeptRow
-    array: Buffer
-    home: Buffer
-    number: int
-    loop: MappedLoop | None
-
-    def loaded(self, node: Node) -> Nodes:
-        """Return the loads in the place of a node that reads elements, and the loops of them."""
-        match node:
-            case Compute() | Copy():
-                own = zip(_elements(node)[1:], self._homes(node)[1:], strict=True)
-                load = Copy(target=node.target, source=node.target)
-                load = node if isinstance(node, Copy) else load
-                read = [one for one, there in own if there][:1]
-                return tuple(replace(load, target=self._register(), source=one) for one in read)
-        return _around_loads(node)
-
-    def stored(self, node: Node) -> Nodes:
-        """Return the stores in the place of a node that writes elements, and the loops of them."""
-        if isinstance(node, Compute | Copy):
-            own = self._homes(node)[0]
-            return (Copy(target=node.target, source=self._register()),) if own else ()
-        return _around_loads(node)
-
-    def changed(self, node: Node) -> Nodes:
-        """Return a node with registers, and what is stored of them."""
-        if isinstance(node, For) and self.loop is not None and node.counter == self.loop.point:
-            return (replace(node, unroll="whole"),)
-        if not isinstance(node, Compute | Copy):
-            return (node,)
-        own = self._homes(node)
-        target, *reads = (
-            self._register() if there else one
-            for one, there in zip(_elements(node), own, strict=True)
-        )
-        found: Node
-        match node:
-            case Copy():
-                found = replace(node, target=target, source=reads[0])
-            case Compute():
-                found = replace(node, target=target, reads=(target, *reads))
-        stored = own[0] and self.number in self.row.stores and not self.row.lasting
-        return (found, Copy(target=node.target, source=target)) if stored else (found,)
-
-    def _homes(self, node: Compute | Copy) -> list[bool]:
-        """Tell which elements of a node are in registers: its target, and what it reads."""
-        there = [one.buffer == self.array for one in _elements(node)]
-        if isinstance(node, Copy):
-            return there
-        places = self.row.places[self.number]
-        name = node.statement.name
-        return [own and (name, at) in places for at, own in enumerate(there)]
-
-    def _register(self) -> Element:
-        assert self.loop is not None
-        return self.home.at(*map(Name, (self.loop.point,) * len(self.home.layout.extents)))
-
-
-def _around_loads(node: Node) -> Nodes:
-    """Return what is around loads: loops and tests in which there are some, names of values."""
-    match node:
-        case For() | If() if all(isinstance(one, Let) for body in inside(node) for one in body):
-            return ()
-        case For():
-            return (replace(node, unroll="whole"),)
-        case If() | Let() | Scope():
-            return (node,)
-    return ()
-
-
-def _elements(node: Compute | Copy) -> tuple[Element, ...]:
-    """Return the target of a node and what it reads, in the order of the accesses."""
-    if isinstance(node, Copy):
-        return node.target, node.source
-    return node.target, *node.reads[1:]
 
 
 _LANE = "lane"
@@ -409,22 +368,13 @@ class _Access:
         return any(name == _LANE for terms, _, _ in self.form or () for name, _ in terms)
 
 
-def lane_loop(unit: Unit) -> MappedLoop | None:
-    """Return the loop whose points go to the threads of a row."""
-    inside = [loop for loop in unit.mapping.spread if loop.grid is None]
-    return inside[-1] if inside else None
-
-
 def span_of(unit: Unit) -> tuple[int, int] | None:
     """Return the first and the last element of a row that a unit touches, if these are numbers."""
-    loop = lane_loop(unit)
+    loop = unit.lane_loop
     if loop is None:
         return None
     values = _along(unit, loop)
-    first, last = (
-        constant_value(parameter_bound(values, loop.name, upper=upper).coalesce())
-        for upper in (False, True)
-    )
+    first, last = map(constant_value, ends_of(values, loop.name))
     return None if first is None or last is None else (first, last)
 
 
@@ -442,7 +392,7 @@ def sizes_of_whole_rows(units: Sequence[Unit], tile: int, steps: Names) -> isl.S
     """
     longer = []
     for unit in units:
-        loop = lane_loop(unit)
+        loop = unit.lane_loop
         if loop is not None:
             values = without_parameters(_along(unit, loop), steps)
             first, last = (linear_function(values.get_ctx(), at, ()) for at in (0, tile - 1))
@@ -475,15 +425,16 @@ def row_storage(
     kernels = {one.name: one for one in facts}
     kept = list[KeptRow]()
     values = list[RowValue]()
-    for array, own in accesses.items():
-        row = _kept(scop, array, own, units, kernels)
-        if row is not None and step is not None and _lasts(own, row, units, step):
+    for array, known in accesses.items():
+        own = _Rows(scop.array(array), known, units, kernels)
+        row = own.kept()
+        if row is not None and step is not None and own.lasts(row, step):
             row = replace(row, lasting=True)
         if row is None:
-            values += _values(array, own, units, kernels)
+            values += own.values()
         else:
             kept.append(row)
-    alone = [at for at, unit in enumerate(units) if lane_loop(unit) is None]
+    alone = [at for at, unit in enumerate(units) if unit.lane_loop is None]
     here = [(a, one) for a, own in accesses.items() for one in own if one.phase in alone]
     homes = {place for at in alone for place in _homes(units[at])}
     kept.sort(key=lambda one: not one.lasting)  # what is not would be loaded in each step
@@ -515,13 +466,13 @@ def _homes(unit: Unit) -> frozenset[Place]:
 def _accesses(number: int, unit: Unit, depth: int, scop: Scop) -> Iterator[tuple[str, _Access]]:
     """Yield what a phase does with arrays in memory: loads, statements, stores."""
     names = {loop.source_name: f"row {at}" for at, loop in enumerate(unit.mapping.mapped[:depth])}
-    lanes = lane_loop(unit)
+    lanes = unit.lane_loop
     if lanes is not None:
         names[lanes.source_name] = _LANE
-    storage, piece, split = unit.storage, unit.piece, unit.mapping.split is not None
+    piece, split = unit.piece, unit.mapping.split is not None
     if not split:
         yield from _transfers(number, unit, names, writes=False)
-    for scalar in storage.scalars:
+    for scalar in unit.storage.scalars:
         for _, instances in scalar.escaping:
             yield scalar.array, _Access(number, None, writes=True, image=instances)
     homes = _homes(unit)
@@ -544,7 +495,7 @@ def _transfers(
     """Yield the stores of registers of a phase, or its loads."""
     for held in unit.storage.registers:
         points = held.store if writes or unit.mapping.split is not None else held.load
-        forms = [_form(unit.piece, place, names) for place in sorted(held.places)]
+        forms = (_form(unit.piece, place, names) for place in sorted(held.places))
         form = next((one for one in forms if one is not None), None)
         if not points.is_empty():
             yield held.array, _Access(number, form, writes, points.apply(held.relation))
@@ -553,9 +504,9 @@ def _transfers(
 def _form(piece: Piece, place: Place, names: Mapping[str, str]) -> _Form | None:
     """Return the subscripts of an access by other names of loops, ``None`` where it has others."""
     reference = next((one for one in piece.kernel.references if place in one.places), None)
-    if reference is None:
+    if reference is None or not reference.loops <= {*names}:
         return None
-    if not reference.loops <= set(names) or not all(one.affine for one in reference.subscripts):
+    if not all(one.affine for one in reference.subscripts):
         return None
     return tuple(
         (
@@ -567,185 +518,190 @@ def _form(piece: Piece, place: Place, names: Mapping[str, str]) -> _Form | None:
     )
 
 
-def _values(
-    array: str,
-    accesses: Sequence[_Access],
-    units: Sequence[Unit],
-    facts: Mapping[str, KernelFacts],
-) -> Iterator[RowValue]:
-    """Yield elements of an array of which all lanes of a row can have that of the row.
+@fixed
+class _Rows:
+    """What the phases of some units do with an array; ``facts`` are their kernels by name."""
 
-    Each has to be used in another phase than it is written in, and none that other accesses touch.
-    What is not written before it is read is loaded where statements read it, outside loops.
-    """
-    transferred = {one.form for one in accesses if one.place is None}
-    if len(transferred) > 1:
-        return
-    for form in dict.fromkeys(o.form for o in accesses if o.form and not o.is_of_a_lane):
-        own = [one for one in accesses if one.form == form]
-        read = [one for one in own if not one.writes]
-        before = [one for one in read if not _is_covered(one.image, own, range(one.phase))]
-        loads = _loads(before, read)
-        if (
-            len({one.phase for one in own}) > 1
-            and len(read) < len(own)
-            and all(one.place is not None for one in own if one.phase in loads)
-            and all(lane_loop(units[at]) is None for at in loads)
-            and all(one.form == form or one.image.is_disjoint(_all(own)) for one in accesses)
-        ):
-            yield RowValue(
-                array=array,
-                loads=loads,
-                stores=_stores(own),
-                transfers=form in transferred,
-                places=frozenset(one.place for one in own if one.place is not None),
-                references=_references(array, own, units, facts),
-            )
+    array: Array
+    accesses: Sequence[_Access]
+    units: Sequence[Unit]
+    facts: Mapping[str, KernelFacts]
 
+    def values(self) -> Iterator[RowValue]:
+        """Yield the elements of which all lanes of a row can have that of the row.
 
-def _kept(
-    scop: Scop,
-    array: str,
-    accesses: Sequence[_Access],
-    units: Sequence[Unit],
-    facts: Mapping[str, KernelFacts],
-) -> KeptRow | None:
-    """Return how an array may be kept, ``None`` if it may not, or if that saves nothing."""
-    forms = [one.form for one in accesses if one.is_of_a_lane]
-    form = max(dict.fromkeys(forms), key=forms.count, default=None)
-    if form is None:
-        return None
-    own = [one for one in accesses if one.form == form]
-    others = [
-        one
-        for one in accesses
-        if one.form != form and (one.place is None or not one.image.is_disjoint(_all(own)))
-    ]  # or transfers
-    begun = min((one.phase for one in (*own, *others) if one.writes), default=len(units))
-    phases = sorted({one.phase for one in own})
-    read = [one for one in own if not one.writes]
-    passed = None
-    if any(one.phase >= begun for one in others):  # memory has no more what others read
-        passed = _passed(form, own, others, units)
-        if passed is None:
+        Each has to be used in another phase than it is written in, and none that other accesses
+        touch. What is not written before it is read is loaded where statements read it, outside
+        loops.
+        """
+        transferred = {one.form for one in self.accesses if one.place is None}
+        if len(transferred) > 1:
+            return
+        for form in distinct(o.form for o in self.accesses if o.form and not o.is_of_a_lane):
+            own = [one for one in self.accesses if one.form == form]
+            read, loads = _read(own)
+            if (
+                len({one.phase for one in own}) > 1
+                and len(read) < len(own)
+                and all(one.place is not None for one in own if one.phase in loads)
+                and all(self.units[at].lane_loop is None for at in loads)
+                and all(one.form == form or _are_apart(one, own) for one in self.accesses)
+            ):
+                yield RowValue(
+                    array=self.array.name,
+                    loads=loads,
+                    stores=_stores(own),
+                    transfers=form in transferred,
+                    places=_places(own),
+                    references=self.references(own),
+                )
+
+    def kept(self) -> KeptRow | None:
+        """Return how it may be kept, ``None`` if it may not, or if that saves nothing."""
+        forms = [one.form for one in self.accesses if one.is_of_a_lane]
+        form = max(distinct(forms), key=forms.count, default=None)
+        if form is None:
             return None
-        own = [*own, *others]
+        own = [one for one in self.accesses if one.form == form]
+        others = [
+            one
+            for one in self.accesses
+            if one.form != form and (one.place is None or not _are_apart(one, own))
+        ]  # or transfers
+        writing = [one.phase for one in (*own, *others) if one.writes]
+        passed = None
+        if writing and any(one.phase >= min(writing) for one in others):
+            passed = self.passed(form, own, others)  # memory has no more what others read
+            if passed is None:
+                return None
+            own = [*own, *others]
         phases = sorted({one.phase for one in own})
-    spans = [span_of(units[at]) for at in phases]
-    if not any(one.phase > phases[0] for one in read):
-        return None
-    known = [one for one in spans if one is not None]
-    begins, ends = zip(*known, strict=True) if len(known) == len(spans) else ((None,), (None,))
-    uncovered = [one for one in read if not _is_covered(one.image, own, range(one.phase))]
-    places = tuple(
-        frozenset(one.place for one in own if one.phase == at and one.place is not None)
-        for at in range(len(units))
-    )
-    widths = {a.name: a.element_bytes for one in facts.values() for a in one.work.arrays}
-    return KeptRow(
-        array=array,
-        element_bytes=widths.get(array, scop.array(array).element_type.size_bytes),
-        begin=min(begins),
-        end=max(ends),
-        first=phases[0],
-        last=max(one.phase for one in read),
-        loads=_loads(uncovered, read),
-        stores=_stores(own),
-        places=places,
-        references=_references(array, own, units, facts),
-        passed=passed,
-    )
-
-
-def _passed(
-    form: _Form, read: Sequence[_Access], others: Sequence[_Access], units: Sequence[Unit]
-) -> PassedRow | None:
-    """Return which row of a block has written, before, all that accesses of any row read."""
-    phase, made = min(one.phase for one in read), others[0].form
-    count = numbered_rows([one.piece for one in units])
-    if (
-        count is None
-        or made is None
-        or any(one.form != made or one.place is None or one.phase >= phase for one in others)
-        or any(one.writes for one in read)
-        or not all(_is_covered(one.image, others, range(one.phase)) for one in read)
-    ):
-        return None
-    apart = [(one, its) for one, its in zip(made, form, strict=True) if one != its]
-    rows = set()
-    for (terms, symbols, offset), (its_terms, its_symbols, its_offset) in apart:
-        if terms != (("row 0", 1),) or its_terms:
+        read, loads = _read([one for one in own if passed is None or one.form == form], own)
+        if not any(one.phase > phases[0] for one in read):
             return None
-        known, more = dict(symbols), dict(its_symbols)
-        names = {name: more.get(name, 0) - known.get(name, 0) for name in {**known, **more}}
-        rows.add((tuple(sorted(one for one in names.items() if one[1])), its_offset - offset))
-    if len(rows) != 1:
-        return None
-    ((found, offset),) = rows
-    called = {loop.source_name: loop.name for loop in units[0].piece.host}
-    parts = (factor * Name(called.get(name, name)) for name, factor in found)
-    return PassedRow(phase=phase, row=reduce(operator.add, parts, Constant(offset)), rows=count)
+        spans = complete(span_of(self.units[at]) for at in phases)
+        begins, ends = ((None,), (None,)) if spans is None else zip(*spans, strict=True)
+        widths = {a.name: a.element_bytes for one in self.facts.values() for a in one.work.arrays}
+        return KeptRow(
+            array=self.array.name,
+            element_bytes=widths.get(self.array.name, self.array.element_type.size_bytes),
+            begin=min(begins),
+            end=max(ends),
+            first=phases[0],
+            last=max(one.phase for one in read),
+            loads=loads,
+            stores=_stores(own),
+            places=tuple(
+                _places([one for one in own if one.phase == at]) for at in range(len(self.units))
+            ),
+            references=self.references(own),
+            passed=passed,
+        )
+
+    def passed(
+        self, form: _Form, read: Sequence[_Access], others: Sequence[_Access]
+    ) -> PassedRow | None:
+        """Return which row of a block has written, before, all that accesses of any row read."""
+        phase, made = min(one.phase for one in read), others[0].form
+        count = numbered_rows([one.piece for one in self.units])
+        if (
+            count is None
+            or made is None
+            or any(one.form != made or one.place is None or one.phase >= phase for one in others)
+            or any(one.writes for one in read)
+            or not all(_is_covered(one.image, others, range(one.phase)) for one in read)
+        ):
+            return None
+        rows = set()
+        for (terms, symbols, offset), (its_terms, its_symbols, its_offset) in zip(
+            made, form, strict=True
+        ):
+            if (terms, symbols, offset) == (its_terms, its_symbols, its_offset):
+                continue
+            if terms != (("row 0", 1),) or its_terms:
+                return None
+            names = Counter(dict(its_symbols))
+            names.subtract(dict(symbols))
+            rows.add((tuple(sorted(one for one in names.items() if one[1])), its_offset - offset))
+        if len(rows) != 1:
+            return None
+        ((found, offset),) = rows
+        called = {loop.source_name: loop.name for loop in self.units[0].piece.host}
+        parts = (factor * Name(called.get(name, name)) for name, factor in found)
+        row = reduce(operator.add, parts, Constant(offset))
+        return PassedRow(phase=phase, row=row, rows=count)
+
+    def lasts(self, row: KeptRow, step: LoopMember) -> bool:
+        """Tell whether registers may have it for all steps, as the first one loads and stores it.
+
+        A thread alone touches its elements, the same in each step.
+        """
+        own, form = self.accesses, self.accesses[0].form
+        if form is None or any(one.form != form for one in own):
+            return False
+        if any(name == step.source_name for _, names, _ in form for name, _ in names):
+            return False
+        every = union_of(
+            without_parameters(placed, unit.piece.bound).params()
+            for unit in self.units
+            for placed in unit.piece.placed
+        )
+        first = parameter_bound(coalesced(every), step.name, upper=False)
+        at_first = parameter_between(step.name, first, first)
+
+        def covers(phases: Numbers, *, writes: bool) -> bool:
+            alike = [one for one in own if one.writes == writes]
+            here = _all([one for one in alike if one.phase in phases])
+            known = without_parameters(here.intersect_params(at_first), [step.name])
+            return bool(without_parameters(_all(alike), [step.name]).is_subset(known))
+
+        loaded = not row.loads or covers(row.loads, writes=False)
+        return loaded and (not row.stores or covers(row.stores, writes=True))
+
+    def references(self, own: Sequence[_Access]) -> tuple[Numbers, ...]:
+        """Return accesses of each phase, and those of its registers, as references of kernels."""
+        found = []
+        for number, unit in enumerate(self.units):
+            here = [one for one in own if one.phase == number]
+            places = {*_places(here)}
+            if any(one.place is None for one in here):
+                alike = (one for one in unit.storage.registers if one.array == self.array.name)
+                places.update(*(one.places for one in alike))
+            found.append(references_at(self.facts[unit.kernel or ""], unit.piece, places))
+        return tuple(found)
 
 
-def _lasts(own: Sequence[_Access], row: KeptRow, units: Sequence[Unit], step: LoopMember) -> bool:
-    """Tell whether registers may have an array for all steps, as the first one loads and stores it.
-
-    A thread alone touches its elements, the same in each step.
-    """
-    form = own[0].form
-    if form is None or any(one.form != form for one in own):
-        return False
-    if any(name == step.source_name for _, names, _ in form for name, _ in names):
-        return False
-    placed = ((one, own) for unit in units for one in (unit.piece,) for own in one.placed)
-    every = union_of([without_parameters(own, one.bound).params() for one, own in placed])
-    first = parameter_bound(coalesced(every), step.name, upper=False)
-    at_first = parameter_between(step.name, first, first)
-
-    def covers(phases: Numbers, *, writes: bool) -> bool:
-        alike = [one for one in own if one.writes == writes]
-        here = union_of([one.image for one in alike if one.phase in phases])
-        known = without_parameters(here.intersect_params(at_first), [step.name])
-        return bool(without_parameters(_all(alike), [step.name]).is_subset(known))
-
-    loaded = not row.loads or covers(row.loads, writes=False)
-    return loaded and (not row.stores or covers(row.stores, writes=True))
+def _places(own: Sequence[_Access]) -> frozenset[Place]:
+    return frozenset(one.place for one in own if one.place is not None)
 
 
-def _references(
-    array: str, own: Sequence[_Access], units: Sequence[Unit], facts: Mapping[str, KernelFacts]
-) -> tuple[Numbers, ...]:
-    """Return the accesses of each phase, and those of its registers, as references of kernels."""
-    found = []
-    for number, unit in enumerate(units):
-        here = [one for one in own if one.phase == number]
-        places = {one.place for one in here if one.place is not None}
-        if any(one.place is None for one in here):
-            places |= _held(unit, array)
-        found.append(references_at(facts[unit.kernel or ""], unit.piece, places))
-    return tuple(found)
+def _are_apart(one: _Access, own: Sequence[_Access]) -> bool:
+    return bool(one.image.is_disjoint(_all(own)))
 
 
 def _all(accesses: Sequence[_Access]) -> isl.Set:
     return union_of([one.image for one in accesses])
 
 
-def _held(unit: Unit, array: str) -> set[Place]:
-    return {place for own in unit.storage.registers if own.array == array for place in own.places}
+def _read(
+    own: Sequence[_Access], every: Sequence[_Access] | None = None
+) -> tuple[list[_Access], Numbers]:
+    """Return what is read, and phases that read all that is to be loaded of it.
 
-
-def _loads(uncovered: Sequence[_Access], read: Sequence[_Access]) -> Numbers:
-    """Return phases that read all that is to be loaded: the first one that does, or several."""
-    images: dict[int, isl.Set] = {}
-    for one in read:
-        images[one.phase] = union_of([one.image, *(own for own in [images.get(one.phase)] if own)])
-    left = union_of([one.image for one in uncovered]) if uncovered else None
-    alone = next((at for at, own in images.items() if left and left.is_subset(own)), None)
-    loads = [] if alone is None else [alone]
-    for one in uncovered:
-        if not loads or not one.image.is_subset(union_of([images[at] for at in loads])):
+    That is the first one that does, or several; what is written before, by any, is none of it.
+    """
+    read = [one for one in own if not one.writes]
+    images = {
+        at: _all([one for one in read if one.phase == at])
+        for at in sorted({one.phase for one in read})
+    }
+    left = [o for o in read if not _is_covered(o.image, every or own, range(o.phase))]
+    whole = (at for at, image in images.items() if left and _all(left).is_subset(image))
+    loads = [*islice(whole, 1)]
+    for one in left:
+        if not loads or not one.image.is_subset(union_of(images[at] for at in loads)):
             loads.append(one.phase)
-    return tuple(loads)
+    return read, tuple(loads)
 
 
 def _stores(own: Sequence[_Access]) -> Numbers:

@@ -29,6 +29,7 @@ from functools import cached_property, reduce
 import islpy as isl
 
 from eatss.analysis.layout import TimeTile
+from eatss.base.frozen import distinct
 from eatss.base.targets import CUDA
 from eatss.lower.arrays import affine_text, condition_of, subscripts_of
 from eatss.lower.instructions import OF_LANE
@@ -127,6 +128,7 @@ class TileBuilder:
         back: bool,
     ) -> None:
         self.chain, self.plan, self.tile, self.context = chain, plan, tile, context
+        self.has_rows, self.has_lines = chain.dims > 1, chain.dims > 2
         self._twins, self._time, self.back = twins, time, back
         self.names = context.names.inner()
         self.first_step: IntExpr = Name(time) + (tile.depth if back else 0)
@@ -145,10 +147,10 @@ class TileBuilder:
         )
         self.flag = self.names.fresh("exact") if any(quotients) else ""
         self._aligned: dict[Buffer, Aligned] = {}
-        self._origins = places[-1:] if chain.dims < 3 else places
+        self._origins = places if self.has_lines else places[-1:]
         corners = (Name(self.names.fresh(one)) for one in ("line_from", "column_from"))
         self._corners = [*corners][-len(self._origins) :]
-        self._lines = (int(tile.rows),) if chain.dims > 2 else ()
+        self._lines = (int(tile.rows),) if self.has_lines else ()
         self.windows = {
             number: self.registers(
                 self.names, f"{context.arrays[one.field.array].name}_{number}", one.field, one.slots
@@ -157,11 +159,13 @@ class TileBuilder:
             if one.halo is not None
         }
         self._next = {
-            number: self.registers(
-                self.names, f"{self.windows[number].name}_next", own.field, tile.prefetch
+            at: self.registers(
+                self.names,
+                f"{self.windows[at].name}_next",
+                plan.versions[at].field,
+                tile.prefetch,
             )
-            for number in plan.loaded
-            for own in (plan.versions[number],)
+            for at in plan.loaded
         }
         self.edges = {
             number: Buffer.of(
@@ -180,14 +184,10 @@ class TileBuilder:
 
     # -- buffers and places ----------------------------------------------------------------
 
-    def type_of(self, array: str) -> ElementType:
-        """Return the type of an array's elements."""
-        return self.context.arrays[array].array.element_type
-
     def registers(self, names: NameTable, wish: str, own: Field, *slots: int) -> Buffer:
         """Return registers for a thread's cells of a row of a field, or of several rows."""
         shape = (*slots, *self._lines, self.tile.columns)
-        return Buffer.of("register", names.fresh(wish), self.type_of(own.array), *shape)
+        return Buffer.of("register", names.fresh(wish), self.context.scop.types[own.array], *shape)
 
     @property
     def points(self) -> Iterator[_Point]:
@@ -197,7 +197,7 @@ class TileBuilder:
     def cell(self, row: IntExpr, point: _Point) -> IntExprs:
         """Return the place of a thread's point in a row."""
         places = (own + place for own, place in zip(self._origins, point, strict=True))
-        return (row, *places) if self.chain.dims > 1 else tuple(places)
+        return (row, *places) if self.has_rows else tuple(places)
 
     def register(self, version: int, age: int, point: _Point) -> Element:
         """Return the register of a point of the row that came ``age`` turns ago."""
@@ -238,18 +238,18 @@ class TileBuilder:
     def _all_extents(self) -> IntExprs:
         """How many cells there are along each dimension, of the largest field that is stored."""
         kept = [self.plan.versions[one].field for one in (*self.plan.stored, *self.plan.left)]
-        found = []
-        for along in zip(*map(self.extents, kept), strict=True):
-            several = tuple(dict.fromkeys(along))
-            found.append(several[0] if len(several) == 1 else Apply(Operator.MAX, several))
-        return tuple(found)
+        found = map(distinct, zip(*map(self.extents, kept), strict=True))
+        return tuple(o[0] if len(o) == 1 else Apply(Operator.MAX, o) for o in found)
+
+    @property
+    def _stored(self) -> Iterable[tuple[IntExpr, int]]:
+        """How many cells there are along each dimension, and how many of a tile are stored."""
+        return zip(self._all_extents, stored_cells(self.plan, self.tile), strict=True)
 
     @property
     def _counts(self) -> list[IntExpr]:
         """How many tiles there are along each dimension."""
-        kept = stored_cells(self.plan, self.tile)
-        pairs = zip(self._all_extents, kept, strict=True)
-        return [floored(extent + (cells - 1), cells) for extent, cells in pairs]
+        return [floored(extent + (cells - 1), cells) for extent, cells in self._stored]
 
     @property
     def blocks(self) -> IntExpr:
@@ -259,9 +259,8 @@ class TileBuilder:
     @property
     def parameter_tiles(self) -> SizePairs:
         """Cells of a tile along what sizes bound, and steps of two launches."""
-        extents = [*zip(self._all_extents, stored_cells(self.plan, self.tile), strict=True)]
         found = dict[str, int]()
-        for extent, tile in (*extents, (self._last, 2 * self.tile.depth)):
+        for extent, tile in (*self._stored, (self._last, 2 * self.tile.depth)):
             found |= {name: max(tile, found.get(name, 0)) for name in names_in(extent)}
         return tuple(found.items())
 
@@ -294,7 +293,7 @@ class TileBuilder:
         span = self.chain.updates[0].statement.span
         places = digits(Name(number), self._counts, span)
         kept, halo = stored_cells(self.plan, self.tile), beside(self.plan, self.tile)
-        if self.chain.dims > 1:
+        if self.has_rows:
             yield Let(name=self._first.name, value=places[0] * kept[0])
             ends = (self._first + kept[0], self._all_extents[0])
             yield Let(name=self._end.name, value=Apply(Operator.MIN, ends))
@@ -343,12 +342,12 @@ class TileBuilder:
 
         Updates that write at edges only are to write none of them (``absent``).
         """
-        tile, dims = self.tile, self.chain.dims
-        sizes = [tile.warps * tile.rows, CUDA.lanes * tile.columns][-len(self._corners) :]
-        low = [self.first_step, *([first] if dims > 1 else []), *self._corners]
-        sizes = [tile.depth, *([count] if dims > 1 else []), *sizes]
-        names = [(f"from{at}", f"to{at}") for at in range(len(sizes))]
-        box = box_between(self.chain.updates[0].cells, names, sizes)
+        tile = self.tile
+        across = (tile.warps * tile.rows, CUDA.lanes * tile.columns)[-len(self._corners) :]
+        cells = [*zip(self._corners, across, strict=True)]
+        along = [(self.first_step, tile.depth), *[(first, count)] * self.has_rows, *cells]
+        names = [(f"from{at}", f"to{at}") for at, _ in enumerate(along)]
+        box = box_between(self.chain.updates[0].cells, names, [size for _, size in along])
         known = box.params().intersect(parameter_at_least("from0", self.chain.first))
         known = known.intersect(parameter_at_most("to0", self.chain.last))
         found = known
@@ -367,7 +366,7 @@ class TileBuilder:
         if not arrays <= {one.target.array for one in updates}:
             return Constant(0)
         values: dict[str, IntExpr] = {}
-        for (begin, end), at, size in zip(names, low, sizes, strict=True):
+        for (begin, end), (at, size) in zip(names, along, strict=True):
             values |= {begin: at, end: at + (size - 1)}
         return strict(substitute(condition_of(coalesced(found), known), values))
 
@@ -392,7 +391,7 @@ class TileBuilder:
     def _rows(self) -> Nodes:
         """Return the loop over rows, or what is done with the only one."""
         plan, ahead = self.plan, int(self.tile.prefetch)
-        if self.chain.dims == 1:
+        if not self.has_rows:
             self.turn = self.row = zero = Constant(0)
             return self._ways(
                 lambda: (*self._fetched(zero, zero), *self._taken(), *self._levels()), zero, 1
@@ -436,19 +435,17 @@ class TileBuilder:
         """Yield the loads of what comes when ``row`` is the newest."""
         for version in versions or self.plan.loaded:
             own = self.plan.versions[version]
-            loads: list[Copy] = []
-            for point in self.points:
-                cell = self.cell(row - own.lag, point)
-                here = None if self.whole else self.inside(own.field, cell)
-                loads.append(
-                    Copy(
-                        target=self._next[version].at(slot, *map(Constant, point)),
-                        source=self.memory(own.field, cell, twin=self.back),
-                        condition=here,
-                        clears=here is not None,
-                    )
+            cells = {point: self.cell(row - own.lag, point) for point in self.points}
+            loads = (
+                Copy(
+                    target=self._next[version].at(slot, *map(Constant, point)),
+                    source=self.memory(own.field, cell, twin=self.back),
+                    condition=None if self.whole else self.inside(own.field, cell),
+                    clears=not self.whole,
                 )
-            yield from self.in_vectors(loads)
+                for point, cell in cells.items()
+            )
+            yield from self.in_vectors([*loads])
 
     def in_vectors(self, copies: Sequence[Copy]) -> Nodes:
         """Return copies of all points, of whole tiles in vectors where memory is aligned so."""
@@ -530,7 +527,7 @@ class _LevelBuilder:
     def nodes(self) -> Iterator[Node]:
         """Yield all of it."""
         of, level, statement = self._of, self._level, self._update.statement
-        if of.chain.dims > 1:
+        if of.has_rows:
             lag = of.plan.versions[level.version].lag
             yield Let(name=self._row.name, value=of.row - lag)
         yield SourceLine(line=statement.span.line, text=statement.text)
@@ -566,7 +563,7 @@ class _LevelBuilder:
             target=values.at(*map(Constant, point)),
             reads=(self._own(point), *reads),
             integers=tuple(affine_text(own.value, env) for own in affine_values(statement.value)),
-            types={name: of.type_of(name) for name in of.context.arrays},
+            types=of.context.scop.types,
             flag=flag,
         )
 
@@ -589,53 +586,57 @@ class _LevelBuilder:
 
     # -- operands --------------------------------------------------------------------------
 
-    def _register(self, key: object, name: str, kind: ElementType) -> tuple[Element, bool]:
-        """Return a register for what others have, and whether nothing filled it yet."""
-        new = key not in self._held
-        if new:
+    def _register(
+        self, key: object, name: str, kind: ElementType, fill: Callable[[Element], Nodes]
+    ) -> Element:
+        """Return a register for what others have, which is filled once."""
+        if key not in self._held:
             buffer = Buffer.of("register", self._names.fresh(name), kind)
-            self._held[key] = buffer.at()
-            self._others.append(Declare(buffer=buffer))
-        return self._held[key], new
+            own = self._held[key] = buffer.at()
+            self._others += [Declare(buffer=buffer), *fill(own)]
+        return self._held[key]
 
     def _far(self, array: str, subscripts: IntExprs, point: _Point) -> Element:
         """Return a scalar, or the register of an element that no step writes."""
-        own = self._of.context.arrays[array]
+        of = self._of
+        own, whole = of.context.arrays[array], of.whole
         element = own.element(subscripts)
+
+        def loaded(register: Element) -> Nodes:
+            there = None if whole else self._writes(point)
+            return (Copy(target=register, source=element, condition=there, clears=not whole),)
+
         if own.by_value:
             return element
-        register, new = self._register((element, point), f"{own.name}_r", own.array.element_type)
-        if new:
-            there = None if self._of.whole else self._writes(point)
-            clears = there is not None
-            copy = Copy(target=register, source=element, condition=there, clears=clears)
-            self._others.append(copy)
-        return register
+        kind = own.array.element_type
+        return self._register((element, point), f"{own.name}_r", kind, loaded)
 
     def _near(self, source: Source, point: _Point) -> Element:
         """Return the register of a cell beside a point, which other lanes or warps may have."""
         of, version = self._of, source.version
         window = of.windows[version]
-        row = source.offset[0] if of.chain.dims > 1 else 0
+        row = source.offset[0] if of.has_rows else 0
         age = self._age(version, row)
         place = place_of(point, source, int(of.tile.rows), int(of.tile.columns))
-        there = (*([place.line] if of.chain.dims > 2 else []), place.column)
-        if not (place.lanes or place.warps):
-            return of.register(version, age, there)
-        key = version, row, place
-        if not place.warps:
-            own, new = self._register(key, f"{window.name}_of_lane", window.element_type)
-            value = of.register(version, age, there)
-            shuffle = Intrinsic.of(OF_LANE, own, value, delta=place.lanes)
-            self._others += [shuffle] if new else []
-            return own
-        own, new = self._register(key, f"{of.edges[version].name}_r", window.element_type)
-        warp, lane = of.warp + place.warps, of.lane + place.lanes
-        tests = [Constant(0) <= warp, warp < of.tile.warps]
-        tests += [Constant(0) <= lane, lane < CUDA.lanes] if place.lanes else []
-        left = of.edge(version, age, warp, place.line, (Constant(place.column), lane))
-        copy = Copy(target=own, source=left, condition=Apply(Operator.AND, tuple(tests)))
-        self._others += [Init(target=own, value=0), copy] if new else []
+        own = of.register(version, age, (*[place.line] * of.has_lines, place.column))
+
+        def shuffled(register: Element) -> Nodes:
+            return (Intrinsic.of(OF_LANE, register, own, delta=place.lanes),)
+
+        def from_edge(register: Element) -> Nodes:
+            warp, lane = of.warp + place.warps, of.lane + place.lanes
+            tests = [Constant(0) <= warp, warp < of.tile.warps]
+            tests += [Constant(0) <= lane, lane < CUDA.lanes] if place.lanes else []
+            left = of.edge(version, age, warp, place.line, (Constant(place.column), lane))
+            there = Apply(Operator.AND, tuple(tests))
+            copy = Copy(target=register, source=left, condition=there)
+            return Init(target=register, value=0), copy
+
+        key, kind = (version, row, place), window.element_type
+        if place.warps:
+            return self._register(key, f"{of.edges[version].name}_r", kind, from_edge)
+        if place.lanes:
+            return self._register(key, f"{window.name}_of_lane", kind, shuffled)
         return own
 
     # -- results ---------------------------------------------------------------------------
@@ -682,7 +683,7 @@ class _LevelBuilder:
             )
             groups.setdefault(tuple(self._in_tile(point)), []).append(store)
         where = [of.is_last] if left else []
-        if of.chain.dims > 1:
+        if of.has_rows:
             where += of.rows_of_tile(self._row)
         for inside, stores in groups.items():
             conditions = (*where, *inside)
@@ -690,14 +691,14 @@ class _LevelBuilder:
 
     def _in_tile(self, point: _Point) -> Iterator[IntExpr]:
         """Yield the conditions that a point is none of the halo, the same for all of a line."""
-        tile, halo = self._of.tile, beside(self._of.plan, self._of.tile)
+        of, tile = self._of, self._of.tile
+        *around, last = beside(of.plan, tile)
         *line, _ = point
-        for place, (front, back) in zip(line, halo[1:-1], strict=True):
-            yield Constant(front) <= self._of.warp * tile.rows + place
-            yield self._of.warp * tile.rows + place < tile.rows * tile.warps - back
-        front, back = halo[-1]
-        yield Constant(front) <= self._of.lane * tile.columns
-        yield self._of.lane * tile.columns < CUDA.lanes * tile.columns - back
+        cells = [(of.warp * tile.rows + place, tile.rows * tile.warps) for place in line]
+        cells.append((of.lane * tile.columns, CUDA.lanes * tile.columns))
+        for (cell, end), (front, back) in zip(cells, (*around[1:], last), strict=True):
+            yield Constant(front) <= cell
+            yield cell < end - back
 
 
 def _all(tests: Iterable[IntExpr]) -> IntExpr:

@@ -88,11 +88,7 @@ def _wrong_planes(chain: TimeChain, plan: TimeTilePlan) -> Iterator[str]:
                 expected = (
                     plane_at(here, field.turn, chain.period, _BEGIN)
                     if own is None
-                    else isl.PwAff.from_aff(
-                        isl.Aff.zero_on_domain(
-                            isl.LocalSpace.from_space(here.get_space())
-                        ).set_constant_val(big_value(here.get_ctx(), own))
-                    )
+                    else isl.PwAff.val_on_domain(here, big_value(here.get_ctx(), own))
                 )
                 if not function.ne_set(expected).intersect(here).is_empty():
                     yield f"{access.text} is another plane than {field.array} has {field.turn} on"
@@ -196,46 +192,35 @@ def _is_held(held: _Held, plan: TimeTilePlan, turn: int, version: Version, sourc
 
 def _unknown_cells(chain: TimeChain, plan: TimeTilePlan, tile: TimeTile) -> Iterator[str]:
     """Follow the cells of a tile that are known, and look whether those that are stored are."""
-    rows = tile.length + plan.ahead + plan.behind if chain.dims > 1 else tile.length
-    sizes = (rows, tile.warps * tile.rows, CUDA.lanes * tile.columns)
-    own = {1: sizes[2:], 2: (sizes[0], sizes[2]), 3: sizes}[chain.dims]
-    known: dict[int, list[tuple[int, int]]] = {}
-    for number in plan.loaded:
-        known[number] = [(0, size) for size in own]
-        if chain.dims > 1:
-            known[number][0] = (-plan.versions[number].lag, rows - plan.versions[number].lag)
+    dims, beyond = chain.dims, plan.ahead + plan.behind if chain.dims > 1 else 0
+    every = tile.length + beyond, tile.warps * tile.rows, CUDA.lanes * tile.columns
+    sizes = every if dims > 2 else (every[0], every[2])[2 - dims :]
+
+    def computed(number: int) -> list[tuple[int, int]]:
+        """Return the cells that turns come to, along each dimension."""
+        lag = plan.versions[number].lag if dims > 1 else 0
+        return [(-lag, sizes[0] - lag), *((0, size) for size in sizes[1:])]
+
+    known = {number: computed(number) for number in plan.loaded}
     for level in plan.levels:
         if plan.versions[level.version].halo is not None:
-            cells = _cells_made(level, known, own)
-            if chain.dims > 1:  # a row that no turn comes to is not computed
-                lag = plan.versions[level.version].lag
-                cells[0] = max(cells[0][0], -lag), min(cells[0][1], rows - lag)
+            cells = computed(level.version)
+            for source in sources_of(level, dims):  # all operands are to be known
+                there = zip(cells, known[source.version], source.offset, strict=True)
+                cells = [
+                    (max(low, first - far), min(high, end - far))
+                    for (low, high), (first, end), far in there
+                ]
             known[level.version] = cells
+    kept = [
+        (front, size - back) for (front, back), size in zip(beside(plan, tile), sizes, strict=True)
+    ]
+    if dims > 1:
+        kept[0] = plan.ahead, plan.ahead + tile.length
     for number in (*plan.stored, *plan.left):
-        for at, ((low, high), size) in enumerate(zip(known[number], own, strict=True)):
-            front, back = beside(plan, tile)[at]
-            first, end = front, size - back
-            if at == 0 and chain.dims > 1:
-                first, end = plan.ahead, plan.ahead + tile.length
+        for (low, high), (first, end) in zip(known[number], kept, strict=True):
             if low > first or high < end:
                 yield f"version {number} is stored at cells that the tile does not know"
-
-
-def _cells_made(
-    level: Level, known: dict[int, list[tuple[int, int]]], sizes: tuple[int, ...]
-) -> list[tuple[int, int]]:
-    """Return the cells, along each dimension, all of whose operands are known."""
-    cells = [(0, size) for size in sizes]
-    if len(sizes) > 1:
-        cells[0] = -sizes[0], 2 * sizes[0]  # rows are cut off by turns
-    for source in sources_of(level, len(sizes)):
-        cells = [
-            (max(low, first - far), min(high, end - far))
-            for (low, high), (first, end), far in zip(
-                cells, known[source.version], source.offset, strict=True
-            )
-        ]
-    return cells
 
 
 # -- memory --------------------------------------------------------------------------------------

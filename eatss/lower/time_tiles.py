@@ -15,13 +15,13 @@ from eatss.analysis.analyse import AnalysedProgram, AnalysedScop
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import TimeTile
 from eatss.base.diagnostics import input_error, internal_error
-from eatss.base.frozen import frozen, their_names
+from eatss.base.frozen import complete, frozen, their_names
 from eatss.base.targets import CUDA
 from eatss.lower.kernel.nodes import (
     Buffer,
     Kernel,
 )
-from eatss.lower.pieces import Piece, in_regions, own_pieces
+from eatss.lower.pieces import Piece, in_regions, own_pieces, their_loops
 from eatss.lower.references import KernelContext
 from eatss.lower.time_tile_builder import TileBuilder
 from eatss.lower.time_tile_checks import tile_faults
@@ -175,13 +175,12 @@ def chains_of(scheduled: ScheduledScop, pieces: Sequence[Piece]) -> Iterator[Tim
         names = set(chain.statements)
         inside = [one for one in pieces if not names.isdisjoint(one.kernel.statements)]
         covered = {name for one in inside for name in one.kernel.statements}
-        hosts = {one.host[0].member.key if len(one.host) == 1 else None for one in inside}
-        beside = [one for one in pieces if one not in inside and one.host]
+        hosts = {their_loops(one.host) for one in inside}
+        beside = {their_loops(one.host[:1]) for one in pieces if one not in inside}
         if (
             covered == names
-            and len(hosts) == 1
-            and None not in hosts
-            and not any(one.host[0].member.key in hosts for one in beside)
+            and [len(one) for one in hosts] == [1]
+            and hosts.isdisjoint(beside)
             and all(_is_time(one, chain) for one in inside)
         ):
             yield chain
@@ -226,8 +225,9 @@ def _time_runs(scheduled: ScheduledScop, region: AnalysedScop) -> Iterator[TimeR
     """Yield the loops over time of a region of which several steps may be one launch."""
     pieces, facts = own_pieces(scheduled)[0], region.facts
     for chain in chains_of(scheduled, pieces):
-        inside = _facts_inside(chain, pieces, facts)
-        known = [one for one in inside if one is not None]
+        known = complete(_facts_inside(chain, pieces, facts))
+        if known is None:
+            continue
         launches = {one.work.launches for one in known}
         arrays = {array.name: array for one in known for array in one.work.arrays}
         plans = tuple(
@@ -240,7 +240,7 @@ def _time_runs(scheduled: ScheduledScop, region: AnalysedScop) -> Iterator[TimeR
         loops = [one.statement.loops[1:] for one in chain.updates]
         counts = [[trips.get(name, 0) for name in own] for own in loops if len(own) == chain.dims]
         cells = tuple(max(along) for along in zip(*counts, strict=True))
-        if len(known) < len(inside) or len(launches) > 1 or None in launches or not all(cells):
+        if len(launches) > 1 or None in launches or not all(cells):
             continue
         yield TimeRun(
             kernels=their_names(known),

@@ -21,7 +21,6 @@ from eatss.analysis.variant import (
     PrivateTileFacts,
     ProductFacts,
     RegisterTileFacts,
-    WarpInstruction,
 )
 from eatss.base.frozen import Numbers, frozen, their_names
 from eatss.cards.profile import GpuProfile, Tf32
@@ -229,13 +228,10 @@ class Describing:
 
     def _kernel_variant(self, units: Sequence[Unit]) -> KernelVariant:
         strict = self.options.strict_fp
-        launches = tuple(
+        launches = (
             launch_of(unit, self.kernel, self.scheduled, strict_fp=strict) for unit in units
         )
-        return KernelVariant(
-            launches=launches,
-            in_order=strict,
-        )
+        return KernelVariant(launches=tuple(launches), in_order=strict)
 
     def _with_products(
         self, units: Sequence[Unit], plain: KernelVariant
@@ -246,19 +242,19 @@ class Describing:
         for instruction in warp_instructions(self.profile, self.tf32):
             for loops in product_loops(their_names(self.kernel.parallel_loops)):
                 launches = tuple(
-                    replace(cut, products=self._products(unit, cut, loops, instruction))
+                    replace(
+                        cut,
+                        products=products_of(
+                            unit, self.kernel, self.scheduled, cut, loops, instruction.name
+                        )
+                        if {*loops} <= {*cut.mapped}
+                        else (),
+                    )
                     for unit, cut in zip(units, plain.launches, strict=True)
                 )
                 if any(cut.products for cut in launches):
                     yield replace(plain, launches=launches, instruction=instruction)
                     break
-
-    def _products(
-        self, unit: Unit, cut: LaunchFacts, loops: tuple[str, str], instruction: WarpInstruction
-    ) -> tuple[ProductFacts, ...]:
-        if not set(loops) <= set(cut.mapped):
-            return ()
-        return products_of(unit, self.kernel, self.scheduled, cut, loops, instruction.name)
 
 
 def products_of(

@@ -18,7 +18,7 @@ from eatss.analysis.layout import LoopBlock
 from eatss.base.diagnostics import InputError, input_error
 from eatss.base.frozen import Names, frozen, their_names
 from eatss.base.targets import AXES, CUDA, Axis
-from eatss.lower.arrays import TRUE, condition_of, union_of, value_of
+from eatss.lower.arrays import ends_of, tests_of, union_of, value_of
 from eatss.lower.assumptions import within
 from eatss.lower.kernel.nodes import Let
 from eatss.lower.pieces import LoopMember, Piece, own_pieces
@@ -26,7 +26,6 @@ from eatss.lower.references import BuiltKernel
 from eatss.polyhedral.isl_names import (
     coalesced,
     parameter_between,
-    parameter_bound,
     without_parameters,
 )
 from eatss.polyhedral.kernel import ScheduledScop
@@ -34,7 +33,6 @@ from eatss.polyhedral.schedule import cut_again
 from eatss.polyhedral.wavefronts import in_tiles, tile_functions
 from eatss.program import Constant, IntExpr, Name
 from eatss.program.expression import IntExprs
-from eatss.program.linear import strict
 
 
 def no_block(block: LoopBlock, why: str) -> InputError:
@@ -131,33 +129,30 @@ def tile_launches(built: Sequence[BuiltKernel], wave: LoopMember) -> TileLaunche
     placed = [domain.params() for one in built for domain in one.piece.placed]
     there = _hull(union_of([without_parameters(domain, inner) for domain in placed]))
     sizes = _hull(without_parameters(there, tiles))
-    least, most = {}, {}
+    ends = {}
     for tile in tiles:
         alone = _hull(without_parameters(there, [one for one in tiles if one != tile]))
         sizes = sizes.intersect(without_parameters(alone, [tile]))
-        least[tile], most[tile] = (
-            parameter_bound(alone, tile, upper=up).coalesce() for up in (False, True)
-        )
+        ends[tile] = ends_of(alone, tile)
     first, *across = tiles
-    front, grid = list[Let](), list[IntExpr]()
+    front, grid, known = list[Let](), list[IntExpr](), sizes
     number: IntExpr = Name(wave.name)
     for axis, tile in zip(AXES, across, strict=False):
-        lower, upper = value_of(least[tile], sizes), value_of(most[tile], sizes)
+        lower, upper = (value_of(one, sizes) for one in ends[tile])
+        known = known.intersect(parameter_between(tile, *ends[tile]))
         front.append(Let(name=tile, value=lower + Name(f"{CUDA.block}{axis}")))
         grid.append(upper - lower + 1)
         number = number - Name(tile)
     front.append(Let(name=first, value=number))
-    known = sizes
-    for tile in across:
-        known = known.intersect(parameter_between(tile, least[tile], most[tile]))
-    known_first = known.intersect(parameter_between(first, least[first], most[first]))
-    tests = (condition_of(known_first, known), condition_of(there, known_first))
-    counts = zip(AXES, grid, strict=False)
-    limits = [(axis, within([count], CUDA.most_blocks[axis])) for axis, count in counts]
+    known_first = known.intersect(parameter_between(first, *ends[first]))
+    limits = [
+        (axis, within([count], CUDA.most_blocks[axis]))
+        for axis, count in zip(AXES[1:], grid[1:], strict=False)
+    ]
     grid += [Constant(1)] * (len(AXES) - len(grid))
     x, y, z = grid
-    ends = (reduce(isl.PwAff.add, one.values()) for one in (least, most))
-    waves = sizes.intersect(parameter_between(wave.name, *ends))
+    sums = (reduce(isl.PwAff.add, along) for along in zip(*ends.values(), strict=True))
+    waves = sizes.intersect(parameter_between(wave.name, *sums))
     kernel = replace(
         built[0],
         piece=replace(piece, host=(wave,), cuts=()),
@@ -169,8 +164,8 @@ def tile_launches(built: Sequence[BuiltKernel], wave: LoopMember) -> TileLaunche
     return TileLaunches(
         kernel=kernel,
         front=tuple(front),
-        tests=tuple(strict(one) for one in tests if one != TRUE),
-        limits=tuple((axis, one) for axis, one in limits if axis != "x" and one is not None),
+        tests=tests_of(known_first, known) + tests_of(there, known_first),
+        limits=tuple((axis, one) for axis, one in limits if one is not None),
     )
 
 

@@ -287,26 +287,6 @@ def steps_of_a_part(steps: int, products: int, threads: int) -> int:
     return min(kept, key=lambda size: (parts[size], -size), default=0)
 
 
-def parts_behind(steps: int, products: int, threads: int) -> tuple[int, int]:
-    """Return how many steps stand in front of parts, and of how many steps the parts are.
-
-    Copies stand in those in front: half of the turn is left for them to arrive. Parts are as in
-    :func:`steps_of_a_part`, of which the arguments are.
-
-    Returns:
-        Even numbers, 0 where a cache of instructions does not keep any in front of parts.
-    """
-    for first in range(steps // 4 // STEPS_LOADED * STEPS_LOADED, 0, -STEPS_LOADED):
-        behind = steps - first
-        for count in range(2, behind):
-            size = (behind - STEPS_LOADED) // count // STEPS_LOADED * STEPS_LOADED
-            if size and _is_kept((steps - (count - 1) * size) * products, threads):
-                return first, size
-            if not size:
-                break
-    return 0, 0
-
-
 MOST_POINTS = 128
 """Points of a thread that are unrolled, and of which registers keep what they add up."""
 

@@ -247,9 +247,14 @@ class Tiled:
         return lanes_of(count for _, count in self.axes)
 
     @cached_property
+    def computing(self) -> Number:
+        """Threads of a block that compute."""
+        return prod((count for _, count in self.axes), start=1.0)
+
+    @property
     def block_threads(self) -> Number:
         """Threads of a block."""
-        return prod((count for _, count in self.axes), start=1.0)
+        return self.computing
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -299,11 +304,6 @@ class LaunchPlan(Tiled):
     def block_threads(self) -> Number:
         """Threads of a block."""
         return self.computing * self.copiers
-
-    @cached_property
-    def computing(self) -> Number:
-        """Those that compute."""
-        return prod((count for _, count in self.axes), start=1.0)
 
     @property
     def axes(self) -> list[tuple[str, Number]]:
@@ -545,9 +545,6 @@ class LaunchPlan(Tiled):
         before: Number = 1.0
         for name, threads in self.axes:
             rounds = rounds_across(before, threads) * (np.mod(self.block_threads, CUDA.lanes) == 0)
-            for pair, on in self.interleaved.items():
-                lanes = dict(zip(pair, (banks.ALONG_X, banks.ALONG_Y), strict=True)).get(name, 1)
-                rounds = np.where(on, float(lanes.bit_length() - 1), rounds)
             found = found + rounds * (name in loops)
             before = before * threads
         return found
@@ -689,20 +686,16 @@ class LaunchPlan(Tiled):
     def stages(self) -> tuple[Stage, ...]:
         """The copy of each group that may be staged.
 
-        One buffer is enough for what no innermost loop fills anew. What is copied right in front of
-        a loop that copies ahead is there when the first of that loop's copies are.
+        One buffer is enough for what no innermost loop fills anew.
         """
-        found, innermost = self._copies, self._innermost
+        innermost = self._innermost
         asynchronous = any(one.asynchronous for one in self.staging)
         wanted = buffers(self.pipeline_stages, asynchronous=asynchronous)
-        several = self.pipeline_stages > 1
         return tuple(
             replace(
-                one,
-                buffers=np.where(is_ahead(one.depth, innermost) & no(one.private), wanted, 1.0),
-                in_front=bool(one.depth) & (one.depth == innermost - 1) & several,
+                one, buffers=np.where(is_ahead(one.depth, innermost) & no(one.private), wanted, 1.0)
             )
-            for one in found
+            for one in self._copies
         )
 
     @cached_property

@@ -99,8 +99,8 @@ class PpcgKernel:
 
     @cached_property
     def trips(self) -> dict[str, int]:
-        """The trips of all loops."""
-        return dict(self.facts.work.trips)
+        """The trips of all loops, with what stands beside them."""
+        return dict(self.facts.work.trips + self.facts.work.spans)
 
     @cached_property
     def threads(self) -> tuple[str, ...]:
@@ -117,6 +117,16 @@ class PpcgKernel:
     def along_x(self) -> str | None:
         """The loop along ``threadIdx.x``."""
         return self.threads[-1] if self.threads else None
+
+    def is_cut(self, loop: str, tile: Number, threads: Number = 1.0) -> Flag:
+        """Return where the end of a loop cuts a tile, or a tile the threads of a block, off.
+
+        So does the begin of one that begins beside another statement, unless a tile has it all.
+        """
+        trips = self.trips[loop]
+        beside = loop in dict(self.facts.work.spans)
+        inside = (tile > 1) & (tile < trips) & beside
+        return (np.mod(trips, tile) > 0) | (np.mod(tile, threads) > 0) | inside
 
     @property
     def statements(self) -> tuple[StatementFacts, ...]:
@@ -389,11 +399,6 @@ def ppcg_plan(kernel: PpcgKernel, candidates: PpcgCandidates) -> PpcgPlan:
     )
 
 
-def is_cut(trips: int, tile: Number, threads: Number = 1.0) -> Flag:
-    """Return where the end of a loop cuts a tile, or a tile the threads of a block, off."""
-    return (np.mod(trips, tile) > 0) | (np.mod(tile, threads) > 0)
-
-
 def _whole(quotient: Number, cut: Flag | None) -> Number:
     """Return a quotient rounded up, which it need not be where it is known that nothing is cut."""
     found = np.ceil(quotient)
@@ -624,11 +629,11 @@ class PpcgPlan(Tiled):
     def cut(self) -> dict[str, Flag]:
         """By loop where its end cuts a tile, or a tile the threads of a block, off."""
         known = dict(self.candidates.loops_cut)
-        trips, threads = self.kernel.trips, self.threads
+        kernel, threads = self.kernel, self.threads
         return {
             name: known[name]
             if name in known
-            else is_cut(trips[name], tile, threads.get(name, 1.0))
+            else kernel.is_cut(name, tile, threads.get(name, 1.0))
             for name, tile in self.tile.items()
         }
 
@@ -657,5 +662,5 @@ class PpcgPlan(Tiled):
 
     def tiles_cut(self, name: str) -> Flag:
         """Where a loop's end cuts a tile off."""
-        alone = is_cut(self.kernel.trips[name], self.tile[name])
+        alone = self.kernel.is_cut(name, self.tile[name])
         return self.cut[name] & alone if name in self.threads else self.cut[name]

@@ -18,25 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
+from functools import reduce
+from itertools import chain, compress
+from operator import not_
 
 import islpy as isl
 
 from eatss.base.frozen import Names, fixed
-from eatss.base.trees import free_name
-from eatss.polyhedral.chunked_scans import (
-    PLACES,
-    New,
-    combined,
-    keeps_reads,
-    keeps_writes,
-    later,
-    literal,
-    local_array,
-    moved,
-    sources_of,
-    still_loops,
-)
 from eatss.polyhedral.expression import (
     FLOATING,
     AffineValue,
@@ -47,12 +35,9 @@ from eatss.polyhedral.expression import (
     Expression,
     Literal,
     Read,
-    Select,
     Unary,
     added_to,
     combiner_of,
-    label,
-    math_type,
     operands,
     preorder,
     reads_in,
@@ -66,14 +51,25 @@ from eatss.polyhedral.isl_names import (
     constant_value,
     dim_names,
     dims_as_parameters,
-    involved_dims,
     map_between,
     output_affs,
     parameter_bound,
     with_names,
 )
-from eatss.polyhedral.kernels import update_of
-from eatss.polyhedral.recomputed_producers import flow_to_reads
+from eatss.polyhedral.kernels import alike, update_of
+from eatss.polyhedral.parts import (
+    New,
+    Parts,
+    combined,
+    keeps_reads,
+    keeps_writes,
+    kind_of,
+    moved_by,
+    readers_of,
+    sources_of,
+    still_loops,
+    text_for,
+)
 from eatss.polyhedral.scop import Access, Scop, Statement
 
 _GREATEST = {ElementType.FLOAT: "3.402823466e38f", ElementType.DOUBLE: "1.7976931348623157e308"}
@@ -172,6 +168,10 @@ def _bare(node: Expression, kinds: Sequence[ElementType] = FLOATING) -> Expressi
     return node
 
 
+def _narrow(node: Expression) -> Expression:
+    return _bare(node, (ElementType.DOUBLE,))
+
+
 def _pair(
     scop: Scop,
     statement: Statement,
@@ -187,7 +187,7 @@ def _pair(
     wanted = "+" if not exponential else "max" if distances[0].on_right else "min"
     firsts, places = [], [*map(statement.loops.index, still)]
     for one in distances:
-        alike = (
+        matching = (
             own
             for own in before
             if scop.types[own[0].write.array] is scop.types[statement.write.array]
@@ -195,9 +195,9 @@ def _pair(
             and len(own[0].loops) == len(statement.loops)
             and [*map(own[0].loops.index, still_loops(own[0]))] == places
             and own[0].domain.set_tuple_name(statement.name).is_equal(statement.domain)
-            and _alike(own[0], own[2], statement, one.term)
+            and alike(own[0], own[2], one.term, statement, _narrow)
         )
-        first = next(alike, None)
+        first = next(matching, None)
         if first is None:
             return None
         firsts.append(first)
@@ -276,33 +276,6 @@ class _Reads:
         return found.pop() if len(found) == 1 else None
 
 
-def moved_by(statement: Statement, node: Expression) -> frozenset[str]:
-    """Return the loops that move a value of a statement."""
-    functions = list[isl.PwAff]()
-    for one in preorder(node):
-        if isinstance(one, AffineValue):
-            functions.append(one.value)
-        elif isinstance(one, Read):
-            functions += output_affs(statement.accesses[one.access].relation)
-    return frozenset(name for one in functions for name in involved_dims(one))
-
-
-def _alike(one: Statement, value: Expression, other: Statement, its: Expression) -> bool:
-    """Tell whether two statements compute the same of what they read, instance by instance."""
-    value, its = _bare(value, (ElementType.DOUBLE,)), _bare(its, (ElementType.DOUBLE,))
-    if isinstance(value, Read) and isinstance(its, Read):
-        first, then = one.accesses[value.access], other.accesses[its.access]
-        here = first.relation.set_tuple_name(IN, other.name)
-        return first.array == then.array and bool(here.is_equal(then.relation))
-    if isinstance(value, AffineValue) and isinstance(its, AffineValue):
-        same = one.domain.identity().set_tuple_name(IN, other.name)
-        own = value.value.pullback_pw_multi_aff(isl.PwMultiAff.from_map(same))
-        return bool(own.is_equal(its.value)) and value.element_type is its.element_type
-    return label(value) == label(its) and all(
-        _alike(one, a, other, b) for a, b in zip(operands(value), operands(its), strict=True)
-    )
-
-
 def _bounds(statement: Statement, within: str) -> tuple[AffineForm, AffineForm] | None:
     """Return where a loop begins and ends, by the others, ``None`` where it has holes."""
     free = dims_as_parameters(statement.domain, statement.loops)
@@ -342,49 +315,27 @@ def with_chunked_pairs(scop: Scop, lengths: Mapping[str, int]) -> Scop | None:
         found = next((one for one in pairs(changed) if one.statement.name == name), None)
         if found is None:
             return None
-        parts = Parts(changed, found, length)
+        parts = _Sums(changed, found, length)
         changed, before = parts.region(), changed
         if not computes_the_same(before, changed, parts):
             return None
     return replace(changed, written=scop.written or scop) if lengths else scop
 
 
-class Parts:
-    """Makes parts of the rows of a pair of a region.
-
-    ``owns`` are the statements of the pair, the one with distances last; ``names`` are what begins
-    a part's value of each and what takes in its elements, ``arrays`` have these values.
-    """
+class _Sums(Parts):
+    """Makes parts of the rows of a pair of a region, the statement with distances last."""
 
     def __init__(self, scop: Scop, found: Pair, length: int) -> None:
-        self.scop, self.found, self.length, self.old = scop, found, length, found.statement
-        taken = scop.names.union(*(one.loops for one in scop.statements))
-        self.at = self.old.loops.index(found.within)
-        self.chunk: Names = (free_name(f"{found.within}_chunk", taken),) if length else ()
-        first = [one for one in scop.statements if any(one is own for own, *_ in found.firsts)]
-        self.owns = (*first, self.old)
-        self.arrays = [free_name(f"{one.write.array}_parts", taken) for one in self.owns]
-        self.names = [
-            (free_name(f"{one.name}_first", taken), free_name(f"{one.name}_all", taken))
-            for one in self.owns
-        ]
+        own, self.found = found.statement, found
+        first = [one for one in scop.statements if any(one is other for other, *_ in found.firsts)]
+        owns = (*first, own)
+        super().__init__(
+            scop, owns, own.loops.index(found.within), found.bounds[0], length,
+            ["parts" for _ in owns], outer=min(map(own.loops.index, found.still)),
+            one_pass=tuple(one.write.array for one in owns),
+        )  # fmt: skip
 
     # -- instances
-
-    def loops(self, own: Statement, *, every: bool) -> Names:
-        """Return the loops over the parts of a statement's rows, or over ``every`` element."""
-        inside = (own.loops[self.at],) if every else ()
-        return (*own.loops[: self.at], *self.chunk, *inside, *own.loops[self.at + 1 :])
-
-    def steps(self, own: Statement, name: str) -> isl.Map:
-        """Map the elements of parts to the instances of a statement."""
-        loop = own.loops[self.at]
-        within = f"0 <= {loop} < {self.length} and {self.chunk[0]} >= 0" if self.chunk else "true"
-        return self._map(own, name, loop if self.chunk else None, within)
-
-    def begins(self, own: Statement, name: str) -> isl.Map:
-        """Map parts to their first instances of a statement."""
-        return self._map(own, name, "0", f"{self.chunk[0]} >= 0" if self.chunk else "true")
 
     def all_of(self, own: Statement, name: str) -> isl.Map:
         """Map parts to all of their instances of a statement."""
@@ -402,112 +353,74 @@ class Parts:
                 return [(maps(own, own.name), own)]
         return [(statement.domain.identity(), statement)]
 
-    def _map(self, own: Statement, name: str, step: str | None, condition: str) -> isl.Map:
-        """Map instances to those so many steps into their part; ``None``: parts are rows."""
-        loops = self.loops(own, every=step != "0")
-        then = own.loops[self.at] if step is None else f"{self._begin(own)} + {step}"
-        whole = [then if k == self.at else one for k, one in enumerate(own.loops)]
-        maps = map_between(own.domain, (name, loops), (own.name, whole), condition)
-        return with_names(maps.intersect_range(own.domain), IN, loops)
-
-    def _begin(self, own: Statement) -> str:
-        """Return where a part begins."""
-        low = _text(self.found.bounds[0], self.old, own)
-        return f"({low}) + {self.length} * {self.chunk[0]}" if self.chunk else f"({low})"
-
-    def _left(self, own: Statement) -> str:
-        """Return how many elements of a row there are from the begin of a part on."""
-        return f"({_text(self.found.bounds[1], self.old, own)}) - ({self._begin(own)}) + 1"
-
     def count(self, own: Statement, domain: isl.Set, kind: ElementType) -> Expression:
         """Return how many elements a part has, in the loops of a new statement, as a number."""
-        point = domain.get_tuple_name(), dim_names(domain)
-        (left,) = output_affs(map_between(own.domain, point, ("", [self._left(own)])))
-        if self.chunk:
-            (whole,) = output_affs(map_between(own.domain, point, ("", [str(self.length)])))
-            left = left.min(whole)
-        number = constant_value(left.gist(domain).coalesce())
-        found: Expression = AffineValue(value=left, element_type=ElementType.INT64)
+        point, high = (domain.get_tuple_name(), dim_names(domain)), self.found.bounds[1]
+        left = f"({text_for(high, self.old, own)}) - ({self.place(own, '0')}) + 1"
+        ends = [left, str(self.length)] if self.chunk else [left]
+        whole = (output_affs(map_between(own.domain, point, ("", [one]))) for one in ends)
+        value = reduce(isl.PwAff.min, chain(*whole))
+        number = constant_value(value.gist(domain).coalesce())
+        found: Expression = AffineValue(value=value, element_type=ElementType.INT64)
         if number is not None:
             found = Literal(text=f"{number}l", element_type=ElementType.INT64)
         return Cast(element_type=kind, operand=found)
 
+    def subscripts(self, own: Statement) -> list[str]:
+        """Return the loops over parts, those that rows are along first."""
+        still = [one in self.found.still for one in self.old.loops]
+        names = [self.chunk if k == self.at else (one,) for k, one in enumerate(own.loops)]
+        rows, others = (compress(names, own) for own in (still, map(not_, still)))
+        return [*chain(*rows, *others)]
+
     # -- statements
 
-    def region(self) -> Scop:
-        """Return the region with parts."""
-        made = [
-            self._reducing(at, every=every)
-            for at in range(len(self.owns))
-            for every in (False, True)
-        ]
-        arrays = (
-            local_array(first.write, self.scop.types[own.write.array])
-            for own, first in zip(self.owns, made[::2], strict=True)
-        )
-        at = 2 * min(map(self.old.loops.index, self.found.still))
-        statements = (
-            [
-                *(made if one is self.owns[0] else ()),
-                later(self._together(one), at, 2 * len(self.chunk)),
-            ]
-            for one in self.scop.statements
-        )
-        return replace(
-            self.scop,
-            arrays=(*self.scop.arrays, *arrays),
-            statements=tuple(chain(*statements)),
-        )
+    def _how(self, own: Statement) -> tuple[str, Expression]:
+        """Return how a statement reduces, and what."""
+        firsts = ((how, term) for one, how, term in self.found.firsts if one is own)
+        return next(firsts, ("+", self.found.added))
 
-    def _reducing(self, at: int, *, every: bool) -> Statement:
-        """Return what sets a part's value to that of no elements, or takes in ``every`` element."""
-        own, name = self.owns[at], self.names[at][every]
-        maps = self.steps(own, name) if every else self.begins(own, name)
-        new = _New(self, own, maps)
-        target = new.of_part(self.arrays[at])
-        if every:
-            before = new.read(new.of_part(self.arrays[at]))
-            swaps: dict[int, Expression] = {
-                id(one): before for one in preorder(own.value) if _is_own(one, own)
-            }
-            if own is self.old:
-                swaps |= new.distances(shared=True)
-            value = new.copied(own.value, swaps)
-        else:
-            kind = self.scop.types[own.write.array]
-            how = next((how for one, how, _ in self.found.firsts if one is own), "+")
-            combiner = combiner_of(how, kind)
-            assert combiner is not None  # or it would be no pair
-            value = literal(combiner.neutral(kind), kind)
-        made = new.statement(target, value)
-        return replace(made, name=name, schedule=self._time(new, 2 * at + every))
+    def neutral(self, number: int) -> float:
+        """Return what no elements come to."""
+        own = self.owns[number]
+        kind = self.scop.types[own.write.array]
+        combiner = combiner_of(self._how(own)[0], kind)
+        assert combiner is not None  # or it would be no pair
+        return combiner.neutral(kind)
 
-    def _together(self, own: Statement) -> Statement:
+    def taking_in(self, number: int, new: New, before: Read) -> Expression:
+        """Return what a part comes to with an element more."""
+        own = self.owns[number]
+        swaps: dict[int, Expression] = {
+            id(one): before for one in preorder(own.value) if _is_own(one, own)
+        }
+        if own is self.old:
+            swaps |= self.distances(new, shared=True)
+        return new.copied(own.value, swaps)
+
+    def in_use(self, own: Statement) -> list[Statement]:
         """Return what puts the values of parts together, another statement as it is."""
         if own not in self.owns:
-            return own
-        new = _New(self, own, self.begins(own, own.name))
+            return [self.later(own)]
+        new = New(own, self.begins(own, own.name))
         kind = self.scop.types[own.write.array]
-        part: Expression = new.read(new.of_part(self.arrays[self.owns.index(own)]))
-        added, how = self.found.added, "+"
+        part: Expression = new.read(self.element(self.owns.index(own), new))
+        how, added = self._how(own)
         if own is self.old:
             wide = kind_of(added, self.scop, own)
             part, kind = self._scaled(new, _as(wide, part, kind), wide), wide
-        else:
-            added, how = next((term, how) for one, how, term in self.found.firsts if one is own)
         if how == "+":
             part = _as(kind_of(added, self.scop, own), part, kind)
             value = new.copied(own.value, {id(added): part})
         else:
             before = next(one for one in preorder(own.value) if _is_own(one, own))
             value = combined(how, new.copied(before, {}), part)
-        made = new.statement(moved(own.write, new.maps, new.loops), value)
-        return replace(made, schedule=new.maps.apply_range(own.schedule))
+        return [self.later(self.made(new, new.moved(own.write), value))]
 
-    def _scaled(self, new: _New, part: Expression, wide: ElementType) -> Expression:
+    def _scaled(self, new: New, part: Expression, wide: ElementType) -> Expression:
         """Return what a part comes to from the value that rows share instead of its own."""
         found = self.found
-        from_own = new.copied(found.scaled, new.distances(shared=False))
+        from_own = new.copied(found.scaled, self.distances(new, shared=False))
         if found.exponential:
             by = _as(wide, from_own, kind_of(found.scaled, self.scop, new.own))
             return Binary(operator="*", left=part, right=by)
@@ -515,65 +428,24 @@ class Parts:
         apart = Binary(operator="*", left=count, right=from_own)
         return Binary(operator="+", left=part, right=apart)
 
-    # -- time
-
-    def _time(self, new: _New, place: int) -> isl.Map:
-        """Return when a new statement runs: before all of the first that reduces."""
-        like, own = self.owns[0], new.own
-        outer = min(map(self.old.loops.index, self.found.still))
-        forms = map(affine_form, output_affs(like.schedule))
-        texts = ["0" if form is None else _text(form, like, own) for form in forms]
-        inner = chain(*((loop, "0") for loop in new.loops[outer:]))
-        times = [*texts[: 2 * outer], f"{PLACES} * ({texts[2 * outer]}) + {place}", *inner]
-        times += ["0"] * (len(texts) + 2 * len(self.chunk) - len(times))
-        domain = new.maps.domain()
-        point = domain.get_tuple_name(), new.loops
-        return map_between(own.domain, point, ("", times)).intersect_domain(domain)
-
-
-class _New(New):
-    """A statement of parts."""
-
-    def __init__(self, parts: Parts, own: Statement, maps: isl.Map) -> None:
-        super().__init__(own, maps)
-        self.parts = parts
-
-    def of_part(self, array: str) -> Access:
-        """Return the access to a part's value."""
-        parts, own = self.parts, self.own.loops
-        still = [one in parts.found.still for one in parts.old.loops]
-        names = [parts.chunk if k == parts.at else (one,) for k, one in enumerate(own)]
-        text = [
-            name
-            for first in (True, False)
-            for of_row, loops in zip(still, names, strict=True)
-            for name in loops
-            if of_row is first
-        ]
-        return self.element(array, text)
-
-    def distances(self, *, shared: bool) -> dict[int, Expression]:
+    def distances(self, new: New, *, shared: bool) -> dict[int, Expression]:
         """Return distances by identity, a part's value in the place of one of their sides."""
         found = dict[int, Expression]()
-        for one, (first, how, _) in zip(
-            self.parts.found.distances, self.parts.found.firsts, strict=True
-        ):
-            part = self._own_value(one.node, first, how)
+        for one, (first, how, _) in zip(self.found.distances, self.found.firsts, strict=True):
+            part = self._own_value(new, one.node, first, how)
             if one.on_right == shared:
-                sides = self.copied(one.node.left, {}), part
+                sides = new.copied(one.node.left, {}), part
             else:
-                sides = part, self.copied(one.node.right, {})
+                sides = part, new.copied(one.node.right, {})
             found[id(one.node)] = replace(one.node, left=sides[0], right=sides[1])
         return found
 
-    def _own_value(self, node: Binary, first: Statement, how: str) -> Expression:
+    def _own_value(self, new: New, node: Binary, first: Statement, how: str) -> Expression:
         """Return the mean or the extreme of a part, to take the place of a side of a distance."""
-        scop, wide = self.parts.scop, kind_of(node, self.parts.scop, self.own)
-        kind = scop.types[first.write.array]
-        array = self.parts.arrays[self.parts.owns.index(first)]
-        value = _as(wide, self.read(self.of_part(array)), kind)
+        wide, kind = kind_of(node, self.scop, new.own), self.scop.types[first.write.array]
+        value = _as(wide, new.read(self.element(self.owns.index(first), new)), kind)
         if how == "+":
-            count = self.parts.count(self.own, self.maps.domain(), wide)
+            count = self.count(new.own, new.maps.domain(), wide)
             return Binary(operator="/", left=value, right=count)
         least: Expression = Literal(text=_GREATEST[wide], element_type=wide)
         if "max" in how:
@@ -581,15 +453,6 @@ class _New(New):
         suffix = "f" if wide is ElementType.FLOAT else ""
         function = ("fmax" if "max" in how else "fmin") + suffix
         return Call(function=function, arguments=(value, least))
-
-    def statement(self, target: Access, value: Expression) -> Statement:
-        """Return the statement that writes a value."""
-        return replace(
-            super().statement(target, value),
-            text=f"{target.text}: parts of {self.own.text}",
-            chunk=self.parts.length,
-            one_pass=tuple(one.write.array for one in self.parts.owns),
-        )
 
 
 def _as(wide: ElementType, value: Expression, kind: ElementType) -> Expression:
@@ -600,31 +463,10 @@ def _is_own(node: Expression, statement: Statement) -> bool:
     return isinstance(node, Read) and node.access in _own_reads(statement)
 
 
-def kind_of(node: Expression, scop: Scop, statement: Statement) -> ElementType:
-    """Return the type of a value."""
-    match node:
-        case Read(access=access):
-            return scop.types[statement.accesses[access].array]
-        case Literal() | Cast() | AffineValue():
-            return node.element_type
-        case Call(function=function):
-            return math_type(function)
-        case Select(if_true=operand) | Unary(operand=operand) | Binary(left=operand):
-            return kind_of(operand, scop, statement)
-
-
-def _text(form: AffineForm, own: Statement, other: Statement) -> str:
-    """Return a function of one statement's counters by those of another with the same loops."""
-    names = dict(zip(own.loops, other.loops, strict=True))
-    terms = (*form.coefficients, *form.parameters)
-    renamed = tuple((names.get(name, name), by) for name, by in terms)
-    return affine_text(form._replace(coefficients=renamed, parameters=()))
-
-
 # -- checks -----------------------------------------------------------------------------------
 
 
-def computes_the_same(before: Scop, after: Scop, parts: Parts) -> bool:
+def computes_the_same(before: Scop, after: Scop, parts: _Sums) -> bool:
     """Tell whether a region with parts computes what it did, from the values that it read.
 
     Parts are a partition of the rows; what a part comes to is of all of its elements, one after the
@@ -641,7 +483,7 @@ def computes_the_same(before: Scop, after: Scop, parts: Parts) -> bool:
     )
 
 
-def _is_partition(parts: Parts) -> bool:
+def _is_partition(parts: _Sums) -> bool:
     steps = (
         (parts.steps(own, every), own)
         for own, (_, every) in zip(parts.owns, parts.names, strict=True)
@@ -652,31 +494,21 @@ def _is_partition(parts: Parts) -> bool:
     )
 
 
-def _are_whole(after: Scop, parts: Parts) -> bool:
+def _are_whole(after: Scop, parts: _Sums) -> bool:
     """Tell whether a part's value is of all of its elements wherever it is read."""
-    flow = flow_to_reads(after)
     for own, (first, every), array in zip(parts.owns, parts.names, parts.arrays, strict=True):
+        found = readers_of(after, array, after.statement(every))
         steps = parts.steps(own, every).domain()
-        to_part = _to_parts(parts, after.statement(every), first)
-        of_part = to_part.intersect_domain(steps).reverse()
-        loops = parts.loops(own, every=True)
-        at = parts.at + len(parts.chunk)
-        then = [f"{one} + 1" if k == at else one for k, one in enumerate(loops)]
-        step = map_between(own.domain, (every, loops), (every, then))
-        fold = of_part.lexmin().to_union_map()
-        fold = fold.union(step.intersect_domain(steps).intersect_range(steps))
-        for reader in after.statements:
-            for k, access in enumerate(reader.accesses):
-                if not k or access.array != array:
-                    continue
-                last = _to_parts(parts, reader, first).apply_range(of_part.lexmax())
-                expected = fold if reader.name == every else last.reverse().to_union_map()
-                if not flow[reader.name, k].is_equal(expected):
-                    return False
+        of_part = _to_parts(parts, after.statement(every), first).intersect_domain(steps).reverse()
+        if found is None or not all(
+            wanted.is_equal(_to_parts(parts, after.statement(name), first).apply_range(of_part))
+            for name, wanted in found.items()
+        ):
+            return False
     return True
 
 
-def _to_parts(parts: Parts, reader: Statement, first: str) -> isl.Map:
+def _to_parts(parts: _Sums, reader: Statement, first: str) -> isl.Map:
     """Map the instances of a new statement to the parts that they are of."""
     at = parts.at + len(parts.chunk)
     every = len(reader.loops) > len(parts.loops(parts.old, every=False))

@@ -15,10 +15,8 @@ that are added up in another order.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 from math import prod
 from typing import TypeAlias
 
@@ -29,21 +27,16 @@ from eatss.base.frozen import Names, frozen
 from eatss.base.trees import free_name
 from eatss.polyhedral.expression import (
     FLOATING,
-    AffineValue,
-    Array,
     Binary,
-    Call,
     Cast,
     ElementType,
     Expression,
     Literal,
     Read,
-    Select,
     Unary,
     combiner_of,
     preorder,
     reads_in,
-    rebuilt,
 )
 from eatss.polyhedral.isl_names import (
     IN,
@@ -53,7 +46,6 @@ from eatss.polyhedral.isl_names import (
     affine_form,
     affine_text,
     at_values,
-    dim_names,
     dims_as_parameters,
     integer,
     leading_dims,
@@ -64,15 +56,23 @@ from eatss.polyhedral.isl_names import (
     with_names,
 )
 from eatss.polyhedral.kernels import update_of
+from eatss.polyhedral.parts import (
+    PLACES,
+    New,
+    Parts,
+    combined,
+    keeps_reads,
+    keeps_writes,
+    moved,
+    sources_of,
+    still_loops,
+)
 from eatss.polyhedral.recomputed_producers import flow_to_reads
-from eatss.polyhedral.scop import Access, AccessKind, Scop, Statement
-from eatss.polyhedral.split_sets import writes_in_order
+from eatss.polyhedral.scop import Access, Scop, Statement
 from eatss.program.expression import SizePairs
 
 _ONE = Literal(text="1.0f", element_type=ElementType.FLOAT)
 _ZERO = replace(_ONE, text="0.0f")
-PLACES = 8
-"""Places among the statements of a body that what a scan becomes takes."""
 
 
 @frozen
@@ -238,13 +238,6 @@ def _is_injective(statement: Statement) -> bool:
     return bool(relation.is_injective())
 
 
-def still_loops(statement: Statement) -> Names:
-    """Return the loops that do not move what a statement writes."""
-    forms = map(affine_form, output_affs(statement.write.relation))
-    moves = {name for form in forms if form is not None for name, _ in form.coefficients}
-    return tuple(one for one in statement.loops if one not in moves)
-
-
 class _NotAffineError(Exception):
     """A value is no affine function of the element before."""
 
@@ -364,294 +357,93 @@ def ends_of(name: str) -> str:
     return f"{name}_ends"
 
 
-class _Chunks:
+class _Chunks(Parts):
     """Makes chunks of one recurrence of a region.
 
     ``parts`` map instances of new statements to those of the source: of the statement inside of
     chunks and at the ends of them, which write what it writes, and of those that work out what a
-    chunk comes to. ``begins`` maps ends of chunks to their first steps.
+    chunk comes to. ``starts`` maps ends of chunks to their first steps.
     """
 
     def __init__(self, scop: Scop, found: Recurrence, length: int) -> None:
-        self.scop, self.found, self.length, self.old = scop, found, length, found.statement
-        taken = scop.names.union(*(one.loops for one in scop.statements))
-        own, at = self.old.loops, found.at
-        self._chunk = free_name(f"{found.loop}_chunk", taken)
-        self._steps = (*own[:at], self._chunk, *own[at:])
-        self._whole = (*own[:at], self._chunk, *own[at + 1 :])
-        kinds = ("chunks",) if found.operator else ("chunks", "factors")
-        name, loop = self.old.name, found.loop
-        self._arrays = [free_name(f"{self.old.write.array}_{one}", taken) for one in kinds]
-        self._first = [free_name(f"{name}_first", taken) for _ in kinds]
-        self._all = [free_name(f"{name}_all", taken) for _ in kinds]
-        self.ends = free_name(ends_of(name), taken)
-        inside, ends = self.map(name, loop, length - 1), self.map(self.ends, str(length - 1))
-        inside, ends = (one.intersect_range(self.old.domain) for one in (inside, ends))
-        self.parts = {name: inside, self.ends: ends}
-        for one in self._all:  # of whole chunks
-            there = ends.domain().insert_dims(SET, at + 1, 1).set_tuple_name(one)
-            self.parts[one] = self.map(one, loop, length).intersect_domain(there)
-        self.begins = self.map(self.ends, "0").intersect_domain(ends.domain())
-
-    def region(self) -> Scop:
-        """Return the region with chunks."""
-        made = []
-        for number, array in enumerate(self._arrays):
-            made += [self._beginning(number, array), self._combining(number, array)]
-        kind = self.scop.types[self.old.write.array]
-        arrays = [local_array(one.write, kind) for one in made[::2]]
-        made += [self._at_ends(), self._inside()]
-        statements = (
-            made if one is self.old else [later(one, 2 * self.found.at, 2)]
-            for one in self.scop.statements
-        )
-        return replace(
-            self.scop,
-            arrays=(*self.scop.arrays, *arrays),
-            statements=tuple(chain(*statements)),
-        )
+        own, loop = found.statement, found.loop
+        called = ("chunks",) if found.operator else ("chunks", "factors")
+        super().__init__(
+            scop, [own for _ in called], found.at, found.start, length, called,
+            step=found.step, told=f"{length} steps",
+        )  # fmt: skip
+        self.found, self.ends = found, free_name(ends_of(own.name), self.taken)
+        inside = self.map(own, own.name, loop, f"0 <= {loop} < {length - 1}")
+        ends = self.map(own, self.ends, str(length - 1))
+        self.parts = {own.name: inside, self.ends: ends}
+        for _, every in self.names:  # of whole chunks
+            there = ends.domain().insert_dims(SET, found.at + 1, 1).set_tuple_name(every)
+            self.parts[every] = super().steps(own, every).intersect_domain(there)
+        self.starts = self.map(own, self.ends, "0").intersect_domain(ends.domain())
 
     def repeats(self, statement: Statement, _: Access) -> Sequence[tuple[isl.Map, Statement]]:
         """Return what a read of a statement repeats."""
         if statement.name == self.ends:
-            return [(self.begins, self.old)]
+            return [(self.starts, self.old)]
         part = self.parts.get(statement.name)
         own = (statement.domain.identity(), statement)
         return [own if part is None else (part, self.old)]
 
-    # -- instances
+    def steps(self, own: Statement, name: str) -> isl.Map:
+        """Map the steps of whole chunks to the instances of the recurrence."""
+        return self.parts[name]
 
-    def map(self, name: str, step: str, steps: int = 0) -> isl.Map:
-        """Map instances to a step of their chunk, of the first ``steps`` if it is a counter's."""
-        start, sign = affine_text(self.found.start), "+" if self.found.step > 0 else "-"
-        at = f"{start} {sign} ({self.length} * {self._chunk} + {step})"
-        then = [at if one == self.found.loop else one for one in self.old.loops]
-        loops = self._steps if steps else self._whole
-        bounds = f" and 0 <= {self.found.loop} < {steps}" if steps else ""
-        there, whole = f"{self._chunk} >= 0{bounds}", (self.old.name, then)
-        return map_between(self.old.domain, (name, loops), whole, there)
+    def begins(self, own: Statement, name: str) -> isl.Map:
+        """Map whole chunks to their first steps."""
+        return with_names(self.starts.set_tuple_name(IN, name), IN, self.loops(own, every=False))
 
     def to_step(self, name: str, step: int) -> isl.Map:
         """Map the ends of chunks to a step of them, instances of a statement of ``all`` steps."""
-        then = [str(step) if one == self.found.loop else one for one in self._steps]
+        every, whole = (self.loops(self.old, every=one) for one in (True, False))
+        then = [str(step) if one == self.found.loop else one for one in every]
         ends = self.parts[self.ends].domain()
-        return map_between(ends, (self.ends, self._whole), (name, then)).intersect_domain(ends)
+        return map_between(ends, (self.ends, whole), (name, then)).intersect_domain(ends)
 
-    # -- statements
+    def subscripts(self, own: Statement) -> Names:
+        """Return the loops that tell chunks apart: those that move what is written."""
+        still = still_loops(own)
+        return tuple(one for one in self.loops(own, every=False) if one not in still)
 
-    def _beginning(self, number: int, array: str) -> Statement:
-        """Return what sets what a chunk comes to to that of no steps."""
+    def neutral(self, number: int) -> float:
+        """Return what no steps come to, a value or a factor."""
         kind = self.scop.types[self.old.write.array]
         combiner = combiner_of(self.found.operator or "", kind)
-        neutral = number if combiner is None else combiner.neutral(kind)
-        new = self._new(self.parts[self.ends].set_tuple_name(IN, self._first[number]))
-        target = new.element(array, self._moving())
-        return self._made(new, 2 * number, target, literal(neutral, kind))
+        return number if combiner is None else combiner.neutral(kind)
 
-    def _combining(self, number: int, array: str) -> Statement:
-        """Return what adds a step to what a chunk comes to: its values, or its factors."""
-        found, new = self.found, self._new(self.parts[self._all[number]])
-        target = new.element(array, self._moving())
-        before: Expression = Read(access=min(found.before))
-        value = self.old.value
+    def taking_in(self, number: int, new: New, before: Read) -> Expression:
+        """Return what a chunk comes to with a step more: its value, or its factor."""
+        found, value = self.found, self.old.value
+        read: Expression = Read(access=min(found.before))
         if found.operator is None and number:
-            value = Binary(operator="*", left=before, right=found.factor)
+            value = Binary(operator="*", left=read, right=found.factor)
         elif found.operator is None:
-            value = _sum("+", _product("*", found.factor, before), found.term)
-        own = {
-            id(one): new.read(target)
-            for one in preorder(value)
-            if isinstance(one, Read) and one.access in found.before
-        }
-        return self._made(new, 2 * number + 1, target, new.copied(value, own))
+            value = _sum("+", _product("*", found.factor, read), found.term)
+        own = (one for one in preorder(value) if isinstance(one, Read))
+        return new.copied(value, {id(one): before for one in own if one.access in found.before})
 
-    def _at_ends(self) -> Statement:
-        """Return what sets the last element of each chunk."""
-        old, new = self.old, self._new(self.parts[self.ends])
-        before = moved(old.accesses[min(self.found.before)], self.begins, new.loops)
-        parts = (new.element(one, self._moving()) for one in self._arrays)
+    def in_use(self, own: Statement) -> list[Statement]:
+        """Return what sets the last element of each chunk, and all others."""
+        if own is not self.old:
+            return [self.later(own)]
+        new = New(own, self.parts[self.ends])
+        before = moved(own.accesses[min(self.found.before)], self.starts, new.loops)
+        parts = (self.element(number, new) for number in range(len(self.arrays)))
         first, chunk, *factor = map(new.read, (before, *parts))
         if self.found.operator is None:
             value = _sum("+", _product("*", factor[0], first), chunk)
         else:
             value = combined(self.found.operator, first, chunk)
-        return self._made(new, PLACES - 2, new.moved(old.write), value)
-
-    def _inside(self) -> Statement:
-        old, new = self.old, self._new(self.parts[self.old.name])
-        value, write = new.copied(old.value), new.moved(old.write)
-        made = self._made(new, PLACES - 1, write, value)
-        return replace(made, text=old.text, recomputed=tuple(map(new.moved, old.recomputed)))
-
-    def _new(self, maps: isl.Map) -> New:
-        loops = self._steps if maps.dim(IN) == len(self._steps) else self._whole
-        return New(self.old, with_names(maps, IN, loops))
-
-    def _made(self, new: New, place: int, target: Access, value: Expression) -> Statement:
-        """Return a statement that writes a target, at a place among those of the recurrence."""
-        made = new.statement(target, value)
-        return replace(
-            made,
-            schedule=self._time(new.loops, place, made.domain),
-            text=f"{target.text}: {self.length} steps of {self.old.text}",
-            chunk=self.length,
-        )
-
-    def _moving(self) -> Names:
-        """Return the loops that tell chunks apart: those that move what is written."""
-        still = still_loops(self.old)
-        return tuple(one for one in self._whole if one not in still)
-
-    # -- time
-
-    def _time(self, loops: Names, place: int, domain: isl.Set) -> isl.Map:
-        """Return when a new statement runs: place by place, chunk by chunk."""
-        at = 2 * self.found.at
-        forms = map(affine_form, output_affs(self.old.schedule))
-        texts = ["0" if form is None else affine_text(form) for form in forms]
-        within = self.found.loop if loops == self._steps else "0"
-        own = f"{PLACES} * ({texts[at]}) + {place}"
-        times = [*texts[:at], own, self._chunk, "0", within, *texts[at + 2 :]]
-        point = domain.get_tuple_name(), loops
-        return map_between(self.old.domain, point, ("", times)).intersect_domain(domain)
-
-
-def later(statement: Statement, at: int, more: int, place: int = PLACES - 1) -> Statement:
-    """Return another statement of a region, behind what is new at its place, with a longer time.
-
-    Args:
-        statement: as it is.
-        at: where in its time new statements have places of their own.
-        more: how much longer it is.
-        place: its own there.
-    """
-    times = [f"t{k}" for k in range(statement.schedule.dim(OUT))]
-    places = [f"{PLACES} * {t} + {place}" if k == at else t for k, t in enumerate(times)]
-    longer = map_between(statement.domain, ("", times), ("", [*places, *["0"] * more]))
-    return replace(statement, schedule=statement.schedule.apply_range(longer))
-
-
-class New:
-    """A statement that is made of one of the source, and what it reads so far.
-
-    ``maps`` are its instances, to those of the ``own`` statement; their loops have names.
-    """
-
-    def __init__(self, own: Statement, maps: isl.Map) -> None:
-        self.own, self.maps, self.loops = own, maps, dim_names(maps.domain())
-        self._reads: list[Access] = []
-
-    def read(self, access: Access) -> Read:
-        """Return a read of what an access says."""
-        self._reads.append(replace(access, kind=AccessKind.READ))
-        return Read(access=len(self._reads))
-
-    def moved(self, access: Access) -> Access:
-        """Return what instances access as those of the source do that they map to."""
-        return moved(access, self.maps, self.loops)
-
-    def element(self, array: str, subscripts: Sequence[str]) -> Access:
-        """Return the access to an element by counters."""
-        domain = self.maps.domain()
-        point = domain.get_tuple_name(), self.loops
-        relation = map_between(self.own.domain, point, (array, subscripts))
-        return Access(
-            array=array,
-            kind=AccessKind.READ,
-            relation=with_names(relation.intersect_domain(domain), IN, self.loops),
-            text=array + "".join(f"[{one}]" for one in subscripts),
-            span=self.own.write.span,
-        )
-
-    def copied(
-        self, value: Expression, swaps: Mapping[int, Expression] | None = None
-    ) -> Expression:
-        """Return a value in the counters of the new statement, nodes swapped by their identity."""
-        maps = self.maps
-
-        def part(node: Expression) -> Expression:
-            if swaps and id(node) in swaps:
-                return swaps[id(node)]
-            if isinstance(node, Read):
-                return self.read(self.moved(self.own.accesses[node.access]))
-            if isinstance(node, AffineValue):
-                (own,) = output_affs(maps.apply_range(isl.Map.from_pw_aff(node.value)))
-                return replace(node, value=own.gist(maps.domain()))
-            return rebuilt(node, part)
-
-        return part(value)
-
-    def statement(self, target: Access, value: Expression) -> Statement:
-        """Return the statement that writes a value."""
-        domain = self.maps.domain()
-        return replace(
-            self.own,
-            name=domain.get_tuple_name(),
-            loops=self.loops,
-            domain=with_names(domain, SET, self.loops),
-            accesses=(replace(target, kind=AccessKind.WRITE), *self._reads),
-            value=value,
-            ppcg_name="",
-            recomputed=(),
-        )
-
-
-def local_array(written: Access, kind: ElementType) -> Array:
-    """Return the array of a region's own that an access writes all of."""
-    elements = written.relation.range().coalesce()
-    extent = with_names(elements, SET, (f"d{k}" for k in range(elements.n_dim())))
-    return Array(
-        name=written.array,
-        element_type=kind,
-        extent=extent,
-        n_dims=extent.n_dim(),
-        is_local=True,
-        origin="local",
-        source_name=written.array,
-    )
-
-
-def moved(access: Access, maps: isl.Map, loops: Names) -> Access:
-    """Return what instances of a new statement, with some loops, access as those they map to."""
-    relation = with_names(maps.apply_range(access.relation), IN, loops)
-    forms = [affine_form(one) for one in output_affs(relation)]
-    subscripts = "".join(f"[{affine_text(one)}]" for one in forms if one is not None)
-    text = access.text if None in forms else access.array + subscripts
-    return replace(access, relation=relation, text=text)
-
-
-def combined(operator: str, before: Expression, chunk: Expression) -> Expression:
-    """Return two values combined: the one before a chunk, and what the chunk comes to."""
-    if operator in ("max", "min"):
-        sign = ">" if operator == "max" else "<"
-        passes = Binary(operator=sign, left=chunk, right=before)
-        return Select(condition=passes, if_true=chunk, if_false=before)
-    if operator.startswith("f"):
-        return Call(function=operator, arguments=(before, chunk))
-    return Binary(operator=operator, left=before, right=chunk)
-
-
-def literal(value: float, kind: ElementType) -> Expression:
-    """Return a number as C spells it: what is not finite a product, the least a difference."""
-    suffix = _SUFFIXES.get(kind, "")
-    large = "1e38f * 1e38f" if suffix == "f" else "1e308 * 1e308"
-    if not kind.is_floating:
-        text = f"{int(value)}{suffix}" if value >= 0 else f"(-{-int(value) - 1}{suffix} - 1)"
-    elif math.isnan(value):
-        text = f"({large} * 0.0{suffix})"
-    elif math.isinf(value):
-        text = f"({large})" if value > 0 else f"(-({large}))"
-    else:
-        text = f"{value:.1f}{suffix}"
-    return Literal(text=text, element_type=kind)
-
-
-_SUFFIXES = {
-    ElementType.FLOAT: "f",
-    ElementType.UINT32: "u",
-    ElementType.INT64: "l",
-    ElementType.UINT64: "ul",
-}
+        ends = self.made(new, new.moved(own.write), value, PLACES - 2)
+        new = New(own, self.parts[own.name])
+        value = new.copied(own.value)
+        inside = self.made(new, new.moved(own.write), value, PLACES - 1)
+        recomputed = tuple(map(new.moved, own.recomputed))
+        return [ends, replace(inside, text=own.text, recomputed=recomputed)]
 
 
 # -- checks ------------------------------------------------------------------------------------
@@ -694,7 +486,7 @@ def _are_whole(after: Scop, chunks: _Chunks) -> bool:
     """Tell whether what is combined is all steps of a chunk, and comes to its end."""
     steps = _steps(chunks.old, chunks.found.at, chunks.found.step)
     flow, ends, fine = flow_to_reads(after), after.statement(chunks.ends), True
-    for name in chunks._all:
+    for _, name in chunks.names:
         own, part = after.statement(name), chunks.parts[name]
         array, last = own.write.array, chunks.to_step(name, chunks.length - 1)
         before = flow[name, _read_of(own, array)]
@@ -702,7 +494,7 @@ def _are_whole(after: Scop, chunks: _Chunks) -> bool:
             fine
             and flow[chunks.ends, _read_of(ends, array)].is_equal(last.reverse().to_union_map())
             and last.apply_range(part).is_equal(chunks.parts[chunks.ends])
-            and chunks.to_step(name, 0).apply_range(part).is_equal(chunks.begins)
+            and chunks.to_step(name, 0).apply_range(part).is_equal(chunks.starts)
             and before.range().is_equal(own.domain.to_union_set())
             and all(
                 one.apply_domain(part).apply_range(part).is_subset(steps)
@@ -715,59 +507,3 @@ def _are_whole(after: Scop, chunks: _Chunks) -> bool:
 def _read_of(statement: Statement, array: str) -> int:
     """Return which access of a statement reads an array."""
     return next(k for k, one in enumerate(statement.accesses) if k and one.array == array)
-
-
-Repeats: TypeAlias = Callable[[Statement, Access], Sequence[tuple[isl.Map, Statement]]]
-"""What a read of a changed region repeats: instances of a statement of the source, by its own."""
-
-
-def keeps_writes(before: Scop, after: Scop, sources: isl.UnionMap) -> bool:
-    """Tell whether elements are written in the order of the source by what does there."""
-    found = writes_in_order(after).apply_domain(sources).apply_range(sources)
-    still = sources.range()
-    return bool(
-        found.is_equal(writes_in_order(before).intersect_domain(still).intersect_range(still))
-    )
-
-
-def sources_of(before: Scop, after: Scop, parts: Mapping[str, isl.Map]) -> isl.UnionMap:
-    """Map what writes an array of the source to the instances that do there.
-
-    Statements of ``parts`` are changed: these are their instances.
-    """
-    arrays = before.used_arrays
-    found = before.no_relation
-    for one in after.statements:
-        if one.write.array in arrays:
-            found = found.union(parts.get(one.name, one.domain.identity()))
-    return found
-
-
-def keeps_reads(before: Scop, after: Scop, sources: isl.UnionMap, repeats: Repeats) -> bool:
-    """Tell whether each read of the source's arrays has the values of all that it repeats."""
-    first, then = flow_to_reads(before), flow_to_reads(after)
-    for one in after.statements:
-        for at, access in enumerate(one.accesses):
-            if not at or access.array not in before.used_arrays:
-                continue
-            found = then[one.name, at].apply_domain(sources)
-            for part, source in repeats(one, access):
-                was = _place_of(access.relation, part, source)
-                if was is None:
-                    return False
-                expected = first[source.name, was].intersect_range(part.range().to_union_set())
-                if not found.apply_range(part.to_union_map()).is_equal(expected):
-                    return False
-    return True
-
-
-def _place_of(relation: isl.Map, part: isl.Map, source: Statement) -> int | None:
-    """Return which read of the source is of the same elements, ``None`` where none is."""
-    return next(
-        (
-            at
-            for at, one in enumerate(source.accesses)
-            if at and relation.is_equal(part.apply_range(one.relation))
-        ),
-        None,
-    )

@@ -37,6 +37,7 @@ from eatss.base.trees import free_name
 from eatss.polyhedral.dependences import (
     dependent_accesses,
     first_equal,
+    spelled,
     tag_accesses,
     tagged_dependences,
     tagging,
@@ -52,13 +53,16 @@ from eatss.polyhedral.isl_names import (
     coalesced,
     counter_of,
     equal_leading_dims,
+    map_between,
     maps_of,
     named_map,
     output_affs,
     universes,
+    with_names,
 )
-from eatss.polyhedral.kept_versions import Versions, spelled, with_versions
+from eatss.polyhedral.kept_versions import Versions, with_versions
 from eatss.polyhedral.kernels import update_of
+from eatss.polyhedral.parts import still_loops
 from eatss.polyhedral.scalars import with_private_scalars, without_scalars
 from eatss.polyhedral.scop import Access, Dependences, Scop, Statement
 from eatss.polyhedral.split_sets import check_partition, piece_along
@@ -434,32 +438,23 @@ class _Tiling:
         ``sides`` says of loops that leave the block whether the piece has them in front of it (-1),
         in it (0) or behind it (1).
         """
-        depth, size = len(statement.loops), self.size
-        space = statement.domain.get_space()
-        own = space.drop_dims(SET, 0, depth).add_dims(SET, depth + 1)
-        for at, name in enumerate(names):
-            own = own.set_dim_name(SET, at, name)
-        local = isl.LocalSpace.from_space(own)
-        block = isl.Aff.var_on_domain(local, SET, 0).scale_val(isl.Val(size, space.get_ctx()))
-        domain, places = isl.Set.universe(own), iter(range(2, depth + 1))
-        domain = domain.lower_bound_val(SET, 0, 0)
-        functions = isl.AffList.alloc(space.get_ctx(), depth)
-        for at in range(depth):
-            place = 1 if at == own_step else next(places)
-            here = isl.Aff.var_on_domain(local, SET, place)
-            if at == own_step or at in sides:
-                side = sides.get(at, 0)
-                domain = domain.lower_bound_val(SET, place, 0)
-                if side < 0:
-                    domain = domain.intersect(here.lt_set(block))
-                else:
-                    here = here.add(block).add_constant_val(isl.Val(side * size, space.get_ctx()))
-                if not side:
-                    domain = domain.upper_bound_val(SET, place, size - 1)
-            functions = functions.add(here)
-        whole = isl.MultiAff.from_aff_list(own.map_from_domain_and_range(space), functions)
-        domain = domain.intersect(statement.domain.preimage_multi_aff(whole))
-        return whole, domain.remove_redundancies().coalesce()
+        block, step, *others = names
+        own, left, size = statement.domain, iter(others), self.size
+        whole, there = list[str](), [f"{block} >= 0"]
+        for at in range(len(statement.loops)):
+            name = step if at == own_step else next(left)
+            side = sides.get(at, 0)
+            leaves = at == own_step or at in sides
+            whole.append(
+                name if not leaves or side < 0 else f"{size} * {block} + {name} + {side * size}"
+            )
+            if leaves:
+                end = f"{size} * {block}" if side < 0 else str(size)
+                there.append(f"{name} >= 0" if side > 0 else f"0 <= {name} < {end}")
+        tuples = (statement.name, names), (statement.name, whole)
+        onto = map_between(own, *tuples, " and ".join(there)).intersect_range(own)
+        instance = isl.PwMultiAff.from_map(map_between(own, *tuples)).as_multi_aff()
+        return instance, with_names(onto.domain(), SET, names).remove_redundancies().coalesce()
 
 
 def _tiling(scop: Scop, once: Memo) -> _Tiling | None:
@@ -505,8 +500,7 @@ def _summed(statement: Statement, scop: Scop) -> list[int]:
 
 def _still(statement: Statement) -> list[int]:
     """Return the loops along which what a statement writes stays."""
-    subscripts, loops = output_affs(statement.write.relation), range(len(statement.loops))
-    return [at for at in loops if not any(one.involves_dims(IN, at, 1) for one in subscripts)]
+    return [*map(statement.loops.index, still_loops(statement))]
 
 
 def _run_forward(

@@ -26,6 +26,7 @@ from eatss.base.frozen import distinct
 from eatss.base.trees import free_name
 from eatss.polyhedral.expression import AffineValue, Array, preorder, pulled_back
 from eatss.polyhedral.isl_names import (
+    IN,
     Length,
     affine_form,
     affine_text,
@@ -35,13 +36,13 @@ from eatss.polyhedral.isl_names import (
     dim_names,
     involved_dims,
     map_between,
-    name_inputs,
     named_map,
     output_affs,
     pair_length,
     parameter_bound,
     parameter_is_bounded,
     row_numbers,
+    with_names,
 )
 from eatss.polyhedral.scop import Access, Scop, SizeProduct, Statement
 
@@ -80,7 +81,7 @@ def _summed(statement: Statement) -> frozenset[str]:
     write = statement.write
     if not any(read.relation.is_equal(write.relation) for read in statement.reads):
         return frozenset()
-    subscripts = output_affs(name_inputs(write.relation, statement.loops))
+    subscripts = output_affs(with_names(write.relation, IN, statement.loops))
     free = {name for function in subscripts for name in involved_dims(function)}
     return frozenset(statement.loops) - free
 
@@ -135,7 +136,7 @@ def _linked(
 ) -> set[_Place]:
     """Link the pairs that an access has side by side; return those that it keeps apart."""
     loops = statement.loops
-    subscripts = output_affs(name_inputs(access.relation, loops))
+    subscripts = output_affs(with_names(access.relation, IN, loops))
     spoilt = set()
     side_by_side: set[tuple[int, int]] = set()  # first loop, first dimension
     for at, (one, other) in enumerate(pairwise(map(counter_of, subscripts))):
@@ -185,7 +186,7 @@ def _link_statements(scop: Scop, lengths: _Lengths, links: Classes[_Place]) -> I
 
 def _times(statement: Statement) -> list[str]:
     """Return each dimension of a statement's time as it is spelled: ``i``, ``2``, ``-i``."""
-    functions = output_affs(name_inputs(statement.schedule, statement.loops))
+    functions = output_affs(with_names(statement.schedule, IN, statement.loops))
     forms = zip(map(affine_form, functions), functions, strict=True)
     return [str(function) if form is None else affine_text(form) for form, function in forms]
 
@@ -293,7 +294,7 @@ def _collapsed_access(
 ) -> Access:
     """Return an access with one subscript for each pair of loops that it has side by side."""
     pair, space = statement.loops[first : first + 2], before.get_domain_space()
-    functions = output_affs(name_inputs(access.relation, statement.loops))
+    functions = output_affs(with_names(access.relation, IN, statement.loops))
     counters = [counter_of(function) for function in functions]
     places = [at for at in range(len(counters) - 1) if (*counters[at : at + 2],) == pair]
     counter = isl.MultiAff.identity_on_domain_space(space).get_at(first).to_pw_aff()

@@ -23,7 +23,18 @@ from eatss.base.diagnostics import (
     input_error,
 )
 from eatss.base.frozen import Numbers, frozen
-from eatss.polyhedral.isl_names import IN, OUT, coalesced, divisors, maps_of, universes
+from eatss.polyhedral.isl_names import (
+    IN,
+    OUT,
+    affine_form,
+    affine_text,
+    coalesced,
+    divisors,
+    maps_of,
+    outermost,
+    output_affs,
+    universes,
+)
 from eatss.polyhedral.scop import Access, Dependences, Place, Scop, Statement
 from eatss.polyhedral.tree import original_schedule
 
@@ -72,6 +83,18 @@ def with_accesses(
     pairs = zip(statement.accesses, own, strict=True)
     accesses = tuple(changed(access) if is_own else access for access, is_own in pairs)
     return replace(statement, accesses=accesses)
+
+
+def spelled(access: Access, relation: isl.Map, within: isl.Set | None = None) -> Access:
+    """Return an access of other elements, by the outermost counters that are equal ``within``."""
+    array, found = relation.get_tuple_name(OUT), output_affs(relation)
+    if within is not None:
+        found = tuple(outermost(one, within) for one in found)
+    forms = [*map(affine_form, found)]
+    text = array + "".join(f"[{affine_text(one)}]" for one in forms if one is not None)
+    if None in forms and array == access.array:
+        text = access.text
+    return replace(access, array=array, relation=relation, text=text)
 
 
 def dependent_accesses(scop: Scop) -> tuple[NumberedAccess, ...]:

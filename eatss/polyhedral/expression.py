@@ -324,6 +324,24 @@ def _with_reciprocal(node: Expression) -> Expression:
     return replace(node, operator="*", right=factor)
 
 
+def is_in_doubles(value: Expression) -> bool:
+    """Tell whether C computes with literals in doubles, whatever type the arrays have.
+
+    The last operation compilers do in floats where its literal is one: ``0.5 * sum``.
+    """
+    last = value
+    while isinstance(last, Cast):
+        last = last.operand
+    for node in preorder(value):
+        if isinstance(node, Binary) and node.operator in "+-*/":
+            for part in (node.left, node.right):
+                if isinstance(part, Literal) and part.element_type is ElementType.DOUBLE:
+                    number = _value_of(part, ElementType.DOUBLE)
+                    if node is not last or as_single(number) != number:
+                        return True
+    return False
+
+
 def _value_of(literal: Literal, kind: ElementType) -> float:
     """Return the value of a literal that is converted to a type, NaN where it is not known."""
     try:

@@ -22,17 +22,7 @@ import islpy as isl
 
 from eatss.base.frozen import Names, frozen
 from eatss.base.trees import free_name
-from eatss.polyhedral.chunked_pairs import kind_of, moved_by, reduced
-from eatss.polyhedral.chunked_scans import (
-    PLACES,
-    New,
-    keeps_reads,
-    keeps_writes,
-    later,
-    literal,
-    local_array,
-    sources_of,
-)
+from eatss.polyhedral.chunked_pairs import reduced
 from eatss.polyhedral.expression import Binary, Expression, factors, product_of
 from eatss.polyhedral.isl_names import (
     IN,
@@ -41,7 +31,19 @@ from eatss.polyhedral.isl_names import (
     output_affs,
     with_names,
 )
-from eatss.polyhedral.recomputed_producers import flow_to_reads
+from eatss.polyhedral.parts import (
+    PLACES,
+    New,
+    keeps_reads,
+    keeps_writes,
+    kind_of,
+    later,
+    literal,
+    local_array,
+    moved_by,
+    readers_of,
+    sources_of,
+)
 from eatss.polyhedral.scop import Access, Scop, Statement
 
 _Factor: TypeAlias = tuple[Expression, frozenset[str]]
@@ -181,21 +183,10 @@ def _computes_the_same(before: Scop, after: Scop, cut: _Cut) -> bool:
         is_target = access.relation.is_equal(statement.write.relation)
         return [(begins if is_target else terms[statement.name], own)]
 
-    used, added = (after.statement(one) for one in (own.name, every))
-    reads = [
-        next(k for k, one in enumerate(made.accesses) if k and one.array == array)
-        for made in (used, added)
-    ]
-    wanted = used.accesses[reads[0]].relation.apply_range(added.write.relation.reverse())
-    flow = flow_to_reads(after)
-    use, fold = flow[own.name, reads[0]], flow[every, reads[1]]
-    return bool(
-        wanted.is_equal(terms[own.name].apply_range(terms[every].reverse()))
-        and fold.range().is_equal(added.domain.to_union_set())
-        and fold.is_bijective()
-        and use.range().is_equal(used.domain.to_union_set())
-        and use.domain().subtract(added.domain.to_union_set()).is_empty()
-        and use.domain().is_disjoint(fold.domain())
+    found = readers_of(after, array, after.statement(every))
+    return (
+        found is not None
+        and found[own.name].is_equal(terms[own.name].apply_range(terms[every].reverse()))
         and keeps_writes(before, after, sources)
         and keeps_reads(before, after, sources, repeats)
     )

@@ -21,18 +21,14 @@ read: ``t += A[i][j] * B[j][i]``.
 
 Recurrences that need nothing of each other are side by side: the outermost loop of one stands
 behind that of the other, so that each block has rows of one of them.
-
-isl may also lay one loop of a band behind another one, by ``N + j``. Such loops are parted, so that
-they are phases of the same rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cmp_to_key, partial, reduce
-from graphlib import CycleError, TopologicalSorter
+from functools import partial, reduce
 from itertools import combinations, compress, pairwise, permutations, product
 from operator import not_
 
@@ -41,14 +37,10 @@ import islpy as isl
 from eatss.base.diagnostics import IllegalScheduleError
 from eatss.base.frozen import fixed
 from eatss.base.targets import Fusion
-from eatss.polyhedral.chunked_scans import still_loops
 from eatss.polyhedral.dependences import tried
 from eatss.polyhedral.expression import combiner_of
 from eatss.polyhedral.isl_names import (
-    AffineForm,
-    affine_form,
     involved_dims,
-    linear_function,
     maps_of,
     node_kind,
     only_form,
@@ -58,13 +50,13 @@ from eatss.polyhedral.isl_names import (
 )
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.kernels import update_of
+from eatss.polyhedral.parts import still_loops
 from eatss.polyhedral.schedule import copied_to, cut_again
 from eatss.polyhedral.scheduling import local_dependences
 from eatss.polyhedral.scop import Scop
 from eatss.polyhedral.source_order import in_source_order
 from eatss.polyhedral.tree import (
     PARTED,
-    bands,
     branches,
     coincident,
     functions,
@@ -97,11 +89,6 @@ def _changed(scheduled: ScheduledScop, fusion: Fusion) -> ScheduledScop:
             with suppress(IllegalScheduleError):
                 return cut_again(scheduled, schedule)
         return scheduled
-    root = scheduled.schedule.get_root()
-    nests = (_Nest.of(one) for one in bands(root) if fusion == "rows")
-    if any(nest is not None and len(nest.parts()) > 1 for nest in nests):
-        scheduled = cut_again(scheduled, _parted(root).get_schedule())
-    scheduled = _with_rows_first(scheduled) if fusion == "rows" else scheduled
     own = "users" if fusion == "sums" else fusion
     found = scheduled.once(lambda: _with_fused_nests(scheduled, own), "fused", own)
     return _with_reductions(found) if fusion == "sums" else found
@@ -118,7 +105,7 @@ def _beside(scheduled: ScheduledScop, node: isl.ScheduleNode) -> isl.ScheduleNod
     needed = local_dependences(scheduled.dependences.needed, node)
     layers = _generations([one.get_domain() for one in nodes], needed)
     order, found = list[isl.ScheduleNode | _Nest](), False
-    for layer in layers or ():
+    for layer in layers:
         once = [nodes[at].get_domain() for at in layer if node_kind(nodes[at]) == "leaf"]
         if once:
             order.append(_Nest(reduce(isl.UnionSet.union, once), (), (), tuple(once)))
@@ -136,23 +123,17 @@ def _beside(scheduled: ScheduledScop, node: isl.ScheduleNode) -> isl.ScheduleNod
     return _in_order(node, order) if found else None
 
 
-def _generations(domains: Sequence[isl.UnionSet], relation: isl.UnionMap) -> list[list[int]] | None:
+def _generations(domains: Sequence[isl.UnionSet], relation: isl.UnionMap) -> list[list[int]]:
     """Return the numbers of sets so that a relation leads forward between them, if it can."""
-    graph = TopologicalSorter(dict.fromkeys(range(len(domains)), ()))
-    for one, domain in enumerate(domains):
-        leading = relation.intersect_domain(domain)
-        for other, own in enumerate(domains):
-            if other != one and not leading.intersect_range(own).is_empty():
-                graph.add(other, one)
-    try:
-        graph.prepare()
-    except CycleError:
-        return None
-    found = []
-    while ready := graph.get_ready():
-        found.append(sorted(ready))
-        graph.done(*ready)
-    return found
+    import networkx as nx  # type: ignore[import-untyped]  # noqa: PLC0415 - sizes alone need none
+
+    graph = nx.DiGraph()
+    graph.add_nodes_from(range(len(domains)))
+    for (one, first), (other, then) in permutations(enumerate(domains), 2):
+        if not relation.intersect_domain(first).intersect_range(then).is_empty():
+            graph.add_edge(one, other)
+    ordered = nx.is_directed_acyclic_graph(graph)
+    return [sorted(one) for one in nx.topological_generations(graph)] if ordered else []
 
 
 def _behind(first: _Nest, then: _Nest) -> _Nest | None:
@@ -184,41 +165,6 @@ def _behind(first: _Nest, then: _Nest) -> _Nest | None:
         serial=tuple(loops[count:]),
         leaves=(*first.leaves, *then.leaves),
     )
-
-
-def _with_rows_first(scheduled: ScheduledScop) -> ScheduledScop:
-    """Return a region whose nests begin with the parallel loops that others have alone."""
-    root = scheduled.schedule.get_root().get_child(0)
-    parts = list(parts_of(root))
-    nests = [_Nest.of(one) for one in parts]
-    turned = [one and _rows_first(scheduled, root, one, nests) for one in nests]
-    if not any(turned):
-        return scheduled
-    tree = _in_order(root, [own or part for own, part in zip(turned, parts, strict=True)])
-    with suppress(IllegalScheduleError):
-        return cut_again(scheduled, tree.get_schedule())
-    return scheduled
-
-
-def _rows_first(
-    scheduled: ScheduledScop, node: isl.ScheduleNode, nest: _Nest, others: Sequence[_Nest | None]
-) -> _Nest | None:
-    """Return a nest whose first loops are those of a nest with fewer, ``None`` if it begins so.
-
-    What one needs of the other is at the same point of these.
-    """
-    for other in others:
-        if other is None or not 0 < len(other.parallel) < len(nest.parallel) <= _MOST_LOOPS:
-            continue
-        between = _between(scheduled, node, nest, other)
-        if between.is_empty():
-            continue
-        for number, order in enumerate(permutations(nest.parallel)):
-            pairs = zip(order, other.parallel, strict=False)
-            rows = together([loop.union_add(row) for loop, row in pairs])
-            if between.is_subset(between.eq_at_multi_union_pw_aff(rows)):
-                return replace(nest, parallel=order) if number else None
-    return None
 
 
 def _with_reductions(scheduled: ScheduledScop) -> ScheduledScop:
@@ -348,17 +294,6 @@ def _in_order(
     return with_parts(root.cut(), filters, filled, in_order=in_order)
 
 
-def _parted(node: isl.ScheduleNode) -> isl.ScheduleNode:
-    """Return a node of a tree in which loops that take turns in a band are bands of their own."""
-    nest = _Nest.of(node)
-    if nest is None:
-        for at in range(node.n_children()):
-            node = _parted(node.get_child(at)).parent()
-        return node
-    parts = nest.parts()
-    return node if len(parts) == 1 else _in_order(node, parts)
-
-
 def _with_fused_nests(scheduled: ScheduledScop, fusion: Fusion) -> ScheduledScop:
     for root, assumes in _fused(scheduled, scheduled.schedule.get_root(), fusion):
         with suppress(IllegalScheduleError):
@@ -402,38 +337,6 @@ class _Nest:
         below = band.get_child(0)
         return with_parts(below, self.leaves, lambda _, leaf: leaf, in_order=True).parent()
 
-    def parts(self) -> list[_Nest]:
-        """Return nests that compute the same one after the other, each along its counter."""
-        if len(self.serial) != 1:
-            return [self]
-        (loop,) = self.serial
-        relation = isl.UnionMap.from_union_pw_aff(loop).intersect_domain(self.domain)
-        reached = [_Reach.of(one, self.leaves) for one in maps_of(relation)]
-        groups: list[list[_Reach]] = []
-        for own in reached:
-            if own.moves:
-                apart = [one for one in groups if _before(one, [own]) or _before([own], one)]
-                groups = [*apart, [own, *(one for g in groups if g not in apart for one in g)]]
-        if len(groups) < 2:
-            return [self]
-        groups.sort(key=cmp_to_key(_order))
-        domains: list[list[isl.UnionSet]] = [[] for _ in groups]
-        for own in reached:
-            behind = sum(_before(one, [own]) for one in groups[:-1])
-            domains[behind].append(own.domain)
-        moving = [one.domain for one in reached if one.moves]
-        return [self._part(reduce(isl.UnionSet.union, own), moving) for own in domains]
-
-    def _part(self, domain: isl.UnionSet, moving: Collection[isl.UnionSet]) -> _Nest:
-        """Return the nest of some statements, the first of which that moves along its counter."""
-        found = self.within(domain)
-        (loop,) = found.serial
-        first = next(one for one in moving if one.is_subset(domain))
-        (own,) = maps_of(isl.UnionMap.from_union_pw_aff(loop.intersect_domain(first)))
-        (function,) = output_affs(own)
-        form = affine_form(function)
-        return found if form is None else replace(found, serial=(_shifted(loop, form),))
-
     def within(self, domain: isl.UnionSet) -> _Nest:
         """Return the nest of some of its instances."""
         leaves = (one.intersect(domain) for one in self.leaves)
@@ -449,47 +352,6 @@ class _Nest:
         """Return which values a loop takes in each of its statements."""
         relation = isl.UnionMap.from_union_pw_aff(function).intersect_domain(self.domain)
         return [one.range() for one in maps_of(relation)]
-
-
-@fixed
-class _Reach:
-    """The values that a loop takes in a statement, and the number of the leaf that it is at."""
-
-    domain: isl.UnionSet
-    values: isl.Set
-    leaf: int
-
-    @classmethod
-    def of(cls, relation: isl.Map, leaves: Sequence[isl.UnionSet]) -> _Reach:
-        """Return the values of a map from instances."""
-        domain = relation.domain().to_union_set().universe()
-        leaf = next(at for at, one in enumerate(leaves) if not one.is_disjoint(domain))
-        return cls(domain, relation.range(), leaf)
-
-    @property
-    def moves(self) -> bool:
-        """Whether there are several."""
-        return not isl.Map.from_range(self.values).is_single_valued()
-
-    def is_before(self, other: _Reach) -> bool:
-        """Tell whether all instances run before all of another statement, for all sizes."""
-        if self.leaf < other.leaf:
-            return bool(self.values.lex_gt_set(other.values).is_empty())
-        return bool(self.values.lex_ge_set(other.values).is_empty())
-
-
-def _before(first: Sequence[_Reach], then: Sequence[_Reach]) -> bool:
-    return all(one.is_before(other) for one in first for other in then)
-
-
-def _order(one: Sequence[_Reach], other: Sequence[_Reach]) -> int:
-    return -1 if _before(one, other) else 1
-
-
-def _shifted(loop: isl.UnionPwAff, form: AffineForm) -> isl.UnionPwAff:
-    """Return a loop that begins as much earlier as a function of it has sizes and constants."""
-    by = linear_function(loop.get_ctx(), form.constant, form.parameters)
-    return loop.sub(isl.UnionPwAff.pw_aff_on_domain(loop.domain(), by))
 
 
 def _leaves(node: isl.ScheduleNode) -> tuple[isl.UnionSet, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import reduce
+from itertools import chain
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import islpy as isl
@@ -726,11 +727,6 @@ def _equated(relation: isl.Map, positions: Iterable[int]) -> isl.Map:
     return relation
 
 
-def name_inputs(relation: isl.Map, names: Sequence[str]) -> isl.Map:
-    """Name the input dimensions, in order."""
-    return with_names(relation, IN, names)
-
-
 def unbounded_first_dim(domain: isl.Set) -> isl.Set:
     """Return a set whose first dimension takes every value from 0 on."""
     free = domain.eliminate(SET, 0, 1)
@@ -838,18 +834,14 @@ def box_between(
         corners: parameters that are the first and the last element along each dimension.
         least: how many elements there are along each dimension, at least.
     """
-    names = [name for pair in corners for name in pair]
-    box = isl.Set.universe(with_parameters(elements, names).get_space())
-    space = isl.LocalSpace.from_space(box.get_space())
-    for at, ((first, last), size) in enumerate(zip(corners, least, strict=True)):
-        here = isl.Aff.var_on_domain(space, SET, at)
-        low, high = (
-            isl.Aff.var_on_domain(space, PARAM, box.find_dim_by_name(PARAM, name))
-            for name in (first, last)
-        )
-        box = box.intersect(low.le_set(here)).intersect(here.le_set(high))
-        box = box.intersect(low.add_constant_val(big_value(box.get_ctx(), size - 1)).le_set(high))
-    return box
+    names, dims = [*parameter_names(elements), *chain(*corners)], dim_names(elements)
+    there = (
+        f"{first} <= {dim} <= {last} and {last} - {first} >= {size - 1}"
+        for dim, (first, last), size in zip(dims, corners, least, strict=True)
+    )
+    own = tuple_text(elements.get_tuple_name() or "", dims)
+    text = f"{tuple_text('', names)} -> {{ {own} : {' and '.join(there)} }}"
+    return isl.Set.read_from_str(elements.get_ctx(), text)
 
 
 def parameter_at_least(name: str, function: isl.PwAff, factor: int = 1) -> isl.Set:

@@ -26,17 +26,16 @@ import islpy as isl
 
 from eatss.base.frozen import Names, Numbers, fixed
 from eatss.base.trees import free_name
-from eatss.polyhedral.dependences import first_equal, with_accesses
+from eatss.polyhedral.dependences import first_equal, spelled, with_accesses
 from eatss.polyhedral.expression import Array, Read
 from eatss.polyhedral.isl_names import (
     IN,
     OUT,
-    affine_form,
-    affine_text,
     coalesced,
     constant_value,
     counter_of,
     equal_leading_dims,
+    map_between,
     output_affs,
     sets_of,
     with_names,
@@ -129,13 +128,6 @@ class Versions:
         return piece
 
 
-def spelled(access: Access, relation: isl.Map) -> Access:
-    """Return an access of other elements."""
-    array, forms = relation.get_tuple_name(OUT), map(affine_form, output_affs(relation))
-    text = array + "".join(f"[{affine_text(one)}]" for one in forms if one)
-    return replace(access, array=array, relation=relation, text=text)
-
-
 def with_versions(scop: Scop) -> Versions | None:
     """Return a region with copies of what steps overwrite, ``None`` where nothing needs any.
 
@@ -191,11 +183,8 @@ def _copying(source: Statement, read: Access, loops: Numbers, place: int, taken:
     when = "before" if place < 0 else "behind"
     name, array = (free_name(f"{one}_{when}", taken) for one in (source.name, read.array))
     names = tuple(source.loops[at] for at in loops)
-    onto = source.domain.identity()
-    for at in reversed(range(len(source.loops))):
-        if at not in loops:
-            onto = onto.project_out(OUT, at, 1)
-    onto = with_names(onto.set_tuple_name(OUT, name), OUT, names)
+    onto = map_between(source.domain, (source.name, source.loops), (name, names))
+    onto = with_names(onto.intersect_domain(source.domain), OUT, names)
     reads = onto.reverse().apply_range(read.relation)
     writers = reads.apply_range(source.write.relation.reverse()).equate(IN, 0, OUT, 0)
     onto, domain = onto.intersect_range(writers.domain()), coalesced(writers.domain())

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from itertools import count, zip_longest
+from itertools import count
 from typing import TypeAlias
 
 import islpy as isl
@@ -24,10 +24,11 @@ from eatss.polyhedral.expression import (
     Select,
     Unary,
     label,
-    preorder,
+    operands,
     reads_in,
 )
 from eatss.polyhedral.isl_names import (
+    IN,
     OUT,
     SET,
     AffineForm,
@@ -43,12 +44,12 @@ from eatss.polyhedral.isl_names import (
     involved_parameters,
     leading_dims,
     moving_dims,
-    name_inputs,
     named_map,
     only_dim,
     outermost,
     output_affs,
     same_except,
+    with_names,
 )
 from eatss.polyhedral.kernel import Kernel, Loop, Reduction, Reference, Subscript
 from eatss.polyhedral.scop import Access, Dependences, Scop, Statement
@@ -112,7 +113,7 @@ def merge_references(placed: Sequence[Placed], loops: Sequence[str]) -> tuple[Re
             access = accesses[number]
             if first not in seen:
                 relation = back.apply_range(access.relation)
-                functions = output_affs(name_inputs(relation, loops))
+                functions = output_affs(with_names(relation, IN, loops))
                 key = (access.array, *(affine_form(one) or str(one) for one in functions))
                 if key not in groups:
                     groups[key] = _Group(relation, tuple(map(_subscript, functions)), [])
@@ -128,7 +129,7 @@ def merge_references(placed: Sequence[Placed], loops: Sequence[str]) -> tuple[Re
             reads=not all(access.is_write for access in group.accesses),
             writes=any(access.is_write for access in group.accesses),
             subscripts=group.subscripts,
-            relation=name_inputs(group.relation, loops),
+            relation=with_names(group.relation, IN, loops),
             places=frozenset((statement.name, number) for statement, number in group.uses),
         )
         for group in _joined([*groups.values()])
@@ -278,8 +279,9 @@ class _Value:
         if not isinstance(condition, Binary) or condition.operator not in _LARGER | _SMALLER:
             return None
         compared = (condition.left, condition.right)
+        orders = (zip(arms, order, strict=True) for order in (compared, compared[::-1]))
         straight, crossed = (
-            all(map(self._alike, arms, order)) for order in (compared, compared[::-1])
+            all(alike(self.statement, *pair, self.statement) for pair in order) for order in orders
         )
         bare = map(self._bare, arms)
         is_own = [isinstance(arm, Read) and self._reads_target(arm.access) for arm in bare]
@@ -291,21 +293,6 @@ class _Value:
         larger = (condition.operator in _LARGER) == straight
         reads = (*reads_in(target), *filter(self._reads_target, reads_in(condition)))
         return ("max" if larger else "min"), frozenset(reads)
-
-    def _alike(self, one: Expression, other: Expression) -> bool:
-        """Tell whether two expressions of the statement have the same value."""
-        pairs = zip_longest(preorder(one), preorder(other))
-        return all(a is not None and b is not None and self._same_node(a, b) for a, b in pairs)
-
-    def _same_node(self, one: Expression, other: Expression) -> bool:
-        """Tell whether two nodes are the same, whatever stands below them."""
-        if isinstance(one, Read) and isinstance(other, Read):
-            first, second = (self.statement.accesses[read.access] for read in (one, other))
-            return first.array == second.array and first.relation.is_equal(second.relation)
-        if isinstance(one, AffineValue) and isinstance(other, AffineValue):
-            same = one.element_type is other.element_type
-            return same and one.value.is_equal(other.value)
-        return label(one) == label(other)
 
     def _bare(self, value: Expression) -> Expression:
         """Return a value without conversions to floating types no narrower than what is stored.
@@ -347,6 +334,37 @@ class _Value:
     def _reads_target(self, access: int) -> bool:
         own, write = self.statement.accesses[access], self.statement.write
         return own.array == write.array and own.relation.is_equal(write.relation)
+
+
+def alike(
+    one: Statement,
+    value: Expression,
+    its: Expression,
+    other: Statement,
+    bare: Callable[[Expression], Expression] = lambda node: node,
+) -> bool:
+    """Tell whether two statements compute the same of what they read, instance by instance.
+
+    ``bare`` takes off each part what does not count. Sums of thousands of terms are deep trees, so
+    no recursion.
+    """
+    todo, same = [(value, its)], isl.MultiAff.identity_on_domain_space(other.domain.get_space())
+    here = same.set_tuple_name(OUT, one.name)
+    while todo:
+        a, b = map(bare, todo.pop())
+        if isinstance(a, Read) and isinstance(b, Read):
+            first, then = one.accesses[a.access], other.accesses[b.access]
+            relation = first.relation.set_tuple_name(IN, other.name)
+            fine = first.array == then.array and relation.is_equal(then.relation)
+        elif isinstance(a, AffineValue) and isinstance(b, AffineValue):
+            own = a.value.pullback_multi_aff(here)
+            fine = a.element_type is b.element_type and own.is_equal(b.value)
+        else:
+            fine = label(a) == label(b)
+            todo += zip(operands(a), operands(b), strict=True) if fine else ()
+        if not fine:
+            return False
+    return True
 
 
 def _operator_of(value: Expression, stored: ElementType) -> str | None:
@@ -441,7 +459,14 @@ def build_kernels(
     scop: Scop, dependences: Dependences, trees: Sequence[KernelTree]
 ) -> tuple[Kernel, ...]:
     """Turn the pieces of the schedule tree into kernels, in launch order."""
-    return tuple(_kernel(scop, dependences, tree, index) for index, tree in enumerate(trees))
+
+    def made(index: int, tree: KernelTree) -> Kernel:
+        alike = index, tree.host, tree.band, tree.permutable, tree.leaves
+        return dependences.once(
+            lambda: _kernel(scop, dependences, tree, index), "kernel", str(alike), of=scop
+        )
+
+    return tuple(map(made, range(len(trees)), trees))
 
 
 def _kernel(scop: Scop, dependences: Dependences, tree: KernelTree, index: int) -> Kernel:

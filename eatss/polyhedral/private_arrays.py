@@ -23,7 +23,6 @@ from functools import reduce
 import islpy as isl
 
 from eatss.base.frozen import Numbers, their_names
-from eatss.polyhedral.chunked_scans import still_loops
 from eatss.polyhedral.class_tiles import counter
 from eatss.polyhedral.copied_operands import copying
 from eatss.polyhedral.expression import Array
@@ -40,6 +39,7 @@ from eatss.polyhedral.isl_names import (
     universes,
 )
 from eatss.polyhedral.kernels import update_of
+from eatss.polyhedral.parts import still_loops
 from eatss.polyhedral.recomputed_producers import Flow, flow_to_reads
 from eatss.polyhedral.scalars import LiveRange, counts_up_from_zero, live_ranges, with_elements
 from eatss.polyhedral.scop import Scop, Statement

@@ -37,14 +37,15 @@ from eatss.polyhedral.expression import (
     reads_in,
 )
 from eatss.polyhedral.isl_names import (
+    IN,
     OUT,
     AffineForm,
     affine_form,
     affine_text,
     coalesced,
     maps_of,
-    name_inputs,
     output_affs,
+    with_names,
 )
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.scop import Access, Place, Scop, Statement
@@ -349,7 +350,7 @@ _Element: TypeAlias = tuple[str, tuple[AffineForm | None, ...]]
 
 
 def _element(array: str, relation: isl.Map, reader: Statement) -> _Element:
-    functions = output_affs(name_inputs(relation, reader.loops))
+    functions = output_affs(with_names(relation, IN, reader.loops))
     return array, tuple(map(affine_form, functions))
 
 

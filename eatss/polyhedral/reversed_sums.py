@@ -17,9 +17,10 @@ from dataclasses import replace
 
 import islpy as isl
 
-from eatss.polyhedral.chunked_scans import is_alone, still_loops
+from eatss.polyhedral.chunked_scans import is_alone
 from eatss.polyhedral.isl_names import constant_value, equal_leading_dims, output_affs
 from eatss.polyhedral.kernels import update_of
+from eatss.polyhedral.parts import still_loops
 from eatss.polyhedral.recomputed_producers import Flow, flow_to_reads
 from eatss.polyhedral.scop import Scop, Statement
 

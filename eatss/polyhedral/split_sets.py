@@ -19,14 +19,13 @@ import islpy as isl
 
 from eatss.base.diagnostics import internal_error
 from eatss.base.trees import free_name
+from eatss.polyhedral.dependences import spelled
 from eatss.polyhedral.expression import pulled_back
 from eatss.polyhedral.isl_names import (
     IN,
     OUT,
     affine_form,
-    affine_text,
     dim_names,
-    outermost,
     output_affs,
 )
 from eatss.polyhedral.kernel import ScheduledScop
@@ -118,11 +117,7 @@ def piece_along(statement: Statement, instance: isl.MultiAff, domain: isl.Set) -
     whole = isl.Map.from_multi_aff(instance).intersect_domain(domain)
 
     def of(access: Access) -> Access:
-        relation = whole.apply_range(access.relation)
-        forms = [affine_form(outermost(one, domain)) for one in output_affs(relation)]
-        subscripts = "".join(f"[{affine_text(one)}]" for one in forms if one)
-        text = access.text if None in forms else access.array + subscripts
-        return replace(access, relation=relation, text=text)
+        return spelled(access, whole.apply_range(access.relation), domain)
 
     return replace(
         statement,

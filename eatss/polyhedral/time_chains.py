@@ -31,6 +31,7 @@ from eatss.polyhedral.isl_names import (
     dim_names,
     dims_as_parameters,
     integer,
+    map_between,
     output_affs,
     parameter_at_least,
     parameter_at_most,
@@ -200,13 +201,9 @@ def _check_order(scop: Scop, statements: Sequence[Statement], dependences: Depen
     """Refuse statements that need more than what statements before them, or steps before, wrote."""
     time, here = scop.no_relation, scop.no_points
     for number, one in enumerate(statements):
-        space = one.domain.get_space()
-        counter = isl.Aff.var_on_domain(isl.LocalSpace.from_space(space), SET, 0)
-        order = isl.Aff.zero_on_domain(isl.LocalSpace.from_space(space)).set_constant_val(
-            big_value(space.get_ctx(), number)
-        )
-        places = isl.Map.from_aff(counter).flat_range_product(isl.Map.from_aff(order))
-        time = time.union(places.set_tuple_name(OUT, "step").to_union_map())
+        own = one.name, one.loops
+        places = map_between(one.domain, own, ("step", [one.loops[0], str(number)]))
+        time = time.union(places.to_union_map())
         here = here.union(one.domain)
     inside = among(dependences.needed, here)
     function = isl.MultiUnionPwAff.from_union_map(time.intersect_domain(here))
@@ -246,9 +243,8 @@ def plane_at(domain: isl.Set, turn: int, period: int, name: str = "") -> isl.PwA
 def _update(statement: Statement, dims: int, period: int, written: set[str]) -> CellUpdate:
     names = CELL[-dims:]
     domain = statement.domain
-    time = isl.Map.from_aff(
-        isl.Aff.var_on_domain(isl.LocalSpace.from_space(domain.get_space()), SET, 0)
-    ).intersect_domain(domain)
+    point = statement.name, statement.loops
+    time = map_between(domain, point, ("", statement.loops[:1])).intersect_domain(domain)
 
     def cells_of(access: Access) -> isl.Map:
         relation = access.relation.intersect_domain(domain)

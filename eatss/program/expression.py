@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import partialmethod
 from math import prod
 from operator import eq, floordiv, ge, gt, le, lt, mod, xor
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from eatss.base.codec import JsonForm
 from eatss.base.frozen import fixed
@@ -133,18 +133,9 @@ SizePairs: TypeAlias = tuple[tuple[str, int], ...]
 """The same as data that can be hashed, in their order."""
 
 _PRECEDENCE = {
-    Operator.OR: 1,
-    Operator.AND: 2,
-    Operator.EQ: 3,
-    Operator.LE: 4,
-    Operator.LT: 4,
-    Operator.GE: 4,
-    Operator.GT: 4,
-    Operator.ADD: 5,
-    Operator.SUB: 5,
-    Operator.MUL: 6,
-    Operator.QUOTIENT: 6,
-    Operator.REMAINDER: 6,
+    Operator(one): level
+    for level, every in enumerate(("or", "and", "==", "<= < >= >", "+ -", "* / %"), start=1)
+    for one in every.split()
 }
 _UNARY, _ATOM = 7, 9
 
@@ -213,51 +204,36 @@ def _inside(expression: IntExpr, level: int) -> str:
     return text
 
 
-def _of_two(function: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
-    """Return a function of two numbers, or columns of them, as one that says 1 for what is true."""
-    return lambda v: function(v[0], v[1]) * 1
-
-
-FUNCTIONS: dict[Operator, Callable[[Any], Any]] = {
-    Operator.ADD: sum,
-    Operator.SUB: lambda v: -v[0] if len(v) == 1 else v[0] - sum(v[1:]),
-    Operator.MUL: prod,
-    Operator.FLOORDIV: _of_two(floordiv),
-    Operator.MOD: _of_two(mod),
-    Operator.QUOTIENT: _of_two(floordiv),
-    Operator.REMAINDER: _of_two(mod),
-    Operator.MIN: min,
-    Operator.MAX: max,
-    Operator.EQ: _of_two(eq),
-    Operator.LE: _of_two(le),
-    Operator.LT: _of_two(lt),
-    Operator.GE: _of_two(ge),
-    Operator.GT: _of_two(gt),
-    Operator.AND: lambda v: int(all(v)),
-    Operator.OR: lambda v: int(any(v)),
-    Operator.XOR: _of_two(xor),
-    Operator.SELECT: lambda v: v[1] if v[0] else v[2],
+_FUNCTIONS: Mapping[Operator, Callable[..., int]] = {
+    Operator.ADD: lambda *values: sum(values),
+    Operator.SUB: lambda first, *more: first - sum(more) if more else -first,
+    Operator.MUL: lambda *values: prod(values),
+    Operator.FLOORDIV: floordiv,
+    Operator.MOD: mod,
+    Operator.QUOTIENT: floordiv,
+    Operator.REMAINDER: mod,
+    Operator.MIN: lambda *values: min(values),
+    Operator.MAX: lambda *values: max(values),
+    Operator.EQ: eq,
+    Operator.LE: le,
+    Operator.LT: lt,
+    Operator.GE: ge,
+    Operator.GT: gt,
+    Operator.AND: lambda *values: all(values),
+    Operator.OR: lambda *values: any(values),
+    Operator.XOR: xor,
+    Operator.SELECT: lambda condition, yes, no: yes if condition else no,
 }
 
 
 def evaluate(expression: IntExpr, values: Sizes) -> int:
     """Return the value of an expression; ``KeyError`` for a name without a value."""
-    found: int = evaluated(expression, values, FUNCTIONS)
-    return found
-
-
-def evaluated(
-    expression: IntExpr,
-    values: Mapping[str, Any],
-    functions: Mapping[Operator, Callable[[Any], Any]],
-) -> Any:
-    """Return the value of an expression by what each operator does with its operands' values."""
     if isinstance(expression, Constant):
         return expression.value
     if isinstance(expression, Name):
         return values[expression.name]
-    operands = [evaluated(one, values, functions) for one in expression.operands]
-    return functions[expression.operator](operands)
+    operands = (evaluate(one, values) for one in expression.operands)
+    return int(_FUNCTIONS[expression.operator](*operands))
 
 
 def _of(operator: Operator) -> Callable[..., Apply]:

@@ -370,27 +370,25 @@ def _variant_lines(kernel: KernelExpectation | KernelSelection) -> Iterator[str]
     Of kernels that become one it is what their blocks do.
     """
     if (block := kernel.row_block) is not None:
-        others = f" with {', '.join(block.kernels[1:])}" if len(block.kernels) > 1 else ""
         yield (
-            f"one fused kernel{others}: {counted(block.rows, 'row')} a block, "
+            f"one fused kernel{_beside(block.kernels)}: {counted(block.rows, 'row')} a block, "
             f"{'side by side in a warp, ' * block.columns}"
             f"{block.lanes} threads a row, {block.tile} elements at a time"
         )
         return
     if (tile := kernel.time_tile) is not None:
-        others = f" with {', '.join(tile.kernels[1:])}" if len(tile.kernels) > 1 else ""
+        others = _beside(tile.kernels)
         yield f"time tiles: {tile.depth} steps a launch{others}, {tile.cells} cells in registers"
         return
     if (own := kernel.class_block) is not None:
-        others = f" with {', '.join(own.kernels[1:])}" if len(own.kernels) > 1 else ""
         width = f", {own.width} points of their loop each" if own.width > 1 else ""
-        yield f"a class of tiles{others}: {own.threads} threads a block{width}"
+        yield f"a class of tiles{_beside(own.kernels)}: {own.threads} threads a block{width}"
         return
     if (loop := kernel.loop_block) is not None:
-        others = f" with {', '.join(loop.kernels[1:])}" if len(loop.kernels) > 1 else ""
         cells = " × ".join(map(str, loop.tiles))
         tiles = f"blocks of {loop.threads} threads run tiles of {cells} of the host loop"
-        yield tiles if cells else f"one block of {loop.threads} threads runs the host loop{others}"
+        alone = f"one block of {loop.threads} threads runs the host loop{_beside(loop.kernels)}"
+        yield tiles if cells else alone
         return
     if (spread := kernel.spread) is not None:
         parts = [f"{spread.lanes} lanes"] if spread.lanes > 1 else []
@@ -408,6 +406,11 @@ def _variant_lines(kernel: KernelExpectation | KernelSelection) -> Iterator[str]
     ahead = f"copies {counted(stages - 1, 'tile')} ahead" if stages > 1 else ""
     if tensor or ahead:
         yield ", ".join(filter(None, (tensor, ahead)))
+
+
+def _beside(kernels: Sequence[str]) -> str:
+    """Return with which others the first of some kernels is one."""
+    return f" with {', '.join(kernels[1:])}" if len(kernels) > 1 else ""
 
 
 def _blocks(one: Prediction, kernel: KernelExpectation | KernelSelection) -> str:

@@ -46,13 +46,13 @@ from eatss.polyhedral.chunked_scans import (
     ends_of,
     recurrences,
     shape_of,
-    still_loops,
     with_chunked_scans,
 )
 from eatss.polyhedral.class_tiles import at_sizes, with_class_tiles
 from eatss.polyhedral.dependences import at_most, source_lines, with_source_line
 from eatss.polyhedral.factored_sums import with_factored_sums
 from eatss.polyhedral.kernel import ScheduledScop
+from eatss.polyhedral.parts import still_loops
 from eatss.polyhedral.private_arrays import with_private_arrays
 from eatss.polyhedral.recomputed_producers import recomputable_arrays, with_recomputed_producers
 from eatss.polyhedral.reversed_sums import with_reversed_sums

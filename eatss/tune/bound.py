@@ -23,9 +23,8 @@ from eatss.tune.document import ParsedSpace, origin_of, parsed_space
 from eatss.tune.expressions import (
     LARGEST,
     Expression,
-    evaluate,
     evaluate_one,
-    truth,
+    holds,
 )
 from eatss.tune.points import (
     Configuration,
@@ -35,6 +34,8 @@ from eatss.tune.points import (
     SpaceCount,
     Value,
     is_decision,
+    nearest,
+    place_in,
 )
 
 
@@ -201,10 +202,10 @@ class BoundSpace:
             return f"{missing[0]} has no value"
         known = self._known(point)
         for name, values in zip(self.names, self._values_along(point), strict=True):
-            if _place_in(values, known[name]) is None:
+            if place_in(values, known[name]) is None:
                 return f"{name} = {known[name]!r} is not among its values"
         for test in self.walk.tests:
-            if not truth(test.condition, evaluate(test.condition, known, 1)).all():
+            if not holds(test.condition, known, 1).all():
                 return test.name
         return None
 
@@ -221,18 +222,7 @@ class BoundSpace:
         if reason is not None:
             raise input_error("EATSS-S018", f"that is no point of the space: {reason}")
         own = {name: _plain(point[name]) for name in self.names}
-        found = []
-        for step, values in enumerate(self._values_along(own)):
-            name = self.names[step]
-            here = _place_in(values, own[name])
-            assert here is not None
-            found += [
-                (abs(at - here), step, at, {**own, name: value})
-                for at, value in enumerate(values)
-                if at != here
-            ]
-        found.sort(key=lambda one: one[:3])
-        return [other for *_, other in found if self.allows(other) is None]
+        return nearest(own, self._values_along(own), self.allows)
 
     def decisions(self, point: Point) -> Configuration:
         """Return what the variant of a point decides.
@@ -283,14 +273,6 @@ def _unknown(expression: Expression, name: str, known: set[str]) -> InputError:
         message = f"nothing is called {name}"
         return expression.error("EATSS-S007", message, expression.node(name), hint=hint)
     return expression.unknown(name, known)
-
-
-def _place_in(values: Sequence[Value], value: Value) -> int | None:
-    """Return the place of a value; 1, 1.0 and true are three values."""
-    if isinstance(values, range):
-        return values.index(value) if type(value) is int and value in values else None
-    same = (at for at, own in enumerate(values) if type(own) is type(value) and own == value)
-    return next(same, None)
 
 
 def _plain(value: Value) -> Value:

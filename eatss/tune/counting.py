@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import isqrt
 from random import Random
 from typing import Any, TypeAlias
@@ -31,7 +31,7 @@ from eatss.tune.expressions import (
     at_first,
     column_of,
     evaluate,
-    truth,
+    holds,
 )
 from eatss.tune.points import Value
 
@@ -88,14 +88,14 @@ class Walk:
     constants: Mapping[str, Value]
     dimensions: tuple[Dimension, ...]
     tests: Tests
-    position: dict[str, int] = field(init=False, repr=False)
     _parts: dict[object, list[tuple[Steps, Tests, list[str]]]] = field(
         default_factory=dict, repr=False
     )
 
-    def __post_init__(self) -> None:
-        position = {dimension.name: at for at, dimension in enumerate(self.dimensions)}
-        object.__setattr__(self, "position", position)
+    @cached_property
+    def position(self) -> dict[str, int]:
+        """The step of each iterator."""
+        return {dimension.name: at for at, dimension in enumerate(self.dimensions)}
 
     @property
     def steps(self) -> Steps:
@@ -120,7 +120,7 @@ class Walk:
             own = block if found.all() else block.some(found)
             if own.rows:
                 columns = self.seen(test.condition.names, own)
-                found[found] = truth(test.condition, evaluate(test.condition, columns, own.rows))
+                found[found] = holds(test.condition, columns, own.rows)
         return found
 
     def grown(
@@ -387,16 +387,6 @@ class Dimension:
     listed: tuple[Value, ...] = ()
     over: Over = ""
     expressions: tuple[Expression, ...] = ()
-    column: Column = field(compare=False, repr=False)
-
-    @classmethod
-    def of(
-        cls, name: str, listed: Sequence[Value], over: Over, expressions: Sequence[Expression]
-    ) -> Dimension:
-        """Return an iterator."""
-        own = tuple(listed)
-        column = column_of(own)
-        return cls(name=name, listed=own, over=over, expressions=tuple(expressions), column=column)
 
     @property
     def names(self) -> Names:
@@ -409,7 +399,7 @@ class Dimension:
 
     def decoded(self, column: Integers) -> Column:
         """Return the column as expressions see it."""
-        return np.asarray(self.column[column]) if self.listed else column
+        return np.asarray(column_of(self.listed)[column]) if self.listed else column
 
     def values(self, known: Mapping[str, Value]) -> Sequence[Value]:
         """Return its values below one prefix."""

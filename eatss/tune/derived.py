@@ -49,7 +49,7 @@ PPCG_TILES = (4, 8, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 192, 256)
 _SPREAD = "lanes * chunks * outer > 1"
 """When sums are spread, as a condition."""
 
-_OF_SPREADS = ("lanes", "steps", "chunks", "outer")
+OF_SPREADS = ("lanes", "steps", "chunks", "outer")
 """What is decided of spread sums."""
 
 _Filters: TypeAlias = Iterable[tuple[str, str]]
@@ -237,7 +237,7 @@ class KernelSpace:
     def dimensions(self) -> dict[str, tuple[Value, ...]]:
         """The values of each name that has several, choices between kernel variants first."""
         neutral = cut_values(Layout(tile_sizes=(), block=()))
-        spread = _OF_SPREADS if any(one.spread is not None for one in self.every) else ()
+        spread = OF_SPREADS if any(one.spread is not None for one in self.every) else ()
         found = {}
         for name in self._columns[0] if self.every else ():
             columns = [[neutral[name]]] if name in neutral else []

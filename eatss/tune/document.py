@@ -73,8 +73,10 @@ def parsed_space(space: Space) -> ParsedSpace:
     constants = named("constants", space.constants)
     dimensions = []
     for one in space.iterators:
-        expressions = parsed(zip(one.arguments, _places(one), strict=False))
-        dimensions.append(Dimension.of(one.name, one.values, one.over, expressions))
+        own = tuple(parsed(zip(one.arguments, _places(one), strict=False)))
+        dimensions.append(
+            Dimension(name=one.name, listed=one.values, over=one.over, expressions=own)
+        )
     filters = named("filters", ((one.name, one.condition) for one in space.filters))
     variant = named("variant", space.variant)
     order = [one.name for one in space.iterators]

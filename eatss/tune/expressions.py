@@ -417,7 +417,7 @@ def _is_number(*values: Any) -> bool:
     return all(_kind(one) in "bif" for one in values)
 
 
-def _true(value: Any, node: ast.expr) -> Any:
+def _true(value: Any, node: ast.expr | None) -> Any:
     if not _is_number(value):
         raise _WrongError("EATSS-S011", "a text is no condition", node)
     return value != 0
@@ -454,19 +454,18 @@ def evaluate_one(expression: Expression, values: Mapping[str, Value]) -> Value:
     return found
 
 
-def _values(expression: Expression, columns: Named) -> Any:
+def holds(expression: Expression, columns: Named, rows: int) -> Column:
+    """Return in which rows an expression counts as true; raises as :func:`evaluate`."""
+    return np.broadcast_to(_values(expression, columns, condition=True), (rows,))
+
+
+def _values(expression: Expression, columns: Named, *, condition: bool = False) -> Any:
     lacking = [name for name in expression.names if name not in columns]
     if lacking:
         raise expression.unknown(lacking[0], columns.keys())
     try:
         with np.errstate(all="ignore"):
-            return _computed(expression.tree, columns.__getitem__)
+            found = _computed(expression.tree, columns.__getitem__)
+            return _true(found, None) if condition else found
     except _WrongError as wrong:
         raise expression.error(wrong.code, str(wrong), wrong.node, hint=wrong.hint) from None
-
-
-def truth(expression: Expression, column: Column) -> Column:
-    """Return which values count as true."""
-    if column.dtype.kind in "bif":
-        return np.asarray(column != 0)
-    raise expression.error("EATSS-S011", "a text is no condition")

@@ -18,10 +18,8 @@ from eatss.choose.cuda import cuda_at, in_warps, kernel_variant_of
 from eatss.choose.cuda_candidates import PLAIN_TILE
 from eatss.choose.options import ModelOptions
 from eatss.choose.selection import KernelSelection, Selection
-from eatss.tune.derived import NONE, KernelVariants, cut_values, kernel_spaces
+from eatss.tune.derived import NONE, OF_SPREADS, KernelVariants, cut_values, kernel_spaces
 from eatss.tune.points import CUTS, OF_LOOPS, Point, Value
-
-_SPREAD = ("lanes", "steps", "chunks", "outer")
 
 Decided: TypeAlias = dict[str, Any]
 """What a point says of one kernel by the names of a search space, ``k0.`` left out."""
@@ -123,8 +121,8 @@ def _kernel_variant(
     base = kernel_variant_of(variants, kernel)
     spreads = base is not None and base.spreads
     warps = decided.get("warps", kernel.instruction or NONE)
-    if any(name in decided for name in _SPREAD):
-        spreads = prod(decided.get(name, 1) for name in _SPREAD if name != "steps") > 1
+    if any(name in decided for name in OF_SPREADS):
+        spreads = prod(decided.get(name, 1) for name in OF_SPREADS if name != "steps") > 1
     shares = not spreads and decided.get("share", cut_values(kernel)["share"]) > 1
     for variant in variants:
         own, shared, name = variant.cut

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from hashlib import sha256
 from typing import Annotated, TypeAlias
@@ -37,6 +37,41 @@ def variant_key(point: Point) -> str:
     """Return what tells a point from all others of its space, whatever the order of its names."""
     text = json.dumps(dict(point), sort_keys=True, separators=(",", ":"))
     return sha256(text.encode()).hexdigest()[:16]
+
+
+def place_in(values: Sequence[Value], value: Value) -> int | None:
+    """Return the place of a value; 1, 1.0 and true are three values."""
+    if isinstance(values, range):
+        return values.index(value) if type(value) is int and value in values else None
+    same = (at for at, own in enumerate(values) if type(own) is type(value) and own == value)
+    return next(same, None)
+
+
+def nearest(
+    own: Configuration,
+    along: Iterable[Sequence[Value]],
+    allows: Callable[[Configuration], str | None],
+) -> list[Configuration]:
+    """Return the points that differ from one in one value, the nearest values first.
+
+    How near is counted in values; equally near ones come in the order of the names.
+
+    Args:
+        own: the point.
+        along: the values of each of its names below those before it.
+        allows: says why another is no point, ``None`` if it is one.
+    """
+    found = []
+    for step, (name, values) in enumerate(zip(own, along, strict=True)):
+        here = place_in(values, own[name])
+        assert here is not None
+        found += [
+            (abs(at - here), step, at, {**own, name: value})
+            for at, value in enumerate(values)
+            if at != here
+        ]
+    found.sort(key=lambda one: one[:3])
+    return [other for *_, other in found if allows(other) is None]
 
 
 OF_LOOPS = ("tile", "threads", "points", "staged")

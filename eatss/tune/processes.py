@@ -24,10 +24,7 @@ from eatss.measurement.job import (
     START,
     Bench,
     CardLost,
-    CardOpened,
-    Entered,
     Event,
-    IdleRead,
     Job,
     Record,
     Records,
@@ -56,8 +53,7 @@ class CardProcess(LiveWorker):
     def __init__(self, bench: Bench) -> None:
         super().__init__(bench.worker())
         self._bench = bench
-        self._opened: CardOpened | None = None
-        self._idle: IdleRead | None = None
+        self._seen = Records(options=bench.options, variants=[])
         self._referred = False
         self._fruitless = 0
 
@@ -70,13 +66,12 @@ class CardProcess(LiveWorker):
         """
         while not self.runs:
             self._open()
-        assert self._opened is not None
-        return self._opened.device
+        assert self._seen.opened is not None
+        return self._seen.opened.device
 
     def seen(self) -> CardSeen:
         """Return the card as stores know it."""
         device = self.open()
-        idle = self._idle
         return CardSeen(
             uuid=device.uuid or f"{socket.gethostname()}:{self._bench.options.device}",
             name=device.name,
@@ -84,7 +79,7 @@ class CardProcess(LiveWorker):
             compute_capability=device.compute_capability,
             driver=device.driver,
             power_limit_w=device.power_limit_w,
-            idle_power_w=None if idle is None else idle.power_w,
+            idle_power_w=self._seen.idle.power_w,
         )
 
     def measure(
@@ -127,22 +122,21 @@ class CardProcess(LiveWorker):
         )
 
     def _open(self) -> None:
-        told = []
+        told, seen = [], replace(self._seen)
 
         def take(event: Event) -> float | None:
             told.append(event)
-            return event.limit_s if isinstance(event, Entered) else None
+            return seen.take(event)
 
         outcome = self.start(take)
-        if outcome is None and self._opened is None:  # else by a process that died
+        if outcome is None and self._seen.opened is None:  # else by a process that died
             job = Job(options=self._bench.options, tasks=())
             outcome = self.ask(job, take, limit_s=START.limit_s)
         refused = next((one for one in told if isinstance(one, Refused)), None)
         if refused is not None:
             raise refused.error()
         if outcome is None:
-            self._opened = next(one for one in told if isinstance(one, CardOpened))
-            self._idle = next((one for one in told if isinstance(one, IdleRead)), self._idle)
+            self._seen = seen
             self._referred = False
             return
         self._fruitless += 1
@@ -195,7 +189,6 @@ class CardProcess(LiveWorker):
         return self.ask(job, take, limit_s=START.limit_s)
 
     def _records(self, built: BuiltVariant, policy: Policy, label: str) -> Records:
-        assert self._opened is not None
         assert built.folder is not None
         folder = Path(built.folder)
         program = load_program(folder)
@@ -206,11 +199,7 @@ class CardProcess(LiveWorker):
             result=Result(task=0),
         )
         options = policy.options(self._bench.options)
-        records = Records(options=options, variants=[record])
-        records.take(self._opened)
-        if self._idle is not None:
-            records.take(self._idle)
-        return records
+        return replace(self._seen, options=options, variants=[record], stage=START)
 
 
 def _taken(records: Records, event: Event) -> float | None:

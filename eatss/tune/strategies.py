@@ -188,7 +188,7 @@ class Guarded:
 
     def expect(self, point: Point) -> None:
         """Learn that a point is measured already and is told later: it is not asked for."""
-        self._unseen.see(point)
+        self._unseen.take(point)
         self._waiting.setdefault(self._key(point), [])
 
     def tell(self, point: Point, cost: float) -> None:
@@ -196,7 +196,7 @@ class Guarded:
         key = self._key(point)
         self._costs[key] = cost = inf if isnan(cost) else cost
         for one in (point, *self._waiting.pop(key, ())):
-            self._unseen.see(one)
+            self._unseen.take(one)
             if self._space.allows(one) is None:
                 self._strategy.tell(one, cost)
 

@@ -13,47 +13,22 @@ Greedy local search goes to the best neighbour while one is better, then on from
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from math import inf
 from random import Random
-from typing import Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from eatss.base.diagnostics import input_error
-from eatss.base.frozen import Names, frozen
-from eatss.tune.points import Configuration, Point, Value, variant_key
+from eatss.base.frozen import frozen
+from eatss.tune.points import Configuration, Point, Value, nearest, variant_key
+
+if TYPE_CHECKING:
+    from eatss.tune.bound import BoundSpace
 
 
-class SearchSpace(Protocol):
-    """What strategies need of a space; :class:`eatss.tune.bound.BoundSpace` is one."""
-
-    @property
-    def names(self) -> Names:
-        """The names of a point's values, in order."""
-        ...
-
-    def __len__(self) -> int:
-        """How many points there are."""
-        ...
-
-    def points(self) -> Iterator[Configuration]:
-        """All points in a fixed order."""
-        ...
-
-    def sample(self, count: int, seed: int) -> Sequence[Configuration]:
-        """Distinct points, drawn uniformly, the same for the same seed; all where there are fewer.
-
-        Their order may be any.
-        """
-        ...
-
-    def allows(self, point: Point) -> str | None:
-        """``None`` for a point of the space, or why it is none."""
-        ...
-
-    def neighbours(self, point: Point) -> Sequence[Configuration]:
-        """Points that differ in one value, nearest values first."""
-        ...
+SearchSpace: TypeAlias = "BoundSpace | ListedSpace"
+"""What points are from: a space that is counted, or the list of those that were recorded."""
 
 
 class Wait(Enum):
@@ -124,19 +99,11 @@ class Unseen:
         self._batch: list[Configuration] = []
         self._ended = False
 
-    def seen(self, point: Point) -> bool:
-        """Return whether a point was drawn or named."""
-        return variant_key(point) in self._seen
-
-    def see(self, point: Point) -> None:
-        """Never draw a point from now on."""
-        self._seen.add(variant_key(point))
-
     def take(self, point: Point) -> bool:
         """Never draw a point from now on; return whether it was not seen before."""
-        new = not self.seen(point)
-        self.see(point)
-        return new
+        before = len(self._seen)
+        self._seen.add(variant_key(point))
+        return len(self._seen) > before
 
     def draw(self) -> Configuration | None:
         """Return a point that was not seen; ``None`` where all were."""
@@ -154,7 +121,7 @@ class Unseen:
         count = min(everything, max(_LEAST_BATCH, 4 * len(self._seen)))
         self._batch = list(self._space.sample(count, self._random.getrandbits(32)))
         self._random.shuffle(self._batch)
-        if count == everything and all(map(self.seen, self._batch)):
+        if count == everything and self._seen.issuperset(map(variant_key, self._batch)):
             self._ended = True
 
 
@@ -178,7 +145,7 @@ class InOrder:
     def tell(self, point: Point, cost: float) -> None:
         """Do not ask for a point again."""
         del cost
-        self._unseen.see(point)
+        self._unseen.take(point)
 
 
 def exhaustive(job: StrategyJob) -> Strategy:
@@ -222,8 +189,7 @@ class ListedSpace:
     def __init__(self, names: Iterable[str], points: Iterable[Point]) -> None:
         self.names = tuple(names)
         self._points = {variant_key(point): {n: point[n] for n in self.names} for point in points}
-        self._place_of = {name: self._placed(name) for name in self.names}
-        self.values = {name: [v for _, v in own] for name, own in self._place_of.items()}
+        self.values = {name: self._taken(name) for name in self.names}
 
     def __len__(self) -> int:
         """How many points there are."""
@@ -243,33 +209,16 @@ class ListedSpace:
         """``None`` for a point of the list, or a sentence."""
         return None if variant_key(point) in self._points else "it is not in the list"
 
-    def places(self, point: Point) -> dict[str, int]:
-        """The position of each value of a point among those of its name."""
-        return {name: own[_typed(point[name])] for name, own in self._place_of.items()}
-
     def neighbours(self, point: Point) -> list[Configuration]:
         """Points that differ in one value, nearest first, as values are ordered."""
-        found: list[tuple[int, int, int, Configuration]] = []
-        here = self.places(point)
-        for other in self._points.values():
-            there = self.places(other)
-            differing = [name for name in self.names if there[name] != here[name]]
-            if len(differing) == 1:
-                (name,) = differing
-                far = abs(there[name] - here[name])
-                found.append((far, self.names.index(name), there[name], dict(other)))
-        return [point for *_, point in sorted(found, key=lambda one: one[:3])]
+        own = {name: point[name] for name in self.names}
+        return nearest(own, self.values.values(), self.allows)
 
-    def _placed(self, name: str) -> dict[tuple[str, Value], int]:
-        """Return the position of each value of a name."""
-        values = list(dict.fromkeys(_typed(point[name]) for point in self._points.values()))
-        if not any(isinstance(value, str) for _, value in values):
-            values.sort(key=lambda one: one[1])
-        return {value: place for place, value in enumerate(values)}
-
-
-def _typed(value: Value) -> tuple[str, Value]:
-    return type(value).__name__, value
+    def _taken(self, name: str) -> list[Value]:
+        """Return the values of a name; 1, 1.0 and true are three."""
+        values = {(type(point[name]), point[name]): point[name] for point in self._points.values()}
+        texts = any(isinstance(value, str) for value in values.values())
+        return [*values.values()] if texts else sorted(values.values())
 
 
 class LocalSearch:
@@ -294,7 +243,7 @@ class LocalSearch:
 
     def tell(self, point: Point, cost: float) -> None:
         """Learn a cost."""
-        self._unseen.see(point)
+        self._unseen.take(point)
         self._costs[variant_key(point)] = cost
         if cost < self._best[0]:
             self._best = (cost, dict(point))
@@ -303,7 +252,7 @@ class LocalSearch:
         here = self._best[1] or next(self._ranked, None) or self._unseen.draw()
         while here is not None:
             if not self._told(here):
-                self._unseen.see(here)
+                self._unseen.take(here)
                 yield here
             while not self._told(here):
                 yield WAIT

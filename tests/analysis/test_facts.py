@@ -196,3 +196,20 @@ def test_assumed_sizes_are_some_that_the_code_takes(
     source = f"void f(int n, {arguments}) {{\n#pragma scop\n  for (int i = 0; i < n; i++) {body}\n"
     (scop,) = parse_source(source + "#pragma endscop\n}\n").scops
     assert {one.name: one.value for one in sizes_of([scop])} == sizes
+
+
+@pytest.mark.parametrize(
+    ("value", "width"),
+    [
+        ("0.5 * x[i] + y[i]", 8),
+        ("0.25 * (x[i] + y[i])", 4),  # a compiler has that in floats
+        ("0.1 * (x[i] + y[i])", 8),
+        ("(float)0.5 * x[i] + y[i]", 4),
+        ("0.5f * x[i] + y[i]", 4),
+    ],
+)
+def test_literals_of_type_double_make_floats_compute_in_doubles(value: str, width: int) -> None:
+    arrays = "float x[100], float y[100], float z[100]"
+    facts = facts_of(f"for (int i = 0; i < 100; i++) z[i] = {value};", arrays)
+    (statement,) = facts.work.statements
+    assert statement.element_bytes == width

@@ -508,6 +508,39 @@ def sweep(tmp_path: Path, text: str) -> PpcgModel:
     return PpcgModel.of(facts, load_profile("h200"))
 
 
+RECURRENCE = """void runs({0} Y[4000][4000], {0} X[4000][4000]) {{
+#pragma scop
+for (int j = 0; j < 4000; j++) Y[0][j] = X[0][j];
+for (int i = 1; i < 4000; i++) for (int j = 0; j < 4000; j++)
+Y[i][j] = 0.5 * Y[i - 1][j] * X[i][j] + X[i][j];
+#pragma endscop
+}}
+"""
+
+
+def recurrence(tmp_path: Path, dtype: str) -> PpcgModel:
+    source = tmp_path / "runs.c"
+    source.write_text(RECURRENCE.format(dtype), encoding="utf-8")
+    (facts,) = eatss.inspect(source).facts
+    return PpcgModel.of(facts, load_profile("h200"))
+
+
+def test_tiles_of_a_loop_that_begins_beside_a_statement_are_cut(tmp_path: Path) -> None:
+    """PPCG's tiles begin at 0, with Y[0]: 43 divides the 3999 steps, and leaves no tile whole."""
+    kernel = recurrence(tmp_path, "double").kernel
+    assert [bool(kernel.is_cut("i", np.float64(tile))) for tile in (1, 32, 43, 4000)] == [
+        False, True, True, False,
+    ]  # fmt: skip
+
+
+def test_a_recurrence_takes_what_was_measured(tmp_path: Path) -> None:
+    """On an H200: PPCG's own sizes, and 32 × 43, which were predicted to take 0.4 of their time."""
+    model = recurrence(tmp_path, "float")
+    vectors = (default_vector(model.kernel), (32, 43, 32))
+    found = model.columns(candidates(model.kernel, vectors, options(8192)))[1].time_s
+    assert found == pytest.approx([0.861e-3, 0.975e-3], rel=0.2)
+
+
 @pytest.mark.parametrize("text", ["/ 2.5", "* 0.4"])
 def test_no_load_passes_the_branch_of_a_division(tmp_path: Path, text: str) -> None:
     count = _Counting(code(sweep(tmp_path, text), (50, 93, 50)), 0)

@@ -13,7 +13,6 @@ from eatss.plan.contract import (
     MOST_UNROLLED,
     STEPS_LOADED,
     UNROLLED_A_THREAD,
-    parts_behind,
     steps_of_a_part,
     unrolled,
 )
@@ -81,33 +80,6 @@ def test_steps_of_a_turn_are_unrolled_where_all_are_kept_or_parts_of_them(
     assert not (whole and in_parts)
     few = steps * products <= MOST_IN_A_TURN
     assert unrolled(steps, products, threads) == (few and (whole or in_parts))
-
-
-@given(EVEN, PRODUCTS, THREADS)
-def test_steps_stand_in_front_of_parts_where_a_cache_keeps_both(
-    steps: int, products: int, threads: int
-) -> None:
-    first, size = parts_behind(steps, products, threads)
-
-    def fits(front: int) -> list[int]:
-        behind = steps - front
-        return [
-            one
-            for one in range(2, behind, 2)
-            if (behind - 2) // one > 1
-            and (steps - ((behind - 2) // one - 1) * one) * products <= bound(threads)
-        ]
-
-    if not size:
-        assert first == 0
-        assert not any(map(fits, range(2, steps // 4 + 1, 2)))
-        return
-    assert first % STEPS_LOADED == size % STEPS_LOADED == 0
-    assert 0 < first <= steps / 4
-    assert size in fits(first)
-    assert not any(map(fits, range(first + 2, steps // 4 + 1, 2)))
-    count = (steps - first - STEPS_LOADED) // size
-    assert steps - first - count * size >= STEPS_LOADED
 
 
 def test_turns_have_so_many_products_at_most() -> None:

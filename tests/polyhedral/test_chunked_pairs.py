@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import operator
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -14,77 +12,32 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eatss.frontend.parse import parse_source
-from eatss.polyhedral.chunked_pairs import Parts, _New, pairs, with_chunked_pairs
+from eatss.polyhedral.chunked_pairs import _Sums, pairs, with_chunked_pairs
 from eatss.polyhedral.expression import (
-    AffineValue,
     Binary,
-    Call,
     Cast,
     ElementType,
     Expression,
     Literal,
-    Read,
-    Select,
-    Unary,
-    operands,
     preorder,
 )
-from eatss.polyhedral.isl_names import points_of
+from eatss.polyhedral.parts import New
 from eatss.polyhedral.scop import Access, Scop, Statement
 from tests.examples import examples
-from tests.polyhedral.executing import Element, instances
-
-_BINARY: Mapping[str, Any] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
-    ">": operator.gt, "<": operator.lt,
-}  # fmt: skip
+from tests.polyhedral.executing import Element, exact_values, region_of
 
 
 def region(body: str, kind: str = "float") -> Scop:
     arrays = ("m[3]", "v[3]", "X[3][2][14]", "Y[3][2][14]", "p[3]")
     arguments = ", ".join(f"{kind} {one}" for one in arrays)
-    text = f"#include <math.h>\nvoid f({arguments}) {{\n#pragma scop\n{body}\n#pragma endscop\n}}\n"
-    (scop,) = parse_source(text).scops
-    return scop
+    return region_of(body, arguments, "#include <math.h>\n")
 
 
 def values_of(scop: Scop) -> dict[Element, Any]:
-    """Return what a region leaves in its callers' arrays; exponentials are powers of 2, exact."""
-    memory: dict[Element, Any] = {}
-
-    def first(element: Element) -> Any:
-        return Fraction(2 * (hash(element) % 11) - 11)
-
-    def value(node: Expression, touched: Mapping[int, Element], at: isl.Set) -> Any:
-        if isinstance(node, Read):
-            return memory.get(touched[node.access], first(touched[node.access]))
-        if isinstance(node, AffineValue):
-            found = isl.Map.from_pw_aff(node.value).intersect_domain(at)
-            return points_of(found.range())[0][0]
-        return combined(node, [value(one, touched, at) for one in operands(node)])
-
-    for statement, at, touched in instances(scop):
-        memory[touched[0]] = value(statement.value, touched, at)
-    return {at: own for at, own in memory.items() if not scop.array(at[0]).is_local}
-
-
-def combined(node: Expression, own: list[Any]) -> Any:
-    match node:
-        case Literal(text=text):
-            number = eval(re.sub(r"(?<=\d)[fulL]+", "", text))
-            return number if number != number or abs(number) > 1e300 else Fraction(str(number))
-        case Unary():
-            return -own[0]
-        case Binary(operator=sign):
-            return _BINARY[sign](*own)
-        case Select():
-            return own[1] if own[0] else own[2]
-        case Call(function=name) if name.startswith("exp"):
-            return Fraction(2) ** own[0]
-        case Call(function=name):
-            return (max if "max" in name else min)(one for one in own if one == one)
-    return own[0]
+    """Return what a region leaves; exponentials are powers of 2, exact."""
+    power = Fraction(2).__pow__
+    calls = {"exp": power, "expf": power}
+    return exact_values(scop, lambda one: Fraction(2 * (hash(one) % 11) - 11), calls)
 
 
 MEAN = """for (int i = 0; i < 3; i++) {{
@@ -198,52 +151,52 @@ def test_a_partial_sum_that_is_read_forbids_parts() -> None:
     assert with_chunked_pairs(scop, {found.statement.name: 4}) is None
 
 
-def _without_an_element(self: Parts, own: Statement, name: str) -> isl.Map:
+def _without_an_element(self: _Sums, own: Statement, name: str) -> isl.Map:
     loop = own.loops[self.at]
-    return self._map(own, name, loop, f"1 <= {loop} < 4 and {self.chunk[0]} >= 0")
+    return self.map(own, name, loop, f"1 <= {loop} < 4")
 
 
-def _with_elements_twice(self: Parts, own: Statement, name: str) -> isl.Map:
+def _with_elements_twice(self: _Sums, own: Statement, name: str) -> isl.Map:
     loop = own.loops[self.at]
-    return self._map(own, name, loop, f"0 <= {loop} <= 4 and {self.chunk[0]} >= 0")
+    return self.map(own, name, loop, f"0 <= {loop} <= 4")
 
 
-def _begins_late(self: Parts, own: Statement, name: str) -> isl.Map:
+def _begins_late(self: _Sums, own: Statement, name: str) -> isl.Map:
     later = isl.Map.read_from_str(
         own.domain.get_ctx(), f"{{ {own.name}[i, j] -> {own.name}[i, j + 1] }}"
     )
     return begins(self, own, name).apply_range(later)
 
 
-def _of_the_next_part(self: _New, array: str) -> Access:
-    access = element(self, array)
+def _of_the_next_part(self: _Sums, number: int, new: New) -> Access:
+    access, array = element(self, number, new), self.arrays[number]
     after = isl.Map.read_from_str(
         access.relation.get_ctx(), f"{{ {array}[c, i] -> {array}[c + 1, i] }}"
     )
-    moves = self.maps.domain().get_tuple_name() == self.own.name
+    moves = new.maps.domain().get_tuple_name() == new.own.name
     return replace(access, relation=access.relation.apply_range(after)) if moves else access
 
 
-def _in_the_other_order(self: Parts, new: _New, place: int) -> isl.Map:
+def _in_the_other_order(self: _Sums, new: New, place: int) -> isl.Map:
     return time(self, new, 3 - place)
 
 
-def _behind_their_use(self: Parts, new: _New, place: int) -> isl.Map:
+def _behind_their_use(self: _Sums, new: New, place: int) -> isl.Map:
     return time(self, new, place + 40)
 
 
-begins, element, time = Parts.begins, _New.of_part, Parts._time
+begins, element, time = _Sums.begins, _Sums.element, _Sums.time
 
 
 @pytest.mark.parametrize(
     ("what", "wrong"),
     [
-        ((Parts, "steps"), _without_an_element),
-        ((Parts, "steps"), _with_elements_twice),
-        ((Parts, "begins"), _begins_late),
-        ((_New, "of_part"), _of_the_next_part),
-        ((Parts, "_time"), _in_the_other_order),
-        ((Parts, "_time"), _behind_their_use),
+        ((_Sums, "steps"), _without_an_element),
+        ((_Sums, "steps"), _with_elements_twice),
+        ((_Sums, "begins"), _begins_late),
+        ((_Sums, "element"), _of_the_next_part),
+        ((_Sums, "time"), _in_the_other_order),
+        ((_Sums, "time"), _behind_their_use),
     ],
 )
 def test_wrong_parts_are_found(
@@ -256,30 +209,30 @@ def test_wrong_parts_are_found(
     assert with_chunked_pairs(scop, {found.statement.name: 4}) is None
 
 
-def _one_more(self: Parts, own: Statement, domain: isl.Set, kind: ElementType) -> Expression:
+def _one_more(self: _Sums, own: Statement, domain: isl.Set, kind: ElementType) -> Expression:
     one = Literal(text="1", element_type=kind)
     return Binary(operator="+", left=count(self, own, domain, kind), right=one)
 
 
-def _without_means(self: Parts, new: _New, part: Expression, wide: ElementType) -> Expression:
+def _without_means(self: _Sums, new: New, part: Expression, wide: ElementType) -> Expression:
     scaled(self, new, part, wide)
     return part
 
 
-def _from_the_other_side(self: _New, *, shared: bool) -> dict[int, Expression]:
-    return distances(self, shared=not shared)
+def _from_the_other_side(self: _Sums, new: New, *, shared: bool) -> dict[int, Expression]:
+    return distances(self, new, shared=not shared)
 
 
-count, scaled, distances = Parts.count, Parts._scaled, _New.distances
+count, scaled, distances = _Sums.count, _Sums._scaled, _Sums.distances
 
 
 @pytest.mark.parametrize(
     ("what", "wrong", "which"),
     [
-        ((Parts, "count"), _one_more, 0),
-        ((Parts, "_scaled"), _without_means, 0),
-        ((Parts, "_scaled"), _without_means, 2),
-        ((_New, "distances"), _from_the_other_side, 0),
+        ((_Sums, "count"), _one_more, 0),
+        ((_Sums, "_scaled"), _without_means, 0),
+        ((_Sums, "_scaled"), _without_means, 2),
+        ((_Sums, "distances"), _from_the_other_side, 0),
     ],
 )
 def test_wrong_weights_have_other_values(

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
-import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -24,76 +22,25 @@ from eatss.polyhedral.chunked_scans import (
     recurrences,
     with_chunked_scans,
 )
-from eatss.polyhedral.expression import (
-    AffineValue,
-    Binary,
-    Call,
-    Expression,
-    Literal,
-    Read,
-    Select,
-    Unary,
-    operands,
-)
-from eatss.polyhedral.isl_names import IN, points_of
+from eatss.polyhedral.isl_names import IN
 from eatss.polyhedral.schedule import schedule_scop
 from eatss.polyhedral.scop import Scop
 from eatss.polyhedral.split_sets import frees_parts
 from tests.examples import examples
-from tests.polyhedral.executing import Element, instances
-
-_BINARY: Mapping[str, Any] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
-    ">": operator.gt, "<": operator.lt, "&": operator.and_, "|": operator.or_, "^": operator.xor,
-}  # fmt: skip
+from tests.polyhedral.executing import Element, exact_values, region_of
 
 
 def region(loops: str, kind: str = "double") -> Scop:
     arguments = f"{kind} y[14], {kind} x[14], {kind} Y[6][14], {kind} X[6][14]"
-    text = (
-        f"#include <math.h>\nvoid f({arguments}) {{\n#pragma scop\n{loops}\n#pragma endscop\n}}\n"
-    )
-    (scop,) = parse_source(text).scops
-    return scop
+    return region_of(loops, arguments, "#include <math.h>\n")
 
 
 def values_of(scop: Scop) -> dict[Element, Any]:
-    """Return what a region leaves in the arrays of its callers, computed without rounding."""
-    memory: dict[Element, Any] = {}
-
     def first(element: Element) -> Any:
         number = hash(element) % 97 - 40
         return Fraction(number, 7) if scop.types[element[0]].is_floating else number
 
-    def value(node: Expression, touched: Mapping[int, Element], at: isl.Set) -> Any:
-        if isinstance(node, Read):
-            return memory.get(touched[node.access], first(touched[node.access]))
-        if isinstance(node, AffineValue):
-            found = isl.Map.from_pw_aff(node.value).intersect_domain(at)
-            return points_of(found.range())[0][0]
-        return combined(node, [value(one, touched, at) for one in operands(node)])
-
-    for statement, at, touched in instances(scop):
-        memory[touched[0]] = value(statement.value, touched, at)
-    return {at: own for at, own in memory.items() if not scop.array(at[0]).is_local}
-
-
-def combined(node: Expression, own: list[Any]) -> Any:
-    """Return the value of a node of those of its operands."""
-    match node:
-        case Literal(text=text):
-            number = eval(re.sub(r"(?<=\d)[fulL]+", "", text))
-            finite = isinstance(number, float) and math.isfinite(number)
-            return Fraction(str(number)) if finite else number
-        case Unary():
-            return -own[0]
-        case Binary(operator=sign):
-            return _BINARY[sign](*own)
-        case Select():
-            return own[1] if own[0] else own[2]
-        case Call(function=name):
-            return (max if "max" in name else min)(one for one in own if one == one)
-    return own[0]  # of a conversion
+    return exact_values(scop, first, {})
 
 
 def cut(scop: Scop, length: int, name: str = "S0") -> Scop:
@@ -221,9 +168,8 @@ def test_chunks_keep_a_card_busy(steps: int, threads: int, lengths: tuple[int, .
 
 
 def _end_after(chunks: _Chunks, steps: int) -> None:
-    own = chunks.old
-    every = chunks.map(own.name, chunks.found.loop, steps)
-    chunks.parts[own.name] = every.intersect_range(own.domain)
+    own, loop = chunks.old, chunks.found.loop
+    chunks.parts[own.name] = chunks.map(own, own.name, loop, f"0 <= {loop} < {steps}")
 
 
 def _lose_a_step(chunks: _Chunks) -> None:
@@ -240,26 +186,30 @@ def _lose_an_end(chunks: _Chunks) -> None:
 
 
 def _begin_late(chunks: _Chunks) -> None:
-    chunks.begins = chunks.map(chunks.ends, "1").intersect_domain(chunks.begins.domain())
+    late = chunks.map(chunks.old, chunks.ends, "1")
+    chunks.starts = late.intersect_domain(chunks.starts.domain())
+
+
+def _change_all(chunks: _Chunks, step: str, within: str) -> None:
+    for _, name in chunks.names:
+        known = chunks.parts[name]
+        changed = chunks.map(chunks.old, name, step, within)
+        chunks.parts[name] = changed.intersect_domain(known.domain())
 
 
 def _leave_the_last_step_out(chunks: _Chunks) -> None:
-    for name in chunks._all:
-        fewer = chunks.map(name, chunks.found.loop, chunks.length - 1).domain()
-        chunks.parts[name] = chunks.parts[name].intersect_domain(fewer)
+    loop = chunks.found.loop
+    _change_all(chunks, loop, f"0 <= {loop} < {chunks.length - 1}")
 
 
 def _leave_the_first_step_out(chunks: _Chunks) -> None:
-    for name in chunks._all:
-        first = chunks.parts[name].fix_val(IN, 1, isl.Val.zero(chunks.begins.get_ctx()))
-        chunks.parts[name] = chunks.parts[name].subtract(first)
+    loop = chunks.found.loop
+    _change_all(chunks, loop, f"1 <= {loop} < {chunks.length}")
 
 
 def _take_the_next_chunk(chunks: _Chunks) -> None:
-    for name in chunks._all:
-        within = f"{chunks.length} + {chunks.found.loop}"
-        shifted = chunks.map(name, within, chunks.length)
-        chunks.parts[name] = shifted.intersect_domain(chunks.parts[name].domain())
+    loop = chunks.found.loop
+    _change_all(chunks, f"{chunks.length} + {loop}", f"0 <= {loop} < {chunks.length}")
 
 
 WRONG = (

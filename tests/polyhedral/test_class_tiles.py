@@ -16,7 +16,7 @@ from eatss.base.frozen import Numbers
 from eatss.base.memo import Memo
 from eatss.base.shipped import data_directory
 from eatss.frontend.options import FrontendOptions
-from eatss.frontend.parse import parse_file, parse_source
+from eatss.frontend.parse import parse_file
 from eatss.polyhedral import class_tiles, kept_versions
 from eatss.polyhedral.class_tiles import check_time, with_class_tiles
 from eatss.polyhedral.dependences import compute_dependences
@@ -26,7 +26,7 @@ from eatss.polyhedral.schedule import schedule_scop
 from eatss.polyhedral.scop import Access, Scop, Statement
 from eatss.polyhedral.split_sets import check_partition
 from tests.examples import examples
-from tests.polyhedral.executing import Element, executed
+from tests.polyhedral.executing import Element, executed, region_of
 
 LDLT = """for (int j = 0; j < 7; j++) {
     for (int i = j + 1; i < 7; i++) A[i][j] = A[i][j] / A[j][j];
@@ -105,9 +105,7 @@ for (int i = 0; i < 7; i++) x[i] = A[i][i] + C[i][i];"""
 
 def region(loops: str) -> Scop:
     arrays = "double A[7][7], double B[7][7], double C[7][7], double x[7], double b[7], "
-    arrays += "double D[3][7][7]"
-    (scop,) = parse_source(f"void f({arrays}) {{\n#pragma scop\n{loops}\n#pragma endscop\n}}").scops
-    return scop
+    return region_of(loops, arrays + "double D[3][7][7]")
 
 
 def kernel(name: str, size: int) -> Scop:

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eatss.base.shipped import data_directory
-from eatss.frontend.options import FrontendOptions
 from eatss.frontend.parse import parse_source
 from eatss.polyhedral.copied_operands import (
     frees_loops,
@@ -17,7 +16,7 @@ from eatss.polyhedral.copied_operands import (
 from eatss.polyhedral.schedule import schedule_scop
 from eatss.polyhedral.scop import Scop
 from tests.examples import examples
-from tests.polyhedral.executing import Element, instances
+from tests.polyhedral.executing import Element, instances, region_of
 
 SQUARE = "double A[N][N], double B[N][N], double x[N]"
 NEST = "for (int i = 0; i < N; i++) for (int j = 0; j < N; j++) "
@@ -25,9 +24,7 @@ NEST = "for (int i = 0; i < N; i++) for (int j = 0; j < N; j++) "
 
 def region(loops: str, arguments: str = SQUARE, size: int = 600) -> Scop:
     """Return the region of a function whose arrays have ``N`` rows."""
-    text = f"void f({arguments}) {{\n#pragma scop\n{loops}\n#pragma endscop\n}}\n"
-    (scop,) = parse_source(text, options=FrontendOptions(defines=(f"N={size}",))).scops
-    return scop
+    return region_of(loops, arguments, N=size)
 
 
 def copied(scop: Scop) -> list[str]:

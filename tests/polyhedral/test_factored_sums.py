@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from eatss.api import codegen
 from eatss.choose.options import SelectOptions
-from eatss.frontend.parse import parse_source
 from eatss.polyhedral.factored_sums import with_factored_sums
 from eatss.polyhedral.scop import Scop
 from eatss.session.session import Session
 from eatss.verify.run import verify
 from tests.examples import examples
+from tests.polyhedral.executing import region_of
 from tests.polyhedral.test_chunked_scans import values_of
 
 ARRAYS = ", ".join(
@@ -28,8 +28,7 @@ ARRAYS = ", ".join(
 
 
 def region(loops: str) -> Scop:
-    (scop,) = parse_source(f"void f({ARRAYS}) {{\n#pragma scop\n{loops}\n#pragma endscop\n}}").scops
-    return scop
+    return region_of(loops, ARRAYS)
 
 
 def nest(counters: str, body: str) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import islpy as isl
 import pytest
 from hypothesis import given, settings
@@ -11,15 +9,13 @@ from hypothesis import strategies as st
 
 from eatss.base.diagnostics import IllegalScheduleError, InternalError, internal_error
 from eatss.base.targets import FUSIONS, Fusion
-from eatss.frontend.parse import parse_source
 from eatss.polyhedral import fused_nests
 from eatss.polyhedral.fused_nests import with_fused_nests
-from eatss.polyhedral.isl_names import maps_of
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.schedule import cut_again, schedule_scop
 from eatss.polyhedral.scop import Scop
 from tests.examples import examples
-from tests.polyhedral.executing import executed
+from tests.polyhedral.executing import as_scheduled, executed, region_of
 
 ARRAYS = "double A[6][6], double B[6][6], double C[6][6], double D[6][6], double b[6], double c[6]"
 PRODUCT = "for (int i = 0; i < 6; i++) for (int j = 0; j < 6; j++) { C[i][j] = 0; %s }"
@@ -28,9 +24,7 @@ USE = "for (int i = 0; i < 6; i++) for (int j = 0; j < 6; j++) %s"
 
 
 def region(loops: str, arrays: str = ARRAYS, before: str = "") -> Scop:
-    text = f"{before}void f({arrays}) {{\n#pragma scop\n{loops}\n#pragma endscop\n}}\n"
-    (scop,) = parse_source(text).scops
-    return scop
+    return region_of(loops, arrays, before)
 
 
 def fused(loops: str, fusion: Fusion = "users") -> ScheduledScop:
@@ -39,13 +33,6 @@ def fused(loops: str, fusion: Fusion = "users") -> ScheduledScop:
 
 def cuts(scheduled: ScheduledScop) -> list[set[str]]:
     return [set(kernel.statements) for kernel in scheduled.kernels]
-
-
-def as_scheduled(scheduled: ScheduledScop) -> Scop:
-    times = scheduled.schedule.get_map().intersect_domain(scheduled.scop.domain)
-    found = {one.get_tuple_name(isl.dim_type.in_): one for one in maps_of(times)}
-    statements = [replace(one, schedule=found[one.name]) for one in scheduled.scop.statements]
-    return replace(scheduled.scop, statements=tuple(statements))
 
 
 SWEEPS = (
@@ -126,21 +113,6 @@ def test_maps_that_read_the_same_are_one(read: str, kernels: int) -> None:
     both = fused(loops, "all")
     assert len(both.kernels) == kernels
     assert executed(as_scheduled(both)) == executed(region(loops))
-
-
-def test_loops_that_take_turns_are_parted() -> None:
-    loops = """
-        for (int i = 0; i < 6; i++) {
-            b[i] = A[i][0];
-            for (int j = 1; j < 6; j++) b[i] = A[i][j] > b[i] ? A[i][j] : b[i];
-            c[i] = 0;
-            for (int j = 0; j < 6; j++) c[i] += A[i][j] - b[i];
-        }"""
-    together = schedule_scop(region(loops))
-    assert any({"S1", "S3"} <= own for own in cuts(together))
-    apart = fused(loops, "rows")
-    assert not any({"S1", "S3"} <= own for own in cuts(apart))
-    assert executed(as_scheduled(apart)) == executed(region(loops))
 
 
 def test_any_size_is_assumed_to_have_no_negative_sum() -> None:
@@ -244,14 +216,3 @@ def test_lanes_lie_along_both_loops_where_neighbours_do(term: str, *, is_shared:
     scheduled = fused(loops, "sums")
     assert [one.combined for one in scheduled.scop.statements] == [False, is_shared]
     assert executed(as_scheduled(scheduled)) == executed(region(loops))
-
-
-def test_nests_begin_with_the_loops_that_others_have_alone() -> None:
-    add = USE % "b[j] += A[i][j];"
-    loops = f"for (int j = 0; j < 6; j++) b[j] = 0; {add} {USE % 'C[i][j] = A[i][j] * b[j];'}"
-    plain, scheduled = schedule_scop(region(loops)), fused(loops, "rows")
-    assert [kernel.loops[0].name for kernel in plain.kernels] == ["j", "i"]
-    assert [kernel.loops[0].name for kernel in scheduled.kernels] == ["j", "j"]
-    assert executed(as_scheduled(scheduled)) == executed(region(loops))
-    others = fused(loops.replace("A[i][j] * b[j]", "A[i][j] * b[5 - j]"), "rows")
-    assert [kernel.loops[0].name for kernel in others.kernels] == ["j", "i"]

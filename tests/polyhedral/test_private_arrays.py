@@ -12,22 +12,19 @@ from hypothesis import strategies as st
 
 from eatss.analysis.variant import PrivateArrays
 from eatss.api import codegen, select
-from eatss.frontend.parse import parse_source
 from eatss.polyhedral.isl_names import dim_names
 from eatss.polyhedral.private_arrays import is_same, with_private_arrays
 from eatss.polyhedral.scalars import live_ranges, with_elements
 from eatss.polyhedral.scop import Scop
 from eatss.verify.run import verify
 from tests.examples import examples
-from tests.polyhedral.executing import executed
+from tests.polyhedral.executing import executed, region_of
 
 ARGUMENTS = "double A[4][4][4], double C[4][4], double t[4], double u[4][4]"
 
 
 def region(loops: str, inside: str = "") -> Scop:
-    text = f"void f({ARGUMENTS}) {{\n{inside}\n#pragma scop\n{loops}\n#pragma endscop\n}}\n"
-    (scop,) = parse_source(text).scops
-    return scop
+    return region_of(loops, ARGUMENTS, inside=inside)
 
 
 def own_loops(before: Scop) -> dict[str, str]:

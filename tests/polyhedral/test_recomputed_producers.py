@@ -23,7 +23,7 @@ from eatss.polyhedral.recomputed_producers import (
 from eatss.polyhedral.schedule import schedule_scop
 from eatss.polyhedral.scop import Scop, Statement
 from tests.examples import examples
-from tests.polyhedral.executing import executed
+from tests.polyhedral.executing import executed, region_of
 
 ARGUMENTS = "double A[20][20], double B[20][20], double C[20][20], double x[20]"
 LOCAL = "double T[20][20], U[20][20]; float F[20][20]; int K[20][20];"
@@ -40,9 +40,7 @@ def over(i: str, j: str, body: str) -> str:
 
 def region(loops: str, arguments: str = ARGUMENTS, local: str = LOCAL) -> Scop:
     """Return the region of a function with arrays of its own."""
-    text = f"void f({arguments}) {{\n{local}\n#pragma scop\n{loops}\n#pragma endscop\n}}\n"
-    (scop,) = parse_source(text).scops
-    return scop
+    return region_of(loops, arguments, inside=local)
 
 
 def changed(scop: Scop, *arrays: str) -> Scop:

@@ -14,13 +14,13 @@ from eatss.api import codegen, select
 from eatss.base.diagnostics import InputError
 from eatss.cards import load_profile
 from eatss.choose.options import SelectOptions
-from eatss.frontend.parse import parse_source
 from eatss.lower.recipe import CodeRequest
 from eatss.polyhedral.reversed_sums import with_reversed_sums
 from eatss.polyhedral.scop import Scop
 from eatss.session.session import Session
 from eatss.verify.run import verify
 from tests.examples import examples
+from tests.polyhedral.executing import region_of
 from tests.polyhedral.test_chunked_scans import values_of
 
 BACK = """for (int i = {n} - 1; i >= 0; i--) {{
@@ -41,9 +41,7 @@ void f(double A[N][N], double x[N], double y[N]) {{
 
 
 def region(loops: str) -> Scop:
-    text = f"void f(double A[5][5], double x[5], double y[5]) {{\n#pragma scop\n{loops}\n"
-    (scop,) = parse_source(text + "#pragma endscop\n}\n").scops
-    return scop
+    return region_of(loops, "double A[5][5], double x[5], double y[5]")
 
 
 def in_reverse(scop: Scop) -> list[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from eatss.polyhedral.fused_nests import with_fused_nests
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.schedule import schedule_scop
-from tests.polyhedral.executing import executed
-from tests.polyhedral.test_fused_nests import as_scheduled, region
+from tests.polyhedral.executing import as_scheduled, executed
+from tests.polyhedral.executing import region_of as region
 
 ARRAYS = "double A[6][6], double Q[6][6], double R[6][6], double n[6], double v[6]"
 STEPS = """for (int k = 0; k < 5; k++) {

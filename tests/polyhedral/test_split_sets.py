@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import islpy as isl
 import pytest
 from hypothesis import given, settings
@@ -11,8 +9,7 @@ from hypothesis import strategies as st
 
 from eatss.base.diagnostics import InternalError
 from eatss.base.shipped import data_directory
-from eatss.frontend.parse import parse_file, parse_source
-from eatss.polyhedral.kernel import ScheduledScop
+from eatss.frontend.parse import parse_file
 from eatss.polyhedral.schedule import schedule_scop
 from eatss.polyhedral.scop import Scop
 from eatss.polyhedral.split_sets import (
@@ -21,16 +18,14 @@ from eatss.polyhedral.split_sets import (
     with_split_sets,
 )
 from tests.examples import examples
-from tests.polyhedral.executing import executed
+from tests.polyhedral.executing import as_scheduled, executed, region_of
 
 MIN = "A[i][j] = A[i][j] < {row} + {column} ? A[i][j] : {row} + {column};"
 UPDATES = (MIN, "A[i][j] -= {row} * {column};", "A[i][j] = {column} - {row};", "A[i][j] += {row};")
 
 
 def region(loops: str) -> Scop:
-    text = f"void f(double A[8][8], double x[8]) {{\n#pragma scop\n{loops}\n#pragma endscop\n}}\n"
-    (scop,) = parse_source(text).scops
-    return scop
+    return region_of(loops, "double A[8][8], double x[8]")
 
 
 def pivoted(
@@ -47,24 +42,6 @@ def pivoted(
 
 def pieces_of(scop: Scop, name: str) -> list[isl.Set]:
     return [one.domain.set_tuple_name(name) for one in scop.statements if one.piece_of == name]
-
-
-def as_scheduled(scheduled: ScheduledScop) -> Scop:
-    """Return the region whose order is that of its schedule."""
-    times = scheduled.schedule.get_map().intersect_domain(scheduled.scop.domain)
-    statements = []
-    for one in scheduled.scop.statements:
-        (time,) = (
-            m for m in map_list(times) if m.get_tuple_name(isl.dim_type.in_) == one.name
-        )  # fmt: skip
-        statements.append(replace(one, schedule=time))
-    return replace(scheduled.scop, statements=tuple(statements))
-
-
-def map_list(union: isl.UnionMap) -> list[isl.Map]:
-    found: list[isl.Map] = []
-    union.foreach_map(found.append)
-    return found
 
 
 def floyd_warshall() -> Scop:
@@ -125,11 +102,11 @@ def test_statements_that_meet_nothing_stay_whole(loops: str) -> None:
 
 
 def test_pieces_at_sizes_that_no_array_has_are_left_out() -> None:
-    (scop,) = parse_source(
-        "void f(int n, int m, long A[2 * n + 2 * m + 16][2 * n + 2 * m + 16])\n{\n#pragma scop\n"
+    scop = region_of(
         "for (int i = 0; i <= 2; i++) for (int j = 0; j < m; j++)\n"
-        "    A[j][n + m + 11 - i] += A[j][i] * A[j][j];\n#pragma endscop\n}\n"
-    ).scops
+        "    A[j][n + m + 11 - i] += A[j][i] * A[j][j];",
+        "int n, int m, long A[2 * n + 2 * m + 16][2 * n + 2 * m + 16]",
+    )
     cut = with_split_sets(scop)
     assert len(cut.statements) > 1
     assert not any(one.domain.intersect_params(scop.context).is_empty() for one in cut.statements)

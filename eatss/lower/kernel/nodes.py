@@ -533,6 +533,11 @@ class Instance:
     values: IntExprs
 
 
+def guarded(tests: Sequence[IntExpr], nodes: Nodes) -> Nodes:
+    """Return nodes where all of some conditions hold, which may be none."""
+    return (If(conditions=tuple(tests), body=nodes),) if tests and nodes else nodes
+
+
 @frozen
 class Source:
     """What follows comes from this place of the source; no ``file`` means the original in C."""

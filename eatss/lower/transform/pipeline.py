@@ -59,7 +59,6 @@ from eatss.lower.transform.operands_ahead import plain_steps
 from eatss.lower.transform.register_prefetch import (
     PrefetchedSteps,
     Shares,
-    interleaved_copies,
     words_of,
 )
 from eatss.plan.stage import FEWEST_AHEAD, are_many_transposed, buffers
@@ -219,8 +218,6 @@ class _Ahead:
             if steps is not None:
                 plain = self._plain(own, self._through_lines(steps, copying), later)
                 turn = self._prefetched(steps, copies, plain)
-            else:
-                turn = self._among(copies, self._plain(own, copying, later))
         if turn is not None or lines is not None:
             first = _less_unrolled(first)
         plainly = (*self._there(count), *copies, *self._here(self.rest), *stored[:1])
@@ -322,16 +319,6 @@ class _Ahead:
     def _there(self, count: int) -> Nodes:
         """Return what all threads do for the buffer of an iteration to be there."""
         return (Wait(pending=count - 2), Barrier()) if self.starts else (Barrier(),)
-
-    def _among(self, copies: Nodes, plain: _Plain) -> tuple[Nodes, Nodes] | None:
-        """Return iterations whose copies stand among products, and what is in front of them."""
-        tests, nodes = plain
-        rest, last = self._here(self.rest), self.count > FEWEST_AHEAD
-        among = interleaved_copies(nodes, rest, last=last, registers=self.around.registers)
-        if among is None:
-            return None
-        front, body = self._parted(tests, among, copies, rest)
-        return front, (*self._there(self.count), *body)
 
     def _parted(
         self,

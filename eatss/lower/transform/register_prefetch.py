@@ -19,8 +19,7 @@ without tests do not stand in front of all steps, but in shares behind the loads
         for (k_step = 2; k_step < 3) { load fragments of the next; multiply }
 
 Products of threads have copies in front, a few of them; many stand in shares, too. Steps of many
-products of a thread run in parts, so that a cache of instructions keeps them; those that copy stand
-in front of the parts:
+products of a thread run in parts, so that a cache of instructions keeps them, behind all copies:
 
         for (k_part = 0; k_part < 12; k_part += 6)
             for (k_step < 6) { load k_part + k_step + 1; multiply }
@@ -30,21 +29,6 @@ in front of the parts:
 :class:`Prefetch` has the steps of one product and registers for the operands of two steps, or of
 several products, its phases, that load for each other. :class:`PrefetchedSteps` are what an
 iteration does.
-
-Copies that start while warps multiply stand among the products, and no test parts them.
-
-    if (next turn is there) { if (whole tile) { if (wide) …copy… else …copy… } else …copy… }
-    for (k_step = 0; k_step < 2; ++k_step) { load fragments; multiply }
-
-becomes
-
-    if (whole && next iteration is there)
-        { load fragments; …copy…; multiply; load fragments; multiply }
-    else
-        { as before }
-
-So a compiler has one run of instructions, and lets copies start in the shade of products. Nothing
-is loaded from buffers between the copies and the products that follow them, as loads wait for them.
 
 The copies of an iteration are cut into shares, one for each of its first steps of products.
 
@@ -101,7 +85,6 @@ from eatss.lower.kernel.uses import (
 from eatss.plan.contract import (
     FRAGMENT_PLACES,
     STEPS_LOADED,
-    parts_behind,
     prefetches,
     steps_of_a_part,
     words_of_two,
@@ -147,41 +130,6 @@ def _matrix_words(fragment: Buffer) -> int:
 def by_warps(steps: Steps) -> bool:
     """Tell whether warps multiply, not threads."""
     return any(every_of(steps.products, Intrinsic))
-
-
-def interleaved_copies(
-    copies: Sequence[Node], rest: Sequence[Node], *, last: bool, registers: int
-) -> Nodes | None:
-    """Return what an iteration does with copies behind the loads of one of its steps of products.
-
-    Args:
-        copies: they touch nothing that ``rest`` does.
-        rest: steps of warps, and other nodes.
-        last: behind those of the last step, instead of the first. Then no loads follow.
-        registers: of a thread. All that a step loads is in them when its copies start; where sums
-            and that are too much, copies stand in front, so that one operand can be loaded bit by
-            bit. Where that is too much, too, compilers move sums from register to register.
-
-    Returns:
-        ``None`` where there are no such steps, or not the registers.
-    """
-    for at, node in enumerate(rest):
-        if isinstance(node, Steps):
-            loaded = operands_of(node)
-            kept = sum_words([node]) + part_words(node) + FRAGMENT_PLACES
-            if kept + words_of(loaded) > registers:
-                beside = [words_of([one]) - _matrix_words(one) for one in loaded]
-                least = min(beside, default=0) + sum(map(_matrix_words, loaded))
-                return (*copies, *rest) if kept + least <= registers else None
-            body, place = (*node.loads, *node.products), node.count - 1 if last else 0
-            return (
-                *rest[:at],
-                *node.between(0, place, body),
-                *node.between(place, place + 1, (*node.loads, *copies, *node.products)),
-                *node.between(place + 1, node.count, body),
-                *rest[at + 1 :],
-            )
-    return None
 
 
 _FEWEST = 2
@@ -261,11 +209,10 @@ shares."""
 
 @frozen
 class Part:
-    """Steps from ``first`` on run in parts of so many, up to ``end``, in a loop."""
+    """Steps run in parts of so many, up to ``end``, in a loop."""
 
     counter: str
     steps: int
-    first: int
     end: int
 
 
@@ -274,13 +221,11 @@ class Prefetch:
     """Steps of products: what one loads, threads load while they compute another.
 
     ``phases`` are the products of a step, with the same counter. One has registers for the operands
-    of two steps; of several none needs them. ``part_behind`` are the parts where copies stand in
-    the steps in front of them.
+    of two steps; of several none needs them.
     """
 
     phases: tuple[Steps, ...]
     part: Part | None = None
-    part_behind: Part | None = None
 
     @property
     def count(self) -> int:
@@ -329,30 +274,30 @@ class Prefetch:
         here = Name(self.counter)
         last = Let(name=self.counter, value=Constant(self.count - 1), narrow=True)
         end = Scope(body=(last, *self._step(here, behind)))
-        if shares is None:
-            return (*self._from(0, self.part), end)
-        copying = self._between(0, shares.steps, shares.of_step(self.counter))
-        return (*copying, Commit(), *self._from(shares.steps, self.part_behind), end)
+        if shares is not None:
+            copying = self._between(0, shares.steps, shares.of_step(self.counter))
+            return (*copying, Commit(), *self._between(shares.steps, self.count - 1), end)
+        return (*self._all_but_the_last(), end)
 
-    def _from(self, first: int, part: Part | None) -> Nodes:
-        """Return the steps from one on but for the last, each with the loads of the next one."""
+    def _all_but_the_last(self) -> Nodes:
+        """Return the steps but for the last, each with the loads of the next one."""
+        part = self.part
         if part is None:
-            return self._between(first, self.count - 1)
+            return self._between(0, self.count - 1)
         inner = Name(self.counter)
         here = Name(part.counter) + inner
         body = self._step(here, self.loaded(here + 1, inner + 1))
         (steps,) = self.phases[0].between(0, part.steps, body)
         parts = For(
             counter=part.counter,
-            lower=Constant(part.first),
+            lower=Constant(0),
             condition=Name(part.counter) < part.end,
             step=Constant(part.steps),
             body=(steps,),
             unroll=1,
             narrow=True,
         )
-        in_front = self._between(first, part.first)
-        return (*in_front, parts, *self._between(part.end, self.count - 1))
+        return (parts, *self._between(part.end, self.count - 1))
 
     def _between(self, first: int, end: int, copies: Sequence[Node] = ()) -> Nodes:
         """Return some steps that load the next one, each with copies in front of its products."""
@@ -384,15 +329,8 @@ class Prefetch:
         else:
             return self
         name = free_name(f"{self.counter}_part", taken)
-
-        def part(first: int, size: int) -> Part:
-            parts = (count - first - STEPS_LOADED) // size
-            return Part(counter=name, steps=size, first=first, end=first + parts * size)
-
-        first, behind = parts_behind(count, products, threads) if len(self.phases) == 1 else (0, 0)
-        return replace(
-            self, part=part(0, size), part_behind=part(first, behind) if behind else None
-        )
+        end = (count - STEPS_LOADED) // size * size
+        return replace(self, part=Part(counter=name, steps=size, end=end))
 
 
 def _computed(nodes: Sequence[Node], each: Callable[[Compute], int]) -> int:
@@ -514,9 +452,8 @@ class PrefetchedSteps:
             most = min(most, sum(one.count for one in self.steps) // 2)
         if by_warps(first.phases[0]):
             return Shares.of(copies, most)
-        if first.part is not None:
-            most = 0 if first.part_behind is None else first.part_behind.first
-        found = Shares.of(copies, most) if self.fits(registers - FRAGMENT_PLACES) else None
+        spread = first.part is None and self.fits(registers - FRAGMENT_PLACES)
+        found = Shares.of(copies, most) if spread else None
         return found if found is not None and found.copied >= _BURDEN else None
 
     def turn(self, behind: Sequence[Node]) -> Nodes:

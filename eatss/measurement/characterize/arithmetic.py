@@ -145,7 +145,7 @@ def _scalar(operation: Operation, chip: Chip) -> Benchmark:
         operations=operations,
         flops=float(operation.flops * operations),
         loops=threads / WARP,
-        amounts={operation.sequence: operations / WARP} if operation.sequence else {},
+        amounts=((operation.sequence, operations / WARP),) if operation.sequence else (),
         expected={opcode: n * operation.each * times for opcode, n in opcodes.items()},
     )
 
@@ -352,9 +352,9 @@ def _of_intensity(chip: Chip, width: Width, steps: int) -> Benchmark:
         loops=count / VECTORS / WARP * max(1, parts),
         flops=2 * fmas,
         useful_bytes=moved,
-        amounts=streamed_amounts(moved),
+        amounts=tuple(streamed_amounts(moved).items()),
         expected=loads | {opcode: part * numbers * VECTORS},
-        parameters={"flops_per_byte": intensity},
+        parameters=(("flops_per_byte", intensity),),
     )
 
 

@@ -25,7 +25,7 @@ from typing import Literal, TypeAlias
 from eatss.base.codec import JsonObject, decode, encode
 from eatss.base.diagnostics import input_error
 from eatss.base.files import read_regular, write_whole
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, frozen, frozen_part
 from eatss.base.text import Texts
 
 Group: TypeAlias = Literal[
@@ -46,6 +46,9 @@ Group: TypeAlias = Literal[
 
 Amounts: TypeAlias = Mapping[str, float]
 """Features of the fit, each with how much of it."""
+
+Pairs: TypeAlias = tuple[tuple[str, float], ...]
+"""The same of a noun, or where on its curve a benchmark stands."""
 
 Fill: TypeAlias = Literal["bits", "fp32", "fp64", "ring", "chain", "nothing"]
 """What a buffer holds. ``bits`` are random, ``fp32`` and ``fp64`` random numbers from 1 to 2. In a
@@ -95,45 +98,52 @@ class Chip:
     capability: int
 
 
+@frozen_part
+class Repeat:
+    """What a benchmark is called, and what it does on the whole card when it repeats once.
+
+    ``parameters`` say which point of a curve it is. ``operations`` are what its name counts:
+    instructions of a thread, or accesses of a warp. ``flops`` are floating-point operations,
+    ``useful_bytes`` what the accesses ask for. ``amounts`` says of features of the fit how much it
+    has of them: wavefronts, bytes, sequences of instructions; single instructions are counted in
+    the machine code. ``loops`` says how often warps go round its loop, all together.
+    """
+
+    name: str
+    group: Group
+    parameters: Pairs = ()
+    operations: float = 0.0
+    flops: float = 0.0
+    useful_bytes: float = 0.0
+    amounts: Pairs = ()
+    loops: float = 0.0
+
+
 @frozen
-class Benchmark:
-    """One microbenchmark, and what one launch of it does on the whole card when it repeats once.
+class Benchmark(Repeat):
+    """One microbenchmark, and what one launch of it does.
 
     ``text`` is CUDA with one kernel, ``kernel`` its name. Arguments are given in their order.
 
-    ``operations`` are what its name counts: instructions of a thread, or accesses of a warp.
-    ``flops`` are floating-point operations, ``useful_bytes`` what the accesses ask for. ``loops``
-    says how often warps go round the loop of the machine code, all together. ``amounts`` says of
-    features of the fit how much it has of them: wavefronts, bytes, sequences of instructions.
-    Single instructions are counted in the machine code. ``expected`` says how many instructions
-    its loop must hold, the longest that holds no other, by regular expressions for the whole
-    opcode, as in ``FADD|FMUL``.
+    ``expected`` says how many instructions its loop must hold, the longest that holds no other, by
+    regular expressions for the whole opcode, as in ``FADD|FMUL``.
 
     ``window_s`` is how long it runs for its energy, ``None`` where only its time counts.
     ``repeats`` is how often a launch repeats its work, ``None`` for as often as fills some
     milliseconds.
     ``reports_cycles`` says that the first buffer comes back with the cycles of each thread.
-    ``parameters`` say which point of a curve it is.
     """
 
-    name: str
-    group: Group
     text: str
     blocks: int
     threads: int
     arguments: tuple[Argument, ...]
-    operations: float
-    loops: float
-    flops: float = 0.0
-    useful_bytes: float = 0.0
-    amounts: Amounts = field(default_factory=dict)
     expected: Mapping[str, int] = field(default_factory=dict)
     kernel: str = "timed"
     window_s: float | None = COEFFICIENT_WINDOW_S
     repeats: int | None = None
     shared_bytes: int = 0
     reports_cycles: bool = False
-    parameters: Amounts = field(default_factory=dict)
 
 
 def streamed_amounts(bytes_: float, *, dram: str = "dram_read_bytes") -> Amounts:
@@ -189,7 +199,7 @@ class Occupancy:
 
 
 @frozen
-class Result:
+class Result(Repeat):
     """One benchmark on one card; times and energies are of one repeat of its work.
 
     ``power_w`` is the mean over a window of steady load, ``most_power_w`` the highest sample in it
@@ -201,14 +211,6 @@ class Result:
     one operation. A reading that could not be taken is ``None``, and ``missing`` says why.
     """
 
-    name: str
-    group: Group
-    parameters: tuple[tuple[str, float], ...] = ()
-    operations: float = 0.0
-    flops: float = 0.0
-    useful_bytes: float = 0.0
-    amounts: tuple[tuple[str, float], ...] = ()
-    loops: float = 0.0
     time_s: float
     power_w: float | None = None
     most_power_w: float | None = None
@@ -238,10 +240,6 @@ class Result:
     def amount(self, feature: str) -> float:
         """Return how much of a feature one repeat has."""
         return dict(self.amounts).get(feature, 0.0)
-
-    def parameter(self, name: str) -> float | None:
-        """Return where on its curve the benchmark stands."""
-        return dict(self.parameters).get(name)
 
 
 @frozen

@@ -12,6 +12,7 @@ Codes: B020 too few benchmarks for a fit.
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -41,73 +42,21 @@ from eatss.measurement.characterize.roofline import (
 GROUPS = ("arithmetic", "tensor", "memory", "chase", "bank conflicts", "intensity", "idle")
 """Groups whose energies the prices are fitted to."""
 
+TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+"""Features, opcodes, and which benchmark tells a coefficient."""
+
 _MANY = ("instructions", "wavefronts", "bytes", "loads")
 
 PRICES: NamedTexts = tuple(
     (feature, f"{feature.removesuffix('s') if feature.endswith(_MANY) else feature}_pj")
-    for feature in (
-        "instructions",
-        "int32_add",
-        "int64_add",
-        "int32_mul",
-        "int32_count",
-        "int32_shift",
-        "int32_bits",
-        "int32_compare",
-        "fp32_add",
-        "fp32_mul",
-        "fp32",
-        "fp32_div",
-        "fp32_div_ftz",
-        "fp32_div_approx",
-        "fp32_div_approx_ftz",
-        "special",
-        "fp64_add",
-        "fp64_mul",
-        "fp64",
-        "fp64_div",
-        "fp16x2",
-        "tensor_fp16",
-        "tensor_bf16",
-        "tensor_tf32",
-        "tensor_fp64",
-        "l1_wavefronts",
-        "shared_wavefronts",
-        "shared_bytes",
-        "l2_bytes",
-        "constant_loads",
-        "dram_read_bytes",
-        "dram_write_bytes",
-    )
+    for feature in TABLES["features"]
 )
 """Features of the fit and the coefficients that are their prices."""
 
 MEMORY = ("dram_read_bytes", "dram_write_bytes")
 """Features whose price does not follow the voltage of the SMs."""
 
-OPCODES: Mapping[str, str] = {
-    r"HMMA\.16816\.F32\.BF16": "tensor_bf16",
-    r"HMMA\.16816\.F32": "tensor_fp16",
-    r"HMMA\.1688\.F32\.TF32": "tensor_tf32",
-    r"DMMA\..*": "tensor_fp64",
-    r"V?IADD.*|IMAD\.IADD": "int32_add",
-    r"IMAD.*": "int32_mul",
-    r"POPC|FLO\..*|BREV": "int32_count",
-    r"SHF\..*": "int32_shift",
-    r"LOP3\..*": "int32_bits",
-    r"ISETP\..*": "int32_compare",
-    r"FADD.*": "fp32_add",
-    r"FMUL.*": "fp32_mul",
-    r"FFMA.*": "fp32",
-    r"MUFU\..*": "special",
-    r"DADD": "fp64_add",
-    r"DMUL": "fp64_mul",
-    r"DFMA": "fp64",
-    r"HFMA2.*": "fp16x2",
-    r"LDC.*": "constant_loads",
-    r"NOP": "",
-    r".*": "instructions",
-}
+OPCODES: Mapping[str, str] = TABLES["opcodes"]
 """What of the fit an opcode is: the first that matches as a whole. NOP is nothing."""
 
 SEQUENCES = {one.sequence for one in OPERATIONS if one.sequence}
@@ -276,10 +225,10 @@ def calibrated(record: Record) -> tuple[Calibration, EnergyFit]:
     found = {names[feature]: _scaled(price, 1e12) for feature, price in fit.prices}
     found |= {"constant_w": fit.constant_w, "voltage_floor": fit.voltage_floor}
     found["clock_mhz"] = _exact(fit.top_clock_mhz)
-    for reading, told in _READINGS:
+    for reading, told in TABLES["readings"].items():
         for name, benchmark in told.items():
             result = record.named(benchmark)
-            value = None if result is None else reading(result, subject.sm_count)
+            value = None if result is None else _READINGS[reading](result, subject.sm_count)
             if value is not None:
                 found[name] = _exact(value)
     found |= _overlap(record, {name: one.value for name, one in found.items()})
@@ -312,8 +261,6 @@ def _scaled(one: Coefficient, by: float) -> Coefficient:
 MOST_OVERLAP = 16.0
 """The largest exponent: times that are equal take 4 % longer together than one alone."""
 
-TORN = "strided global write, 256 threads"
-"""Writes sectors in parts: each thread of a warp a word to a sector of its own."""
 
 Reading: TypeAlias = Callable[[Result, int], float | None]
 """A coefficient out of a result and the number of SMs; ``None`` if it does not tell it."""
@@ -329,49 +276,17 @@ def _per_cycle(amount: Callable[[Result], float]) -> Reading:
     return reading
 
 
-_READINGS: tuple[tuple[Reading, Mapping[str, str]], ...] = (
-    (lambda one, _: one.power_w, {"idle_w": "idle", "active_idle_w": "active idle"}),
-    (
-        _per_cycle(lambda one: one.operations),
-        {"fp32_per_cycle": "fp32 fma", "fp64_per_cycle": "fp64 fma"},
-    ),
-    (_per_cycle(lambda one: one.instructions), {"issue_per_cycle": "fp32 add"}),
-    (
-        _per_cycle(lambda one: one.amount("shared_wavefronts")),
-        {"shared_wavefronts_per_cycle": "shared read"},
-    ),
-    (
-        lambda one, _: one.useful_bytes / one.time_s / 1e9,
-        {
-            "dram_read_gb_s": "DRAM read",
-            "dram_write_gb_s": "DRAM write",
-            "dram_copy_gb_s": "DRAM copy",
-            "l2_gb_s": "L2 read",
-            "l1_gb_s": "L1 read",
-        },
-    ),
-    (
-        lambda one, _: one.operations * WARP * SECTOR_BYTES / one.time_s / 1e9,
-        {"l2_torn_gb_s": TORN},
-    ),
-    (
-        lambda one, _: one.cycles,
-        {
-            "shared_cycles": "shared load latency",
-            "l1_cycles": "L1 load latency",
-            "l2_cycles": "L2 load latency",
-            "dram_cycles": "DRAM load latency",
-            "fp32_cycles": "fp32 fma latency",
-            "fp64_cycles": "fp64 fma latency",
-            "fp32_div_cycles": "fp32 div latency",
-            "fp64_div_cycles": "fp64 div latency",
-            "atomic_cycles": "atomic add latency",
-            "barrier_cycles": "barrier latency",
-        },
-    ),
-    (lambda one, _: one.time_s, {"launch_s": "launch overhead"}),
-)
-"""How the result of one benchmark tells a coefficient, and of which each is told so."""
+_READINGS: Mapping[str, Reading] = {
+    "power": lambda one, _: one.power_w,
+    "operations": _per_cycle(lambda one: one.operations),
+    "instructions": _per_cycle(lambda one: one.instructions),
+    "shared": _per_cycle(lambda one: one.amount("shared_wavefronts")),
+    "bandwidth": lambda one, _: one.useful_bytes / one.time_s / 1e9,
+    "torn": lambda one, _: one.operations * WARP * SECTOR_BYTES / one.time_s / 1e9,
+    "cycles": lambda one, _: one.cycles,
+    "time": lambda one, _: one.time_s,
+}
+"""How the result of one benchmark tells a coefficient: ``TABLES`` says of which each is told so."""
 
 
 def _overlap(record: Record, found: Coefficients) -> dict[str, Coefficient]:

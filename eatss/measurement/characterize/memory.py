@@ -30,6 +30,7 @@ from eatss.measurement.characterize.benchmark import (
     Buffer,
     Chip,
     Group,
+    Pairs,
     even_elements,
     output,
     streamed_amounts,
@@ -85,7 +86,7 @@ def curve_benchmarks(chip: Chip) -> Iterator[Benchmark]:
             chip, f"coalesced {side}/32", "coalescing",
             f"(n / {side}) * {LINE_BYTES}ull % {STREAM_BYTES}ull + n % {side} * 4", 4,
             lines=WARP // side, sectors=WARP // side * -(-side * 4 // SECTOR_BYTES),
-            span=LINE_BYTES / side, parameters={"side": side, "lines": WARP // side},
+            span=LINE_BYTES / side, parameters=(("side", side), ("lines", WARP // side)),
         )  # fmt: skip
     for size in _COPIED:
         yield _copy(chip, size, f"copy by {size} bytes", "access size", window_s=CURVE_WINDOW_S)
@@ -101,7 +102,7 @@ def curve_benchmarks(chip: Chip) -> Iterator[Benchmark]:
             chip, f"stride {stride} B", "stride",
             f"n * {stride}ull % {STREAM_BYTES}ull{again if stride >= 64 else ''}", 1,
             lines=lines, sectors=sectors, span=min(stride, SECTOR_BYTES),
-            parameters={"stride_bytes": stride},
+            parameters=(("stride_bytes", stride),),
         )  # fmt: skip
     for pattern in PATTERNS:
         for threads in range(WARP, MOST_THREADS + 1, WARP):
@@ -159,7 +160,7 @@ def _accesses(
         operations=accesses,
         useful_bytes=accesses * bytes_,
         loops=loops,
-        amounts={feature: accesses * each for feature, each in of_each.items()},
+        amounts=tuple((feature, accesses * each) for feature, each in of_each.items()),
         expected=dict.fromkeys(opcodes, unroll),
         **point,
     )
@@ -278,7 +279,7 @@ def _copy(chip: Chip, size: int, name: str, group: Group, **point: Any) -> Bench
             "l1_wavefronts": max(1, one_way // LINE_BYTES), "l1_bytes": one_way,
             "l2_bytes": one_way, "dram_read_bytes": one_way / 2, "dram_write_bytes": one_way / 2,
         },
-        out_bytes=size * count, parameters={"bytes": size}, **point,
+        out_bytes=size * count, parameters=(("bytes", size),), **point,
     )  # fmt: skip
 
 
@@ -401,7 +402,7 @@ def _stores(chip: Chip, name: str, group: Group, conflicts: int, **point: Any) -
         name, group, _SHARED_STORE, {}, Buffer(size_bytes=4 * _SHARED_WORDS),
         blocks=chip.sms * 2, turns=64, unroll=32, opcodes=(r"STS",), bytes_=LINE_BYTES,
         of_each={"shared_wavefronts": conflicts + 1, "shared_bytes": LINE_BYTES},
-        more=(conflicts,), parameters={"conflicts": conflicts}, **point,
+        more=(conflicts,), parameters=(("conflicts", conflicts),), **point,
     )  # fmt: skip
 
 
@@ -466,7 +467,7 @@ def _gathered(
     lines: int,
     sectors: int,
     span: float,
-    parameters: Amounts,
+    parameters: Pairs,
 ) -> Benchmark:
     """Return a benchmark of loads from ``place``, of which each takes ``span`` bytes of the buffer.
 
@@ -624,5 +625,5 @@ def _patterned(pattern: str, threads: int) -> Benchmark:
         bytes_=LINE_BYTES,
         of_each=of_each[place],
         out_bytes=small if not streams or reads else whole, more=("activity", "recording"),
-        window_s=CURVE_WINDOW_S, shared_bytes=16 * threads, parameters={"threads": threads},
+        window_s=CURVE_WINDOW_S, shared_bytes=16 * threads, parameters=(("threads", threads),),
     )  # fmt: skip

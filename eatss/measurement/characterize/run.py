@@ -7,7 +7,7 @@ group, B010 a benchmark gave no result.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeAlias
@@ -22,6 +22,7 @@ from eatss.measurement.characterize.benchmark import (
     Benchmark,
     Chip,
     Record,
+    Repeat,
     Result,
     Subject,
     compress_record,
@@ -165,14 +166,7 @@ def _tried(bench: CupyBench, metering: Metering, benchmark: Benchmark) -> Result
 def _measured(metering: Metering, benchmark: Benchmark, loaded: CupyBenchmark) -> Result:
     launch_s = _fill(benchmark, loaded)
     result = Result(
-        name=benchmark.name,
-        group=benchmark.group,
-        parameters=tuple(benchmark.parameters.items()),
-        operations=benchmark.operations,
-        flops=benchmark.flops,
-        useful_bytes=benchmark.useful_bytes,
-        amounts=tuple(benchmark.amounts.items()),
-        loops=benchmark.loops,
+        **{one.name: getattr(benchmark, one.name) for one in fields(Repeat)},
         time_s=launch_s / loaded.repeats,
         opcodes=loaded.code.opcodes,
     )

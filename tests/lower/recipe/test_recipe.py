@@ -18,7 +18,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eatss.analysis.layout import GridSplitK, Layout, SplitK, WarpUse
+from eatss.analysis.layout import (
+    ClassBlock,
+    FusedRows,
+    GridSplitK,
+    Layout,
+    LoopBlock,
+    SplitK,
+    WarpUse,
+)
 from eatss.base.diagnostics import InputError
 from eatss.base.shipped import data_directory
 from eatss.cards import load_profile
@@ -178,6 +186,10 @@ def changed(**changes: Any) -> Recipe:
     return replace(recipe, kernels=(replace(kernel, **changes),))
 
 
+K0 = ("kernel0",)
+ROWS = FusedRows(kernels=K0, loops=1, rows=4, lanes=48, tile=48)
+
+
 @pytest.mark.parametrize(
     ("recipe", "why"),
     [
@@ -187,6 +199,10 @@ def changed(**changes: Any) -> Recipe:
         (lambda: changed(block=(("z", 4),)), "other statements, loops"),
         (lambda: changed(spread=SplitK(lanes=3, tile=1, chunks=1)), "of no launch"),
         (lambda: changed(warps=WarpUse(instruction="fma", stages=1)), "of no launch"),
+        (lambda: changed(class_block=ClassBlock(kernels=K0, threads=48, width=1)), "of no launch"),
+        (lambda: changed(class_block=ClassBlock(kernels=K0, threads=32, width=64)), "of no launch"),
+        (lambda: changed(loop_block=LoopBlock(kernels=("kernel1",), threads=64)), "of no launch"),
+        (lambda: changed(row_block=ROWS), "of no launch"),
         (lambda: wanted(shared_limit_bytes=-5), "-5 bytes of shared memory"),
     ],
 )

@@ -7,7 +7,7 @@ evaluated with intervals, so that an index is never larger than what is found he
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TypeAlias
@@ -54,7 +54,7 @@ def of(group: Group, chip: Chip = H200) -> tuple[Benchmark, ...]:
 
 
 def parameters(group: Group, name: str) -> list[float]:
-    return [one.parameters[name] for one in of(group)]
+    return [dict(one.parameters)[name] for one in of(group)]
 
 
 # what there is
@@ -88,7 +88,7 @@ def _result(one: Benchmark, opcodes: tuple[tuple[str, int], ...]) -> Result:
     return Result(
         name=one.name,
         group=one.group,
-        amounts=tuple(one.amounts.items()),
+        amounts=one.amounts,
         loops=one.loops,
         time_s=1.0,
         opcodes=opcodes,
@@ -416,10 +416,10 @@ def test_gathers_go_through_the_whole_buffer_and_not_twice_through_a_sector(
             touched = {eval(code, {}, {"n": 32 * warp + lane}) for lane in range(32)}
             reached = max(reached, *touched)
             sectors += [byte // 32 for byte in {byte // 32 * 32 for byte in touched}]
-        amounts: Mapping[str, float] = one.amounts
+        amounts = dict(one.amounts)
         each = amounts["dram_read_bytes"] / 32 / one.operations
         assert len(sectors) == pytest.approx(each * len(warps), rel=0.01), one.name
         assert 0.7 * GIB < reached < GIB + 256 * KIB, one.name
-        if one.parameters.get("stride_bytes", 32) >= 32:
+        if dict(one.parameters).get("stride_bytes", 32) >= 32:
             # samples, so few repeats by chance: far fewer than if rounds met again
             assert len(set(sectors)) > 0.97 * len(sectors), one.name
