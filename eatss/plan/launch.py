@@ -27,6 +27,7 @@ from eatss.analysis.variant import (
     KernelVariant,
     LaunchFacts,
     PrivateTileFacts,
+    ProductFacts,
     RegisterTileFacts,
 )
 from eatss.base.frozen import Names, Numbers
@@ -444,8 +445,18 @@ class LaunchPlan(Tiled):
                     terms=len(own),
                     rows=self.points[own[0].rows],
                     columns=self.points[own[0].columns],
+                    whole=instruction.factor_words < 1 and all(map(self._in_rows, own)),
                 )
         return found
+
+    def _in_rows(self, product: ProductFacts) -> bool:
+        """Tell whether neighbours in rows of factors are neighbours in matrices, no others."""
+        loops = {*product.loops, product.sum_loop}
+        return all(
+            [own for name, own in use.access.terms[-1] if name in loops] in ([], [1])
+            for use in self.uses
+            if use.access.reference in product.references
+        )
 
     @cached_property
     def register_prefetch_on(self) -> Flag:
