@@ -120,7 +120,7 @@ WARPS_ALONG = (1, 2, 4, 8)
 """Warps of a block along rows or columns."""
 
 STAGES = (1, 2, 3, 4)
-"""Boxes of shared memory in use at once where warps compute products: no more than k-tiles."""
+"""Buffers in shared memory where warps compute products: no more than k-tiles."""
 
 PLAIN_STAGES = (1, 2)
 """The same where threads compute alone, on cards whose copies need no registers."""
