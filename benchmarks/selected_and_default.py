@@ -5,9 +5,8 @@
     python benchmarks/selected_and_default.py                  # prints what was measured
 
 Variants are measured in turns, in one process, at the sizes of the source, after their results were
-compared with the original and with each other. Each has two windows of 0.8 seconds. floyd-warshall,
-of which a run takes over five seconds, is left out. ``measure`` needs NumPy, SciPy, CuPy, NVML and
-nvcc or NVRTC.
+compared with the original and with each other. Each has two windows of 0.8 seconds. ``measure``
+needs NumPy, SciPy, CuPy, NVML and nvcc or NVRTC.
 """
 
 from __future__ import annotations
@@ -36,8 +35,7 @@ from eatss.measurement.measurement import Comparison, Measurement, Ratio
 
 SELECTED, DEFAULT = "selected", "32"
 FILE = "selected-and-default.json"
-LONG = "floyd-warshall"
-GROUPS = 3
+GROUPS = 6
 
 
 def prepare_all(directory: Path, gpu: str) -> None:
@@ -48,7 +46,7 @@ def prepare_all(directory: Path, gpu: str) -> None:
 
 def measure_all(directory: Path, results: Path) -> None:
     """Measure in groups of kernels; what is done is kept."""
-    folders = sorted(path for path in directory.iterdir() if path.name != LONG)
+    folders = sorted(directory.iterdir())
     compile_ahead(one for folder in folders for one in prepared(folder))
     done: tuple[Measurement, ...] = ()
     for group in range(GROUPS):

@@ -198,14 +198,12 @@ def best_of_ppcg() -> dict[str, tuple[float, float, bool]]:
 
 
 def kernels() -> str:
-    """Return kernels that are no products beside 32 for every loop and PPCG's best variants."""
+    """Return every kernel beside 32 for every loop and PPCG's best variants."""
     ours = {m.program: m for m in load(RESULTS / selected_and_default.FILE) if _selected(m.variant)}
     baseline = best_of_ppcg()
     lines = []
     ratios: dict[str, list[tuple[float, float]]] = {"32": [], "PPCG": []}
     for comparison in selected_and_default.comparisons(RESULTS):
-        if comparison.program in PRODUCTS or comparison.program == "matmul":
-            continue  # their code is another one since
         base = comparison.row(selected_and_default.DEFAULT)
         row = comparison.row(selected_and_default.SELECTED)
         spoilt = drifted(base.measurement) or drifted(row.measurement)
@@ -228,14 +226,16 @@ def _selected(variant: str) -> bool:
 
 
 def layouts() -> str:
-    """Return the selected layouts of unseen programs over the best of thirty random ones."""
+    """Return the selected layouts of unseen programs over the best of random ones of all runs."""
     lines, ratios = [], []
-    measured = (*load(RESULTS / "unseen-cuda.json"), *load(RESULTS / "unseen-cuda-2.json"))
     programs: dict[str, dict[str, tuple[float, float]]] = {}
-    for one in measured:
-        program, _, name = one.variant.partition(":")
-        if one.time_s and one.energy_j and name not in programs.get(program, {}):
-            programs.setdefault(program, {})[name] = one.time_s, one.energy_j
+    for file in ("unseen-selected.json", "unseen-cuda.json"):
+        for one in load(RESULTS / file):
+            program, _, name = one.variant.partition(":")
+            if one.time_s and one.energy_j:
+                own = programs.setdefault(program, {})
+                name = name if name == unseen.SELECTED else f"{file} {name}"
+                own.setdefault(name, (one.time_s, one.energy_j))
     for program, own in sorted(programs.items()):
         time_s, energy_j = own.pop(unseen.SELECTED)
         time, energy = (min(amounts) for amounts in zip(*own.values(), strict=True))

@@ -292,7 +292,7 @@ class Layout:
 
     @property
     def pipeline_stages(self) -> Number:
-        """Boxes of shared memory in use at once, by warps or by threads alone."""
+        """Buffers in shared memory, of products by warps or by threads alone."""
         return self.stages if self.warps is None else self.warps.stages
 
     @property

@@ -139,7 +139,7 @@ def _unknown(code: str, kind: str, name: str, names: Iterable[str]) -> InputErro
     return input_error(
         code,
         f"no {kind} of eatss is called '{name}'",
-        hint=f"{hint}; a file of that name is ./{MARK}{name}",
+        hint=f"{hint} (a file of that name is ./{MARK}{name})",
     )
 
 

@@ -23,6 +23,7 @@ Step: TypeAlias = tuple[Callable[..., Any], int, tuple[int, ...]]
 
 _Kind = TypeVar("_Kind")
 
+_NUMBERS = (np.ndarray, np.floating, int, float)
 _PLAIN = (np.ndarray, np.generic, int, float, type, str, tuple)
 
 _RECORDED = 128
@@ -30,6 +31,10 @@ _RECORDED = 128
 
 _ADDED = 8
 """Rows that were unlike what was recorded that are recorded, too, of a batch."""
+
+
+_NEUTRAL = {np.multiply: 1.0, np.add: 0.0, np.divide: 1.0, np.subtract: 0.0}
+"""Functions of a column that leave it as it is where their other number is that."""
 
 
 class _UnlikeError(Exception):
@@ -108,6 +113,10 @@ class Tape:
 
         It is not known here where another kind of number is among them.
         """
+        if function in _NEUTRAL:
+            left = _left_as_it_is(function, *inputs)
+            if left is not None:
+                return left
         places: list[int] = []
         for one in inputs:
             if type(one) is Column:
@@ -169,6 +178,15 @@ class Tape:
             if place not in last:  # nothing comes of a refusal
                 free.append(places[place])
         return Replay(first, renamed, places[output])
+
+
+def _left_as_it_is(function: Any, one: Any, other: Any) -> Column | None:
+    """Return the column that a function returns as it is, if it does."""
+    if type(one) is not Column and function in (np.add, np.multiply):
+        one, other = other, one
+    plain = type(one) is Column and isinstance(other, _NUMBERS) and not np.ndim(other)
+    same = plain and other == _NEUTRAL[function] and one.value.dtype == np.float64
+    return one if same else None
 
 
 def _constant(one: Any) -> Any:

@@ -42,16 +42,15 @@ class CardHere:
         """Which card ``auto`` took, in words."""
         from eatss.cards.match import is_tabulated  # noqa: PLC0415 - a named card needs none
 
-        took = f"auto is the {self.gpu.name} of this machine"
-        if not self.derived:
-            return _note(f"{took}: the profile {self.profile.name}")
-        if not is_tabulated(self.gpu.compute_capability):
-            took += ", which is newer than all that is known here"
-        return _note(
-            f"{took}; no profile is of such a card, so its driver's figures are taken, and "
-            "prices and rates are guessed from them",
-            hint="eatss profiles auto shows them; eatss characterize measures what is guessed",
-        )
+        took, hint = f": the profile {self.profile.name}", None
+        if self.derived:
+            took = "; no profile is of such a card, so its driver's figures are taken, and prices "
+            took += "and rates are guessed from them"
+            if not is_tabulated(self.gpu.compute_capability):
+                took = f", which is newer than all that is known here{took}"
+            hint = "eatss profiles auto shows them; eatss characterize measures what is guessed"
+        message = f"auto is the {self.gpu.name} of this machine{took}"
+        return Diagnostic(code="EATSS-G032", message=message, severity=Severity.NOTE, hint=hint)
 
 
 def load_profile(gpu: CardLike, device: CardNumber = 0) -> GpuProfile:
@@ -135,8 +134,9 @@ def card_of(detection: Detection, device: CardNumber) -> CardHere:
     )
     if found is not None:
         known = match_profile(found)
-        profile = known or profile_from_device(found)
-        return CardHere(gpu=found, profile=profile, derived=known is None)
+        return CardHere(
+            gpu=found, profile=known or profile_from_device(found), derived=known is None
+        )
     if detection.gpus:
         names = "; ".join(f"{k}: {gpu.name}" for k, gpu in enumerate(detection.gpus))
         raise input_error(
@@ -149,10 +149,6 @@ def _no_card(reasons: str) -> Exception:
     return input_error(
         "EATSS-E046",
         f"no GPU was found in this machine: {reasons}",
-        hint="name a card instead of auto, such as h200 (eatss profiles lists them): only "
-        "measuring needs one here; eatss doctor says what is missing",
+        hint="name a card instead of auto, such as h200 (eatss profiles lists them), "
+        "unless you measure, which needs one here; eatss doctor says what is missing",
     )
-
-
-def _note(message: str, hint: str | None = None) -> Diagnostic:
-    return Diagnostic(code="EATSS-G032", message=message, severity=Severity.NOTE, hint=hint)

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import chain
 from math import prod
 from operator import itemgetter
 from typing import Any, TypeAlias
@@ -255,11 +256,15 @@ class CudaChoice:
         self.model = CudaModel.of(facts, profile)
         self.every = every_candidate(facts, variants, profile, most)
         self.variants, self.can_launch, self.slowest_s = variants, False, np.inf
+        self.known: dict[int, CudaPrediction] = {}
 
     @cached_property
     def costs(self) -> Integers:
         """What all layouts cost, those left out that take much longer than others."""
-        parts = [self._priced(some) for own in self.every for some in _at_once(own)]
+        parts, places = list[tuple[Number, Flag, Integers]](), 0
+        for some in chain.from_iterable(map(_at_once, self.every)):
+            parts.append(self._priced(some, places))
+            places += len(parts[-1][0])
         if not parts:
             return np.zeros(0, dtype=np.int64)
         times_s, ahead, value = (np.concatenate(one) for one in zip(*parts, strict=True))
@@ -269,8 +274,11 @@ class CudaChoice:
         self.slowest_s = full * fastest_s
         return np.where(times_s <= self.slowest_s, value, NEVER)
 
-    def _priced(self, own: Candidates) -> tuple[Number, Flag, Integers]:
-        """Return times of layouts, which fill buffers ahead and wait for none, costs."""
+    def _priced(self, own: Candidates, places: int) -> tuple[Number, Flag, Integers]:
+        """Return times of layouts, which fill buffers ahead and wait for none, costs.
+
+        They are those behind so many ``places``. What is expected of the best of them is kept.
+        """
         prediction = self.model.columns(own)
         limit = shared_limit(own, self.profile, self.options)
         late = largest(demand.late for demand, _ in prediction.launches)
@@ -286,6 +294,11 @@ class CudaChoice:
         value = np.where(fits, costs(total, self.options.objective), NEVER)
         streamed = every(own.streams > 0) & (value < NEVER)
         value[streamed] = np.rint(value[streamed] * STREAM_MARGIN).astype(np.int64)
+        best = first_least(value)
+        alone = slice(best, best + 1)
+        self.known[places + best] = mapped(
+            lambda one: np.broadcast_to(one, shape).flat[alone], prediction
+        )
         return total.time_s, every((own.pipeline_stages > 1) & (late == 0)), value
 
     @cached_property
@@ -328,11 +341,13 @@ class CudaChoice:
             place -= len(own)
         raise IndexError(place)
 
-    def described(self, own: Candidates, row: int, **found: Any) -> KernelSelection:
-        """Return the selection of a layout."""
+    def described(
+        self, own: Candidates, row: int, expected: CudaPrediction | None = None, **found: Any
+    ) -> KernelSelection:
+        """Return the selection of a layout, of which something is ``expected`` if it is known."""
         variant = own.variant
         own, chosen = own.map(itemgetter(slice(row, row + 1))), own.at(row)
-        expected = self.model.columns(own)
+        expected = self.model.columns(own) if expected is None else expected
         prediction = expected.at(0)
         staged = {at for group, on in chosen.staged.items() if on for at in group}
         held = {at for cut in variant.launches for one in cut.held for at in one.references}
@@ -400,6 +415,7 @@ def select_cuda(choice: CudaChoice) -> KernelSelection:
     extra: dict[str, Any] = {"note": FEWER} if any(own.fewer for own in choice.every) else {}
     return choice.described(
         *choice.at(best),
+        choice.known.get(best),
         objective=least,
         optimal="best found",
         solve_time_s=time.perf_counter() - began,

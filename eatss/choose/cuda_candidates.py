@@ -120,7 +120,7 @@ WARPS_ALONG = (1, 2, 4, 8)
 """Warps of a block along rows or columns."""
 
 STAGES = (1, 2, 3, 4)
-"""Boxes of shared memory in use at once where warps compute products: no more than k-tiles."""
+"""Buffers in shared memory where warps compute products: no more than k-tiles."""
 
 PLAIN_STAGES = (1, 2)
 """The same where threads compute alone, on cards whose copies need no registers."""
@@ -631,7 +631,7 @@ def _serial_tiles(
     return list(iterproduct(*choices))
 
 
-def _powers(most: Iterable[int]) -> Iterator[tuple[int, ...]]:
+def powers(most: Iterable[int]) -> Iterator[tuple[int, ...]]:
     """Yield powers of two up to each of some numbers."""
     return iterproduct(*([1 << n for n in range(m.bit_length())] for m in most))
 
@@ -651,11 +651,15 @@ def _pairs(mapped: Sequence[Loop], staged_bytes: int) -> tuple[Integers, Integer
     offered = (*few, *THREADS) if len(mapped) == 1 else THREADS
     totals = {min(total, prod(most)) for total in offered}
     least = min(LEAST_ALONG_X, most[-1])
-    threads = [own for own in _powers(most) if prod(own) in totals and own[-1] >= least]
-    return _kept(threads, _few(POINTS, len(mapped), MOST_POINTS, POINT_LOOPS), reaches)
+    threads = [own for own in powers(most) if prod(own) in totals and own[-1] >= least]
+    return pairs_within(
+        threads, points_along(POINTS, len(mapped), MOST_POINTS, POINT_LOOPS), reaches
+    )
 
 
-def _few(sizes: Sequence[int], loops: int, most: int, several: int) -> list[tuple[int, ...]]:
+def points_along(
+    sizes: Sequence[int], loops: int, most: int, several: int
+) -> list[tuple[int, ...]]:
     """Return points along loops, no more than so many in all, and along several of them."""
     every = iterproduct(sizes, repeat=loops)
     return [p for p in every if prod(p) <= most and sum(size > 1 for size in p) <= several]
@@ -666,14 +670,14 @@ def _spread_pairs(mapped: Sequence[Loop]) -> tuple[Integers, Integers]:
     reaches = [reach(loop.trip_count) for loop in mapped]
     threads = [
         own
-        for own in _powers(min(r, MOST_SPREAD_THREADS) for r in reaches)
+        for own in powers(min(r, MOST_SPREAD_THREADS) for r in reaches)
         if prod(own) <= THREADS[-1] and sum(size > 1 for size in own) <= 2 and _fit_z(own)
     ]
-    points = _few(SPREAD_POINTS, len(mapped), 2 * SPREAD_POINTS[-1], 2)
-    return _kept(threads, points, reaches)
+    points = points_along(SPREAD_POINTS, len(mapped), 2 * SPREAD_POINTS[-1], 2)
+    return pairs_within(threads, points, reaches)
 
 
-def _kept(
+def pairs_within(
     threads: Sequence[tuple[int, ...]],
     points: Sequence[tuple[int, ...]],
     reaches: Sequence[int],
@@ -715,7 +719,7 @@ def _wide_pairs(
     every = sorted(
         (
             own
-            for own in _powers(min(size, WIDE_THREADS[-1]) for size in most)
+            for own in powers(min(size, WIDE_THREADS[-1]) for size in most)
             if prod(own) <= WIDE_THREADS[-1]
             and sum(size > 1 for size in own[:-1]) < len(AXES)
             and _fit_z(own)
@@ -727,11 +731,11 @@ def _wide_pairs(
     threads = [own for own in every if prod(own) in totals]
     points = [
         own
-        for own in _powers(min(size, MOST_WIDE_POINTS_ALONG) for size in most)
+        for own in powers(min(size, MOST_WIDE_POINTS_ALONG) for size in most)
         if prod(own) <= MOST_WIDE_POINTS and sum(size > 1 for size in own) <= POINT_LOOPS
     ]
     points.sort(key=lambda own: in_order((*own, 1)))
-    return _kept(threads, points, most)
+    return pairs_within(threads, points, most)
 
 
 def reach(trips: int | None) -> int:

@@ -32,7 +32,7 @@ STREAM_MARGIN = 1.04
 their cost. With 1.03 syrk of 2150 × 1950 doubles was one, which took 4 % more energy on an H100
 than without (``library-streams``)."""
 
-_AGAIN = 12
+_AGAIN = 40
 """Times as many boxes after which bounds are recorded anew: which monomials tell most changes."""
 
 
@@ -90,8 +90,8 @@ class CudaSpace:
         self.several = [
             (some, (self.points[:, some] > 1).sum(axis=1).max()) for some in (self.threads, points)
         ]
-        self.weights = np.full(len(columns), 0.1)
-        self.weights[threads], self.weights[points + blocks] = 0.2, 0.5
+        self.weights = np.full(len(columns), 0.05)
+        self.weights[threads + points + blocks] = 0.5
         self._bounds = Taped(self._of_boxes, _AGAIN, later=True)
         self._costs = Taped(self._of_points, later=True)
 

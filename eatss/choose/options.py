@@ -238,8 +238,8 @@ class SelectKeywords:
             kind=str | None,
             made=partial(parse_amount, "--within", "s", 1.0),
             metavar="SECONDS",
-            help="How long may be looked for better sizes, for cuda between those that are "
-            "offered; default: as long as it pays, for cuda not at all.",
+            help="Time to search for better sizes, for cuda between the layouts that are "
+            "offered; default: as long as it pays, for cuda none.",
         ),
     ] = None
     gap: Annotated[
@@ -248,8 +248,8 @@ class SelectKeywords:
             kind=str | None,
             made=partial(parse_amount, "--gap", "%", 0.01),
             metavar="PERCENT",
-            help="Look until nothing is predicted so much better; default: 2% with --within, "
-            "else as long as it pays.",
+            help="Search until no sizes are predicted to be better by more than this; default: "
+            "2% with --within, else as long as it pays.",
         ),
     ] = None
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import product
 from math import inf, prod
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ from eatss.base.diagnostics import NoSolutionError, Progress, no_progress
 from eatss.base.tape import Taped
 from eatss.cards.profile import GpuProfile
 from eatss.choose.cuda import predicted_kernel
-from eatss.choose.cuda_candidates import reach
+from eatss.choose.cuda_candidates import pairs_within, points_along, powers, reach
 from eatss.choose.objectives import NEVER, OBJECTIVES, costs, nothing_allowed, values
 from eatss.choose.options import ModelOptions, ObjectiveName
 from eatss.choose.search import (
@@ -87,58 +87,28 @@ def default_vector(kernel: PpcgKernel) -> Vector:
     return tiles + DEFAULT_BLOCKS[len(kernel.threads)]
 
 
-def regular_vectors(kernel: PpcgKernel) -> tuple[Vector, ...]:
+def regular_vectors(kernel: PpcgKernel) -> Sizes:
     """Return vectors of a kind that the prediction was fitted on: powers of two, whole tiles."""
-    mapped = len(kernel.threads)  # the leading loops of the band
-    trips = tuple(kernel.trips[name] for name in kernel.band)
-    return _vectors(trips[:mapped], trips[mapped:])
-
-
-@lru_cache(maxsize=256)
-def _vectors(mapped: Vector, serial: Vector) -> tuple[Vector, ...]:
-    """Return regular vectors for loops of so many trips, those mapped to threads first."""
-    sizes = SERIAL_TILES[min(2, max(1, len(serial)))]
-    tiles_of_serial = list(
-        product(*(sorted({min(size, trips) for size in sizes}) for trips in serial))
-    )
-    return tuple(
-        tuple(t * p for t, p in zip(threads, points, strict=True)) + chosen + threads
-        for threads, points in _mapped(mapped)
-        for chosen in tiles_of_serial
-    )
-
-
-def _mapped(loops: Vector) -> list[tuple[Vector, Vector]]:
-    """Return threads and points of a thread along the mapped loops."""
-    count = len(loops)
-    if not count:
-        return [((), ())]
-    reaches = [reach(trips) for trips in loops]
+    mapped, trips = len(kernel.threads), [kernel.trips[name] for name in kernel.band]
+    reaches, serial = [*map(reach, trips[:mapped])], trips[mapped:]
     least = min(LEAST_THREADS, prod(reaches))
-    threads = [
-        choice
-        for choice in product(*([1 << n for n in range(11) if 1 << n <= r] for r in reaches))
-        if least <= prod(choice) <= MOST_THREADS and choice[-1] >= min(4, reaches[-1])
+    blocks = [
+        own
+        for own in powers(min(one, MOST_THREADS) for one in reaches)
+        if least <= prod(own) <= MOST_THREADS and own[-1] >= min(4, reaches[-1])
     ]
-    points = [p for p in product(POINTS, repeat=count) if prod(p) <= MOST_POINTS[count]]
-    return [
-        (t, p)
-        for t in threads
-        for p in points
-        if all(
-            a * b <= most and guarded(trips, a, b) <= MOST_GUARDED * b
-            for trips, a, b, most in zip(loops, t, p, reaches, strict=True)
-        )
-    ]
-
-
-def guarded(trips: int, threads: int, points: int) -> int:
-    """Return how many points of a thread along a loop may lie beyond its end.
-
-    One point a thread needs one test for the whole thread, which costs nothing inside.
-    """
-    left = trips % (threads * points)
-    return 0 if points == 1 or not left else points - left // threads
+    every = points_along(POINTS, mapped, MOST_POINTS[mapped], mapped)
+    threads, points = pairs_within(blocks, every, reaches)
+    left = trips[:mapped] % (threads * points)
+    # one point a thread needs one test for the whole thread, which costs nothing inside
+    beyond = np.where((points > 1) & (left > 0), points - left // threads, 0)
+    whole = (beyond <= MOST_GUARDED * points).all(axis=1)
+    threads, points = threads[whole], points[whole]
+    sizes = SERIAL_TILES[min(2, max(1, len(serial)))]
+    choices = [*product(*(sorted({min(size, most) for size in sizes}) for most in serial))]
+    tiles = np.array(choices, dtype=np.int64).reshape(len(choices), len(serial))
+    found = np.hstack([threads * points, threads]).repeat(len(tiles), axis=0)
+    return np.insert(found, [mapped] * len(serial), np.tile(tiles, (len(threads), 1)), axis=1)
 
 
 def candidates(
@@ -200,8 +170,8 @@ a thread."""
 
 _WEIGHTS = {"tile": 0.1, "serial": 0.05, "threads": 0.2, "staged": 1.0, "points": 0.5,
             "whole": 0.5}  # fmt: skip
-"""What a cut along a size is worth until it is known: what is staged decides most. Set by hand, by
-the gaps of eight kernels after 25 000 boxes, as the number of boxes of a batch is."""
+"""What a cut along a size is worth: what is staged decides most. Set by hand, by the gaps of eight
+kernels after 25 000 boxes, as the number of boxes of a batch is."""
 
 _MOST_MULTIPLES = 12
 """Points of a thread along a loop that a search begins with."""
@@ -216,7 +186,7 @@ _SPREAD = 0.6
 _WHOLE = 0.7
 """Share of new tiles that are whole points of the threads."""
 
-_AGAIN = 12
+_AGAIN = 40
 """Times as many boxes after which bounds are recorded anew: which monomials tell most changes."""
 
 
@@ -267,11 +237,6 @@ class PpcgSpace:
         self.at_floor = floor > AT_FLOOR * float(expected.time_s[0])
         warps = self.warps(demand.threads, demand.blocks, expected.resident_blocks)
         self.fewest_warps = min(LEAST_WARPS, float(warps[0]) or LEAST_WARPS)
-
-    @property
-    def unit(self) -> str:
-        """The unit of costs."""
-        return OBJECTIVES.get(self.objective).unit
 
     def layouts(self, points: Sizes, options: PpcgOptions) -> PpcgCandidates:
         """Return points as columns, staged by PPCG's rule under options of the program."""
@@ -453,7 +418,7 @@ class PpcgSpace:
 
     def regular(self) -> Sizes:
         """Return points of a kind that the prediction was fitted on, not staged yet."""
-        vectors = np.array(regular_vectors(self.kernel), dtype=np.int64)
+        vectors = regular_vectors(self.kernel)
         unstaged = np.ones((len(vectors), self.groups), dtype=np.int64)
         found: Sizes = np.minimum(
             np.hstack([vectors, unstaged]), self._highs[: self.width + self.groups]
@@ -587,8 +552,11 @@ class _Kernel:
         more = IRREGULAR_MARGIN if row >= self.regular else 1.0
         return more * float(self.space.margins(demand, expected)[0])
 
-    def under(self, setting: PpcgOptions) -> _Cell:
-        """Return the points under a setting."""
+    def under(self, setting: PpcgOptions) -> Costs:
+        """Return costs of the points under a setting times margins, those of the default first.
+
+        They are infinite for what is not allowed: the least is taken.
+        """
         limit = np.full(len(self.points), 1.0 * setting.max_shared_memory)
         points = self.space.as_staged(self.points, limit)
         weighed = self._costs(points)
@@ -600,7 +568,7 @@ class _Kernel:
             self._default[place] = cost * self.margin(0, demand, expected)
         weighed[0] = self._default[place]
         self.least_regular = min(self.least_regular, float(weighed[: self.regular].min()))
-        return _Cell(setting, points, weighed)
+        return weighed
 
     def _costs(self, points: Sizes) -> Costs:
         """Return costs of the points as they are staged, each once: settings stage most alike."""
@@ -617,17 +585,6 @@ class _Kernel:
         """Return what a point asks of the card, and what is expected of it."""
         space = self.space
         return space.model.columns(space.layouts(self.points[row : row + 1], setting))
-
-
-class _Cell(NamedTuple):
-    """Points of a kernel under one setting of the options, the default's sizes the first.
-
-    ``weighed`` are costs times margins, infinite for what is not allowed: the least is taken.
-    """
-
-    setting: PpcgOptions
-    points: Sizes
-    weighed: Costs
 
 
 def select_ppcg(
@@ -658,12 +615,14 @@ def select_ppcg(
     limits = {PPCG_SHARED_BYTES, most_bytes, 0, *(own.needed_bytes for own in searched.values())}
     others = sorted(limit for limit in limits - {PPCG_SHARED_BYTES} if limit <= most_bytes)
     settings = [PPCG_DEFAULT, *(replace(PPCG_DEFAULT, max_shared_memory=own) for own in others)]
-    usual: _Usual = "any sizes"
-    if most_bytes < PPCG_SHARED_BYTES:
-        used = (own.space.of_default[0].shared_bytes[0] for own in searched.values())
-        usual = "default alone" if all(own <= most_bytes for own in used) else "nothing"
+    used = (own.space.of_default[0].shared_bytes[0] for own in searched.values())
+    if not all(own <= most_bytes for own in used):
+        del settings[0]
     tried = [[own.under(one) for one in settings] for own in searched.values()]
-    chosen, rows = _best_setting(tried, usual)
+    if most_bytes < PPCG_SHARED_BYTES and settings[0] == PPCG_DEFAULT:
+        for first, *_ in tried:  # more room than there is: only for the default's own sizes
+            first[1:] = inf
+    chosen, rows = _best_setting(tried)
     setting = settings[chosen]
     picked = {
         name: _Picked(own, row, *own.at(row, setting))
@@ -676,7 +635,7 @@ def select_ppcg(
     ]
     if findings:
         raise NoSolutionError(*findings)
-    if chosen:  # no more than is used: what had no room has none then, either
+    if setting != PPCG_DEFAULT:  # no more than is used: what had no room has none then, either
         most_used = max(int(one.demand.shared_bytes[0]) for one in picked.values())
         setting = replace(setting, max_shared_memory=most_used)
     return tuple(
@@ -685,10 +644,6 @@ def select_ppcg(
         else _untiled(facts, profile, options)
         for facts in kernels
     ), setting
-
-
-_Usual: TypeAlias = Literal["any sizes", "default alone", "nothing"]
-"""What may be chosen under PPCG's own options."""
 
 
 _MOST_COST = 2**60
@@ -723,8 +678,9 @@ def proof_script(space: PpcgSpace, effort: Effort, *comments: str) -> SmtScript:
         for least, most, cost in zip(lows.tolist(), highs.tolist(), bounds.tolist(), strict=True)
     )
     sizes = ", ".join(f"{name} = {size}" for name, size in zip(names, found.sizes, strict=False))
+    unit = OBJECTIVES.get(space.objective).unit
     about = (
-        f"found: {sizes or 'nothing that fits'}; cost {found.cost:.0f}, in {space.unit}, margins "
+        f"found: {sizes or 'nothing that fits'}; cost {found.cost:.0f}, in {unit}, margins "
         "counted; whole_x is 1 where tiles divide the trips of x, and threads divide them, else 2"
     )
     least_cost = int(min(found.bound, _MOST_COST))
@@ -757,18 +713,16 @@ def _spaces(
     return list(zip(spaces, efforts, strict=True))
 
 
-def _best_setting(tried: Sequence[Sequence[_Cell]], usual: _Usual) -> tuple[int, list[int]]:
+def _best_setting(tried: Sequence[Sequence[Costs]]) -> tuple[int, list[int]]:
     """Return the setting with the least sum of weighed costs, the first of equal ones, and rows.
 
     PPCG's own setting is the first, where a kernel has its own sizes, or ours where those beat
     them by their margin.
     """
     found: list[tuple[float, int, list[int]]] = []
-    for number in range(usual == "nothing", len(tried[0]) if tried else 1):
-        alone = number == 0 and usual == "default alone"
-        rows = [0 if alone else int(np.argmin(cells[number].weighed)) for cells in tried]
-        pairs = zip(tried, rows, strict=True)
-        total = sum(float(cells[number].weighed[row]) for cells, row in pairs)
+    for number in range(len(tried[0]) if tried else 1):
+        rows = [int(np.argmin(own[number])) for own in tried]
+        total = sum(float(own[number][row]) for own, row in zip(tried, rows, strict=True))
         found.append((total, number, rows))
     _, number, rows = min(found)
     return number, rows

@@ -3,9 +3,8 @@
 Branch and bound [Land and Doig, 1960]: a box of sizes has a bound of its cost
 (:mod:`eatss.plan.intervals`). The boxes with the least bounds are cut in two until nothing left is
 under the best point found, less a gap. The boxes that begin hold every whole number, so what they
-leave is proven of all of them. Which side is cut is learnt: what cuts along each gained is fitted
-by least squares, as pseudo-costs are [Benichou et al., 1971]. Good points come from a genetic
-algorithm: generations of points that mix the sizes of the best.
+leave is proven of all of them. A side is cut by its length and what cuts along it are worth. Good
+points come from a genetic algorithm: generations of points that mix the sizes of the best.
 """
 
 from __future__ import annotations
@@ -44,16 +43,6 @@ BATCH = 4096
 """Boxes that are bounded at a time, about: it takes as long for one as for hundreds."""
 
 
-_SURE = 30.0
-"""Boxes cut along a side after which what they gained counts as much as what was assumed."""
-
-_KEPT = 0.7
-"""Share of what was learnt that counts when more is."""
-
-_LEAST_WORTH = 0.005
-"""Of a cut: a side that never gained anything is cut at last, too."""
-
-
 IRREGULAR_MARGIN = 1.1
 """So many times better than regular sizes others have to be besides. What is predicted best of all
 that was measured is predicted too well, by 14 % of its energy and 15 % of its time in the median of
@@ -64,7 +53,7 @@ class Space(Protocol):
     """What is searched: vectors of whole sizes."""
 
     weights: Costs
-    """What a cut in two along each side is worth, until it is known."""
+    """What a cut in two along each side is worth."""
 
     def root(self) -> tuple[Sizes, Sizes]:
         """Return the least and greatest sizes of boxes that hold everything."""
@@ -219,8 +208,9 @@ class _Boxes(NamedTuple):
     lows: Sizes
     highs: Sizes
     bounds: Costs
-    sides: Costs
-    """What was bounded had sides of such logarithms."""
+    least: Sizes
+    most: Sizes
+    """They themselves without what surely does not fit."""
 
     def some(self, which: Any) -> _Boxes:
         """Return some of them, by a mask or by numbers."""
@@ -245,11 +235,8 @@ class Search:
         self.space, self.effort, self.told, self.found = space, effort, told, Found()
         self.dice = np.random.default_rng(0)
         low, high = space.root()
-        self.open = _Boxes(low, high, np.zeros(len(low)), _sides(low, high))
+        self.open = self._new(low, high, np.zeros(len(low)))
         self.left = inf
-        self.worth = space.weights
-        self.seen = np.diag(np.full(low.shape[1], _SURE))
-        self.gained = _SURE * self.worth
         self.priced: set[bytes] = set()
         self.found.good, began = seeds[:0], time.perf_counter()
         self._price(seeds)
@@ -308,22 +295,23 @@ class Search:
 
     def _halves(self, boxes: _Boxes) -> _Boxes:
         """Cut each box of several points in two, where that is expected to raise its bound most."""
-        least, most = self.space.shrunk(boxes.lows, boxes.highs)
-        fits: Any = (least <= most).all(axis=1)
-        single: Any = (least == most).all(axis=1)
+        fits: Any = (boxes.least <= boxes.most).all(axis=1)
+        single: Any = (boxes.least == boxes.most).all(axis=1)
         nothing = boxes.some(~fits)
         self._leave(nothing._replace(bounds=np.full(len(nothing.bounds), inf)))
-        several = fits & ~single
-        lows, highs, bounds, sides = boxes.some(several)
-        least, most = least[several], most[several]
-        gains = self.worth * _sides(least, most) + 1e-9 * (most > least)
+        lows, highs, bounds, least, most = boxes.some(fits & ~single)
+        gains = self.space.weights * _sides(least, most) + 1e-9 * (most > least)
         rows, axis = np.arange(len(lows)), np.argmax(gains, axis=1)
         low, high = least[rows, axis], most[rows, axis]
         middle = np.clip(np.sqrt(low * high).astype(np.int64), low, high - 1)
         ends, begins = highs.copy(), lows.copy()
         ends[rows, axis], begins[rows, axis] = middle, middle + 1
-        halves = _Boxes(lows, ends, bounds, sides), _Boxes(begins, highs, bounds, sides)
-        return boxes.some(single).and_others(*halves)
+        lows, highs = (np.concatenate(own) for own in ((lows, begins), (ends, highs)))
+        halves = self._new(lows, highs, np.tile(bounds, 2))
+        return boxes.some(single).and_others(halves)
+
+    def _new(self, lows: Sizes, highs: Sizes, bounds: Costs) -> _Boxes:
+        return _Boxes(lows, highs, bounds, *self.space.shrunk(lows, highs))
 
     def _leave(self, boxes: _Boxes) -> None:
         """Tell of boxes that are not cut."""
@@ -332,13 +320,12 @@ class Search:
 
     def _bound(self, boxes: _Boxes) -> None:
         """Bound boxes, price points of them, and keep those that may hold better."""
-        least, most = self.space.shrunk(boxes.lows, boxes.highs)
+        least, most = boxes.least, boxes.most
         fits: Any = (least <= most).all(axis=1)
         bounds = np.full(len(least), inf)
         if fits.any():  # what holds for a box holds for its parts
             own = self.space.bounds(least[fits], most[fits])
             bounds[fits] = np.fmax(boxes.bounds[fits], own)
-            self._learn(boxes.sides - _sides(least, most), boxes.bounds, bounds)
         self.found.boxes += len(bounds)
         good = bounds < min(self.found.cost, self.effort.enough)
         if good.any():
@@ -347,22 +334,10 @@ class Search:
         if single.any():  # what one point costs is known
             bounds[single] = self.space.costs(least[single])
         kept: Any = (bounds < self.limit) & ~single
-        boxes = boxes._replace(bounds=bounds, sides=_sides(least, most))
+        boxes = boxes._replace(bounds=bounds)
         self.left = min(self.left, float(bounds[~kept].min(initial=inf)))
         self._leave(boxes.some(~kept))
         self.open = self.open.and_others(boxes.some(kept))
-
-    def _learn(self, cuts: Costs, before: Costs, after: Costs) -> None:
-        """Learn what cuts along each side are worth: how much they raised logarithms of bounds."""
-        known: Any = (before > 0) & (after > 0) & (before < inf)
-        most = min(self.limit, float(after[after < inf].max(initial=1.0)))
-        gains = np.log(np.clip(after[known], 0.0, most) / np.minimum(before[known], most))
-        cut = cuts[known]
-        self.seen = _KEPT * self.seen + cut.T @ cut
-        self.gained = _KEPT * self.gained + cut.T @ gains
-        sure = np.diag(np.full(len(self.worth), _SURE))
-        worth = np.linalg.solve(self.seen + sure, self.gained + _SURE * self.space.weights)
-        self.worth = np.maximum(worth, _LEAST_WORTH)
 
     def _price(self, points: Sizes) -> None:
         """Price points, each once, and keep the best of all."""

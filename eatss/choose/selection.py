@@ -178,7 +178,7 @@ class KernelSelection(Layout):
         sum_kinds: What sums that are spread or shared are: ``"sum"``, ``"maximum"``, ….
         shared_sum: How blocks of generated code share sums that are not spread.
         warps: The instruction by which warps of generated code compute its products.
-        stages: Boxes of shared memory in use at once where threads compute alone.
+        stages: Buffers in shared memory where threads compute alone.
         resident: Blocks of an SM that are to run at a time then; it bounds registers.
         row_block: How this kernel and those behind it become one, whose blocks take rows through
             all of them. ``predicted`` is of that one, and nothing is left for the others.

@@ -61,7 +61,6 @@ def ppcg(
     else than it was asked for.
     """
     import eatss  # noqa: PLC0415 - keeps --help fast
-    from eatss.cards.this_machine import is_auto  # noqa: PLC0415
     from eatss.ppcg_build.run import command_text  # noqa: PLC0415
 
     first, *others = words
@@ -69,7 +68,7 @@ def ppcg(
         made = eatss.ppcg(
             first,
             arguments=others,
-            gpu=given_card(gpu) if is_auto(gpu) else gpu,
+            gpu=given_card(gpu),
             ppcg=program,
             selects=selects,
             ppcg_timeout_s=ppcg_timeout,
@@ -81,4 +80,5 @@ def ppcg(
         for command in made.commands:
             say(command_text(command))
     say(made.said, nl=False)
+    say(f"wrote {', '.join(map(str, made.files))}")
     report_warnings(made.warnings)

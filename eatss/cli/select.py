@@ -40,7 +40,7 @@ def select(
         of_output(
             "--format -f",
             help="What to print; ppcg, ppcg-args: what PPCG takes; smt2: the question for better "
-            "sizes by --objective paper, which z3 and cvc5 call unsat.",
+            "sizes, which z3 and cvc5 answer with unsat (predictions: for ppcg only).",
         ),
     ] = "table",
     explain: Annotated[
@@ -67,7 +67,8 @@ def select(
     for_ppcg = output in ("ppcg", "ppcg-args")
     check_target(target, ppcg={f"--format {output}": for_ppcg}, cuda={})
     profile, options = given_card(gpu), SelectOptions(target=target, **choosing.fields)
-    if output == "smt2" and options.resolved()[0] not in PUBLISHED:
+    proof = output == "smt2"
+    if proof and options.resolved()[0] not in PUBLISHED:
         check_target(target, ppcg={"--format smt2": True}, cuda={})
     given = Source.of(file), Reading(**reading.fields), profile, options
 
@@ -77,7 +78,6 @@ def select(
 
     selected = kept(caching.made().chosen(), "select", *given).found_or(found)
     selection = selected.noun
-    proof = output == "smt2"
     text = find_proof(*given, selection) if proof else _text(selection, output, explain)
     alone = sizes_alone(selection) if output == "ppcg" else ()
     report_warnings(selected.warnings + alone)

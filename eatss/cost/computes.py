@@ -120,7 +120,7 @@ def _group_cycles(of: CudaCode, own: Contract) -> Number:
     instruction = own.instruction
     rate = of.card.tensor_rate(instruction.format) / SCHEDULERS
     issue = own.matrices * (instruction.multiply_adds * instruction.products) / rate
-    wait = of.card.shared_cycles + own.loads * min(1.0, instruction.factor_words)
+    wait = of.card.shared_cycles + own.loads * (instruction.factor_words if own.whole else 1.0)
     return own.terms * np.where(of.plan.register_prefetch_on, np.maximum(wait, issue), wait + issue)
 
 

@@ -38,7 +38,8 @@ class Demand:
     ``instructions``: all others. ``tensor64``, ``tensor32``, ``tensor16``, ``tensor8``:
     multiply-adds on tensor cores, of 64 bits, of TF32, of halves and of bytes, as many as a warp
     has lanes counted as one.
-    ``lanes``: the share of a warp's lanes that have work.
+    ``lanes``: the share of a warp's lanes that have work, ``of_lanes`` that of an instruction's
+    energy that goes by them.
 
     ``l1_wavefronts``, ``shared_wavefronts``: cycles of an SM's load and store unit.
     ``operand_bytes``: read from L1 or shared memory for arithmetic, what lanes share counted once.
@@ -79,6 +80,7 @@ class Demand:
     tensor16: Column
     tensor8: Column
     lanes: Column
+    of_lanes: Column
     late: Column
     l1_wavefronts: Column
     shared_wavefronts: Column
@@ -148,6 +150,8 @@ class Sums:
     chain_cycles: Number = 0.0
     edge_cycles: Number = 0.0
     names = tuple(__annotations__)
+
+    of_lanes = 1.0
 
     @property
     def issued(self) -> Number:

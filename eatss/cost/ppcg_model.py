@@ -89,7 +89,7 @@ def _demand(of: PpcgCode) -> Demand:
     of.chain_cycles += constants.start_cycles + of.issue_cycles / each * in_turn
     return of.demand(
         len(plan),
-        lanes=1.0 - _OF_LANES * (1.0 - plan.block_threads / (of.warps * of.card.warp)),
+        of_lanes=_OF_LANES,
         launches=float(plan.kernel.facts.work.launches or 1),
         registers=of.registers,
         shared_bytes=plan.shared_bytes,

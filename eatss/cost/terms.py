@@ -215,10 +215,17 @@ class _Launch:
 
 def _energies(demand: Demand, card: Card) -> tuple[dict[str, Number], Number]:
     """Return the joules of a run at the highest clock that the SMs' work costs, and memory's."""
-    prices, lanes = card.prices, card.warp * demand.lanes / 32
+    prices, warp = card.prices, card.warp / 32
+
+    def by_lanes(joules: Number) -> Number:
+        """Return what instructions take: of a box more is known of the lanes of all of them."""
+        idle_too = joules * (1.0 - demand.of_lanes)
+        return warp * (joules * demand.lanes * demand.of_lanes + idle_too)
+
+    floating = demand.fp64 * prices.fp64_j + demand.fp32 * prices.fp32_j
     spent = {
-        "instructions": demand.instructions * lanes * prices.instruction_j,
-        "arithmetic": lanes * (demand.fp64 * prices.fp64_j + demand.fp32 * prices.fp32_j)
+        "instructions": by_lanes(demand.instructions) * prices.instruction_j,
+        "arithmetic": by_lanes(floating)
         + sum(
             getattr(demand, column) * getattr(prices, f"{column}_j")
             for column in TENSOR_COLUMNS.values()

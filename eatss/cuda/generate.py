@@ -834,7 +834,7 @@ def _streaming_notes(wished: GridSplitK | None, code: Kernel) -> Iterator[str]:
     if wished is None:
         return
     if code.streamed is None:
-        yield f"no stream-K over {wished.loop}: its sums cannot be parted"
+        yield f"no stream-K over {wished.loop}: its sums cannot be split"
     else:
         blocks = wished.blocks
         yield f"stream-K: {blocks} blocks share the k-tiles over {wished.loop} evenly"

@@ -135,8 +135,11 @@ def parse_text(
     known = sorted({name for scop in scops for name in scop.parameters})
     for name, _ in options.parameter_values if scops else ():
         if name not in known:
-            hint = f"parameters: {', '.join(known) or 'none'}"
-            findings.add("EATSS-F010", f"no region has a parameter '{name}'", hint=hint)
+            findings.add(
+                "EATSS-F010",
+                f"no region has a parameter '{name}'",
+                hint=f"parameters: {', '.join(known) or 'none'}; macros are set with -D",
+            )
     findings.raise_errors()
     return FrontendResult(scops=scops, warnings=findings.warnings)
 

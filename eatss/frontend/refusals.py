@@ -19,7 +19,10 @@ _AROUND = "put #pragma scop before the loop"
 _COMMA = ("EATSS-F018", "comma operator", "write each part as its own statement")
 _EFFECT = ("EATSS-F018", "side effect inside an expression", "make it a statement of its own")
 _REFUSED: dict[Kind, Refusal] = {
-    **{kind: ("EATSS-F018", kind, "use for (i = start; i < end; i++) and if") for kind in JUMPS},
+    **{
+        kind: ("EATSS-F018", f"{kind} statement", "use for (i = start; i < end; i++) and if")
+        for kind in JUMPS
+    },
     "break": ("EATSS-F018", "break of no loop of the region", _AROUND),
     "continue": ("EATSS-F018", "continue of no loop of the region", _AROUND),
     "assign": _EFFECT,
@@ -158,7 +161,11 @@ _SUMS = "sums of counters and parameters with constant factors"
 _NOT_AFFINE = f"use {_SUMS}; / and % by constants, min, max and ?: are fine"
 _HINTS: dict[Place, tuple[str, str]] = {
     "subscript": (_NOT_AFFINE, "subscripts may use counters, parameters and constants only"),
-    "bound": (_NOT_AFFINE, "copy the value to an integer variable before #pragma scop"),
+    "bound": (
+        _NOT_AFFINE,
+        "copy the value to an integer variable before #pragma scop; one "
+        "that depends on a counter, as in sparse formats, cannot be a bound",
+    ),
     "condition": (
         f"compare {_SUMS}",
         "write the choice as an expression: x = condition ? a : b;",
@@ -245,7 +252,7 @@ class Reporter:
         if error.code is None:
             how = "depends on data" if error.depends else "is not affine"
             message = f"{place} {self.quoted(whole)} {how}: {message}"
-            if self.offsets(node) != self.offsets(whole):
+            if self.quoted(node) not in message:
                 message += f" ({self.quoted(node)})"
         hint = error.hint or (None if error.code else _HINTS[place][error.depends])
         self.error(error.code or "EATSS-F012", node, message, hint)

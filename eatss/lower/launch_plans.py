@@ -247,7 +247,7 @@ def _computed_otherwise(plan: LaunchPlan, kernel: Kernel) -> Iterator[str]:
     for own in plan.contracts.values():
         if own.instruction.name not in performed:
             yield f"{own.instruction.name} is planned, and computes nothing"
-        elif (own.instruction.factor_words < 1) != bool(_MATRIX_LOADS & performed):
+        elif own.whole != bool(_MATRIX_LOADS & performed):
             yield "its factors are not loaded as planned, as matrices or one by one"
     if plan.contracts and _one(plan.turns) != kernel.warps[-1].turns:
         yield f"{_one(plan.turns):.0f} matrices are to be interleaved, {kernel.warps[-1].turns} do"

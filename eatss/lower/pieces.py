@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import reduce
+from functools import cached_property, reduce
 from typing import TypeVar
 
 import islpy as isl
 
 from eatss.analysis.analyse import AnalysedProgram, AnalysedScop
 from eatss.analysis.facts import KernelFacts
-from eatss.base.frozen import Names, called, frozen, their_names
+from eatss.base.frozen import Names, called, frozen, frozen_part, their_names
+from eatss.base.memo import Memo
 from eatss.polyhedral.dependences import bounded_work, source_lines
 from eatss.polyhedral.isl_names import (
     bound_domain,
@@ -98,7 +99,7 @@ def their_loops(members: Iterable[LoopMember]) -> tuple[tuple[int, int], ...]:
     return tuple(one.member.key for one in members)
 
 
-@frozen
+@frozen_part
 class Piece:
     """A subtree of the schedule that is launched as one kernel, or as one after another.
 
@@ -120,6 +121,11 @@ class Piece:
     placed: tuple[isl.Set, ...]
     assumes: isl.Set | None = None
     cuts: tuple[tuple[str, str, int], ...] = ()
+
+    @cached_property
+    def once(self) -> Memo:
+        """What was made of it."""
+        return Memo()
 
     def instances(self, statement: Statement) -> isl.Set:
         """Return the instances of a statement for the sizes that the schedule assumes."""

@@ -125,8 +125,8 @@ class CodeOptions:
         line_info: Let compilers, debuggers and profilers name lines of the C source.
         instructions: Instructions of tensor cores that take the place of products, by name
             (``eatss.lower.instructions.INSTRUCTIONS``).
-        stages: Boxes of shared memory that are in use at once, so that all but one are filled
-            ahead; by default as selected.
+        stages: Buffers in shared memory of a multistage pipeline: all but one are filled ahead; by
+            default as selected.
         fuse_rows: Let kernels that share rows or points, or small steps of a loop on the host,
             become one, where that is selected; with sizes, blocks or places of your own they stay
             apart.
@@ -175,8 +175,8 @@ class CodeOptions:
             metavar="N",
             min=1,
             max=MAX_STAGES,
-            help="Boxes of shared memory that are in use at once: N - 1 are filled ahead "
-            "(compute capability 8.0). By default as selected.",
+            help="Buffers in shared memory of a multistage pipeline: N - 1 k-tiles are "
+            "copied ahead (compute capability 8.0). By default as selected.",
         ),
     ] = None
     fuse_rows: Annotated[

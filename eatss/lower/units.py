@@ -479,8 +479,12 @@ _STEPS = 32
 def restricted(piece: Piece, statements: Sequence[str]) -> Piece:
     """Return the piece with some of its statements only."""
     kept = tuple(one for one in piece.statements if one.name in statements)
+    if len(kept) == len(piece.statements):
+        return piece
     placed = tuple(piece.domain_of(one.name) for one in kept)
-    return replace(piece, statements=kept, placed=placed)
+    return piece.once(
+        lambda: replace(piece, statements=kept, placed=placed), "part", their_names(kept)
+    )
 
 
 def sums_of(piece: Piece, scop: Scop, *, exact: bool = False) -> Sums:

@@ -54,7 +54,7 @@ class Contract:
     """Products that warps add to the sums of a statement by an instruction.
 
     There are ``terms`` of them, each of two matrices. A thread has points along ``rows`` and
-    ``columns``.
+    ``columns``. Of narrow elements lanes load ``whole`` matrices.
     """
 
     instruction: WarpInstruction
@@ -62,6 +62,7 @@ class Contract:
     terms: int
     rows: Number
     columns: Number
+    whole: bool = False
 
     @property
     def matrices(self) -> Number:
@@ -82,7 +83,7 @@ class Contract:
         return first + second
 
     def requests(self, rows: bool, columns: bool) -> Number:
-        """Return the loads for the steps of one instruction: of narrow elements whole matrices.
+        """Return the loads for the steps of one instruction.
 
         Bytes of transposed tiles come by twos, and each word of them is put together; if a lane has
         no two columns for them, it loads byte by byte.
@@ -92,7 +93,7 @@ class Contract:
             columns: whether those of the second do.
         """
         own, (first, second) = self.instruction, self.loads_of_sides
-        if own.factor_words >= 1.0:
+        if not self.whole:
             return first + second
         each = own.factor_bytes / VECTOR_BYTES
         word = each + 1.0 / WORD_BYTES

@@ -27,6 +27,7 @@ from eatss.analysis.variant import (
     KernelVariant,
     LaunchFacts,
     PrivateTileFacts,
+    ProductFacts,
     RegisterTileFacts,
 )
 from eatss.base.frozen import Names, Numbers
@@ -444,8 +445,18 @@ class LaunchPlan(Tiled):
                     terms=len(own),
                     rows=self.points[own[0].rows],
                     columns=self.points[own[0].columns],
+                    whole=instruction.factor_words < 1 and all(map(self._in_rows, own)),
                 )
         return found
+
+    def _in_rows(self, product: ProductFacts) -> bool:
+        """Tell whether neighbours in rows of factors are neighbours in matrices, no others."""
+        loops = {*product.loops, product.sum_loop}
+        return all(
+            [own for name, own in use.access.terms[-1] if name in loops] in ([], [1])
+            for use in self.uses
+            if use.access.reference in product.references
+        )
 
     @cached_property
     def register_prefetch_on(self) -> Flag:
@@ -733,9 +744,13 @@ class LaunchPlan(Tiled):
 
     @cached_property
     def row_windows(self) -> Flag:
-        """Where threads have steps along rows that they write in registers."""
-        parts = [(one.on, self.cut.parts[at]) for one in self._copies for at in one.stored_in]
-        some = any_of(on & (self.window(part.serial) > 1) for on, part in parts)
+        """Where threads have steps along rows that they write in registers, and write no other."""
+        copies, some = [*zip(self._copies, self.staging, strict=True)], False
+        for at, part in enumerate(self.cut.parts):
+            own = [(one, of.moving) for one, of in copies if one.private and at in one.parts]
+            stays = any_of(one.on for one, moving in own if not {*part.serial[-1:]} <= {*moving})
+            stored = any_of(one.on for one, _ in own if at in one.stored_in)
+            some |= stored & (self.window(part.serial) > 1) & no(stays)
         return some & (self.all_points == 1) & (self.block_threads <= _MOST_WITH_WINDOWS)
 
     def window(self, serial: Sequence[str]) -> Number:

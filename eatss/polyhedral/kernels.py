@@ -459,7 +459,14 @@ def build_kernels(
     scop: Scop, dependences: Dependences, trees: Sequence[KernelTree]
 ) -> tuple[Kernel, ...]:
     """Turn the pieces of the schedule tree into kernels, in launch order."""
-    return tuple(_kernel(scop, dependences, tree, index) for index, tree in enumerate(trees))
+
+    def made(index: int, tree: KernelTree) -> Kernel:
+        alike = index, tree.host, tree.band, tree.permutable, tree.leaves
+        return dependences.once(
+            lambda: _kernel(scop, dependences, tree, index), "kernel", str(alike), of=scop
+        )
+
+    return tuple(map(made, range(len(trees)), trees))
 
 
 def _kernel(scop: Scop, dependences: Dependences, tree: KernelTree, index: int) -> Kernel:

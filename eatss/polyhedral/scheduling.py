@@ -225,6 +225,10 @@ def coincidence_dependences(scop: Scop, dependences: Dependences) -> isl.UnionMa
 
     Those between updates by a statement that is combined are none: each point has a part.
     """
+    return dependences.once(lambda: _coincidence(scop, dependences), "coincidence", of=scop)
+
+
+def _coincidence(scop: Scop, dependences: Dependences) -> isl.UnionMap:
     array_order = dependences.order.subtract_domain(_scalar_accesses(scop))
     found = dependences.validity.union(array_order.factor_domain())
     for one in scop.statements:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from eatss.base.diagnostics import SourceSpan
 from eatss.base.frozen import Names, called, complete, frozen, frozen_part, their_names
+from eatss.base.memo import Memo
 from eatss.polyhedral.expression import Array, ElementType, Expression
 from eatss.program.expression import OwnSizes, SizePairs, Sizes
 
@@ -167,6 +168,11 @@ class Dependences:
     tagged_flow: isl.UnionMap
     order: isl.UnionMap
     sizes: isl.Set | None = None
+
+    @cached_property
+    def once(self) -> Memo:
+        """What was made of them."""
+        return Memo()
 
     @cached_property
     def memory_based(self) -> isl.UnionMap:

@@ -160,7 +160,7 @@ def _bound(kernel: KernelSelection) -> str:
     below = f"{gap} below this; " if gap != "0.0%" else ""
     boxes = f"{grouped(kernel.boxes)} {'box' if kernel.boxes == 1 else 'boxes'}"
     took = f"{boxes}, {1000 * kernel.solve_time_s:.0f} ms"
-    return f"nothing that may be taken, margins counted, is under {least} ({below}{took})"
+    return f"lower bound, margins included: {least} ({below}{took})"
 
 
 def _generated_verdict(kernel: KernelSelection) -> str:

@@ -326,7 +326,8 @@ def _sums_anew(before: Callable[[], ScheduledScop], after: ScheduledScop) -> boo
     }
     if not anew or _fill_card(before()):
         return False
-    alone = not anew.isdisjoint(before().host_statements)
+    parallel = {name: kernel.parallel_loops for name, kernel in before().kernel_of.items()}
+    alone = not all(map(parallel.get, anew))
     now, then = (sum(map(calls, one.scop.statements)) for one in (after, before()))
     return alone or now <= then
 

@@ -972,6 +972,8 @@ class _RewriteSearch:
         """Return the best selection, loops in blocks of steps or as they are in ``best``."""
         far = self.how["tile_time"] and run_cost(best) != NEVER and is_far_from_roofline(best)
         plain = self.session.before_classes(best)
+        if far and not plain.in_classes and not self.how["strict_fp"]:
+            plain = plain._with(replace(plain.rewrites, reverse=self.session.reversible))
         if not (far and plain.in_classes):
             return best
         whole = self.session.of(best)

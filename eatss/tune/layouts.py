@@ -154,7 +154,7 @@ def _layout(
         else:
             tiles[name] = decided.get(f"tile_{name}", tiles.get(name, PLAIN_TILE))
     if decided.get("stream") and variant.stream_loop is None:
-        raise _refused(f"no stream-K in {kernel.name}: its sums cannot be parted")
+        raise _refused(f"no stream-K in {kernel.name}: its sums cannot be split")
     groups = dict.fromkeys(group for launch in variant.launches for group in launch.stageable)
     (space,) = kernel_spaces([facts], {facts.name: variants}, profile).values()
     steps = {"steps": PLAIN_TILE} if kernel.spread is None else {}

@@ -61,7 +61,7 @@ _FEW = 2
 _FEW_POINTS, _MOST_POINTS, _MOST_AIMED = 1e6, 6e6, 1e8
 _PATIENCE = 5.0
 _WANTED = Run(entry=0, sizes=())
-_LIMITED = Run(entry=0, sizes=(), limit_s=_ORIGINAL_LIMIT_S)
+_LIMITED = replace(_WANTED, limit_s=_ORIGINAL_LIMIT_S)
 
 
 def verify(
@@ -204,10 +204,13 @@ def _runs(program: Program, sizes: Sequence[Sizes] | None) -> tuple[Run, ...]:
             "EATSS-V005",
             f"the sizes of '{program.name}' are fixed, and so large that the original takes "
             "too long, or too much memory, to compare with",
-            hint=_SMALLER,
+            hint="give --size to run it anyway, or generate it again with smaller sizes: -DN=37 "
+            "for a macro N between #ifndef and #endif, or without -D",
         )
-    like = _WANTED if has_fixed_sizes(program) else _LIMITED
-    runs = _runs_at(program, _needed(program, wanted), like)
+    if has_fixed_sizes(program):
+        runs = _runs_at(program, wanted, replace(_WANTED, spare=True))
+    else:
+        runs = _runs_at(program, _needed(program, wanted), _LIMITED)
     return (*runs, *_probed(program, refused_sizes(program)))
 
 
@@ -230,12 +233,6 @@ def _probed(program: Program, probes: Sequence[Probe]) -> list[Run]:
         Run(entry=program.entries.index(entry), sizes=tuple(given.items()), code=code)
         for entry, code, given in probes
     ]
-
-
-_SMALLER = (
-    "give --size to run it anyway, or generate it again with smaller sizes: -DN=37 for a macro N "
-    "between #ifndef and #endif, or without -D"
-)
 
 
 def _needed(program: Program, wanted: Sequence[Sizes]) -> Sequence[Sizes]:

@@ -123,10 +123,7 @@ class _Worker:
             with ThreadPoolExecutor(os.cpu_count()) as pool:
                 list(pool.map(self._compile_ahead, self._job.runs))
             self._builder.compile_time_s = time.perf_counter() - start  # not the sum of threads
-        for run, aimed in self._runs():
-            self._do(run, aimed)
-            if self._failed and self._job.first_failure:
-                break
+        ended_early = any(self._do(run, aimed) for run, aimed in self._runs())
         kernels = self._search.kernels()
         counted = [one for one in self._search.branches if one.kind != "part"]
         self._emit(
@@ -134,9 +131,7 @@ class _Worker:
                 compile_time_s=self._builder.compile_time_s,
                 kernels=kernels,
                 branches=None if kernels is None else len(counted),
-                untaken=self._search.untaken_branches(
-                    ended_early=self._failed and self._job.first_failure
-                ),
+                untaken=self._search.untaken_branches(ended_early=ended_early),
             )
         )
 
@@ -151,8 +146,8 @@ class _Worker:
             for run in self._search.others():
                 yield run, False
 
-    def _do(self, run: Run, aimed: bool) -> None:
-        """Do a run and tell of it."""
+    def _do(self, run: Run, aimed: bool) -> bool:
+        """Do a run and tell of it; return whether it is the last one."""
         before = len(self._search.untaken())
         result = self._run(run, aimed)
         self._search.note(run)
@@ -162,6 +157,7 @@ class _Worker:
             told = told or len(self._search.untaken()) < before
             self._emit(Compared(result=result, told=told))
         self._failed |= result.failed
+        return result.status == "compile error" or (result.failed and self._job.first_failure)
 
     def _compile_ahead(self, run: Run) -> None:
         with suppress(CompileError):

@@ -84,6 +84,11 @@ def test_a_finding_prints_in_the_manner_of_clang() -> None:
     assert (finding.span.end_line, finding.span.end_column) == (6, 10)
 
 
+def test_a_bound_that_a_counter_chooses_is_not_to_be_copied_in_front() -> None:
+    (finding,) = refused(LOOP + "for (int k = idx[i]; k < n; k++) A[k] = 0;")
+    assert "depends on a counter" in (finding.hint or "")
+
+
 def test_columns_count_characters_not_bytes() -> None:
     (finding,) = refused("/* größe */ A[n * idx[0]] = 0;")
     assert finding.span is not None

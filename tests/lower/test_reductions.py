@@ -242,6 +242,29 @@ def test_strict_sums_say_what_their_order_costs() -> None:
     assert "the order over j and l is kept: a thread adds up 9100 terms one by one" in notes
 
 
+def test_values_that_sums_share_are_computed_by_each_where_all_was_in_one_thread() -> None:
+    found = eatss.codegen(
+        """#include <math.h>
+void f(int T, int n, float x[n], float y[n], float u[n], float v[n]) {
+#pragma scop
+    for (int t = 0; t < T; t++) {
+        for (int i = 0; i < n; i++)
+            for (int j = 0; j < n; j++) {
+                float r = x[j] - x[i];
+                float w = 1 / (r * sqrtf(r + y[j]));
+                u[i] += r * w;
+                v[i] += y[j] * w;
+            }
+        for (int i = 0; i < n; i++) { x[i] += u[i]; y[i] += v[i]; }
+    }
+#pragma endscop
+}
+""",
+        gpu="h200",
+    )
+    assert not any("one thread" in note for one in found.kernels for note in one.notes)
+
+
 def test_spread_sums_equal_the_original(tmp_path: Path) -> None:
     spread = SplitK(lanes=32, tile=64, chunks=2)  # the points go to 32 of the threads
     text = (data_directory("kernels") / "atax.c").read_text(encoding="utf-8")

@@ -54,6 +54,8 @@ BODIES = {
     + "{ Y[i][j] = 0.5 * s + A[i][j]; s = Y[i][j]; } }",
     "not all of a tile": ROWS + "for (int j = 1; j < N; j++) "
     "if (i + j < N) X[i][j] = 0.5 * X[i][j - 1] + A[i][j];",
+    "a sum that stays": "for (int t = 0; t < M; t++) for (int j = 0; j < N; j++) "
+    "for (int i = 0; i < M; i++) { X[i][j] = 0.5 * X[i][j] + A[t][i]; Y[t][j] += X[i][j]; }",
     "a triangle": ROWS + "for (int j = 1; j < i; j++) X[i][j] = 0.5 * X[i][j - 1] + A[i][j];",
 }  # fmt: skip
 
@@ -137,6 +139,29 @@ def test_steps_along_rows_are_in_registers(what: str, window: int, tmp_path: Pat
     assert (
         ("eatss_divided<double>(" in text) == ("if (exact == 0)" in text) == ("/" in BODIES[what])
     )
+
+
+def test_rows_of_statements_that_lag_behind_others_are_in_registers() -> None:
+    (_, found, _) = eatss.codegen(
+        """void f(int T, int n, double a[n][n], double b[n][n], double s[T])
+{
+#pragma scop
+    for (int t = 0; t < T; t++) {
+        for (int i = 1; i < n - 1; i++)
+            for (int j = 1; j < n - 1; j++) b[i][j] = 0.25 * (a[i-1][j] + a[i+1][j]);
+        s[t] = 0;
+        for (int i = 1; i < n - 1; i++)
+            for (int j = 1; j < n - 1; j++) s[t] += b[i][j] - a[i][j];
+        for (int i = 1; i < n - 1; i++)
+            for (int j = 1; j < n - 1; j++) a[i][j] = b[i][j];
+    }
+#pragma endscop
+}
+""",
+        gpu="h200",
+    ).kernels
+    assert any("shared memory" in note for note in found.notes)
+    assert not any("not as predicted" in note for note in found.notes)
 
 
 APART = """

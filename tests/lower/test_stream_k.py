@@ -317,7 +317,7 @@ def test_a_fault_in_a_stream_is_seen(tmp_path: Path) -> None:
 
 def test_other_loops_stay_as_they_are_and_say_so() -> None:
     program = eatss.codegen(TRIANGLE, gpu="h200", stream={"k": 6})
-    said = "no stream-K over k: its sums cannot be parted"
+    said = "no stream-K over k: its sums cannot be split"
     notes = [note for kernel in program.kernels for note in kernel.notes]
     assert said in notes
     assert not any("stream-K over" in one for one in notes if one != said)
@@ -405,7 +405,7 @@ def test_what_is_added_does_not_depend_on_the_sum(tmp_path: Path) -> None:
         text, gpu="h200", output=tmp_path, stream={"k": 7},
         tiles={"i": 16, "j": 16, "k": 8}, block={"i": 8, "j": 4},
     )  # fmt: skip
-    assert "no stream-K over k: its sums cannot be parted" in program.kernels[-1].notes
+    assert "no stream-K over k: its sums cannot be split" in program.kernels[-1].notes
     right(verify(tmp_path, device="cpu", sizes=ORDER_SIZES))
 
 

@@ -271,3 +271,19 @@ def test_rows_beside_an_element_of_each_are_copied_in_every_turn() -> None:
     (own,) = eatss.codegen(text, gpu="h200").kernels
     assert any("32 x 64 elements" in one for one in own.notes)
     assert not any("not as predicted" in one for one in own.notes)
+
+
+def test_windows_of_halves_are_not_loaded_as_matrices() -> None:
+    text = """void f(int n, int m, int k, float y[n][m], _Float16 x[n + k], _Float16 w[m][k]) {
+#pragma scop
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < m; j++) {
+            y[i][j] = 0;
+            for (int l = 0; l < k; l++) y[i][j] += (float)x[i + l] * (float)w[j][l];
+        }
+#pragma endscop
+}
+"""
+    told = [note for one in eatss.codegen(text, gpu="h200").kernels for note in one.notes]
+    assert any("mma_f16" in one for one in told)
+    assert not any("not as predicted" in one for one in told)

@@ -132,6 +132,23 @@ def test_a_backward_solve_is_no_single_thread(tmp_path: Path) -> None:
     assert (found.status, found.message) == ("ok", "")
 
 
+def test_a_backward_solve_of_many_right_hand_sides_is_in_classes() -> None:
+    """Backwards alone, its sums would cost more."""
+    text = """void f(int n, int m, double U[n][n], double B[n][m]) {
+#pragma scop
+    for (int i = n - 1; i >= 0; i--)
+        for (int j = 0; j < m; j++) {
+            for (int k = i + 1; k < n; k++) B[i][j] -= U[i][k] * B[k][j];
+            B[i][j] /= U[i][i];
+        }
+#pragma endscop
+}
+"""
+    found = select(text, gpu="h200", target="cuda")
+    assert found.reverse == (0,)
+    assert [one.region for one in found.classes] == [0]
+
+
 def test_accesses_not_seconds_say_how_many_ways_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     for most, expected in ((8, ()), (9, (0,))):
         monkeypatch.setattr("eatss.session.session._MOST_ACCESSES", most)

@@ -197,6 +197,14 @@ def command(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+def test_the_command_says_what_it_wrote_on_stderr(recorded: Path, tmp_path: Path) -> None:
+    words = ("--ppcg", recorded, "--", GEMM, "-o", "out", cases.SMALL)
+    done = command(*words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert not done.stdout
+    assert "wrote out/gemm_kernel.hu, out/gemm_kernel.cu, out/gemm_host.cu\n" in done.stderr
+
+
 @pytest.mark.usefixtures("heeded_signals")
 def test_ctrl_c_ends_ppcg(script: Callable[[str], Path], tmp_path: Path) -> None:
     slow = script(f"echo $$ > {tmp_path}/pid; exec sleep 60")

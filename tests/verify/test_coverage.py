@@ -53,18 +53,19 @@ def only_for(program: Program, sizes: Mapping[str, int]) -> Program:
     return replace(program, entries=(entry,))
 
 
+@pytest.mark.parametrize("sizes", [ONE, {"M": 184, "N": 184, "K": 184}], ids=["few", "many"])
 def test_a_program_for_its_own_sizes_is_compared_at_them(
-    matmul: Program, folder: Callable[..., Path]
+    matmul: Program, folder: Callable[..., Path], sizes: Mapping[str, int]
 ) -> None:
     checks = "".join(
         f"    if (!({name} == {value})) return {-number};\n"
-        for number, (name, value) in enumerate(ONE.items(), 1)
+        for number, (name, value) in enumerate(sizes.items(), 1)
     )
     checked = ("    if (M > 0 && N > 0)", f"{checks}    if (M > 0 && N > 0)")
-    fixed = only_for(matmul, ONE)
+    fixed = only_for(matmul, sizes)
     found = verify(folder(fixed, MATMUL_C, checked), device="cpu")
     assert (found.status, found.message) == ("ok", "")
-    assert [dict(result.sizes) for result in found.results if result.compared] == [ONE]
+    assert [dict(result.sizes) for result in found.results if result.compared] == [sizes]
     assert sum(result.refused for result in found.results) == 3
     wrong = verify(folder(fixed, MATMUL_C, checked, ("= sum;", "= sum + 1;")), device="cpu")
     assert wrong.status == "wrong result"

@@ -128,6 +128,12 @@ def test_an_entry_that_refuses_what_it_should_run_is_reported(
     assert "refused" in found.message
 
 
+def test_generated_code_that_does_not_compile_is_told_once(matmul: Program, folder: Folder) -> None:
+    place = folder(matmul, MATMUL_C, ("double sum =", "double sum : ="))
+    (result,) = verify(place, device="cpu").results
+    assert result.status == "compile error"
+
+
 def test_an_original_that_does_not_compile_is_the_users_mistake(
     matmul: Program, folder: Folder
 ) -> None:

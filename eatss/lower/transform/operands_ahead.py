@@ -14,6 +14,15 @@ becomes, with the operands of a step in registers of their own,
 of which :mod:`eatss.lower.transform.register_prefetch` makes iterations, as it does of products of
 warps. A compiler does not load across the barrier between two iterations, and threads would wait
 behind each.
+
+Rows of a thread's points are taken in serpentine order:
+
+    for (ri_pair < 4) {
+        { ri = 2 * ri_pair;     for (rj < 16) sum[ri][rj] += A_k[ri] * B_k[rj]; }
+        { ri = 2 * ri_pair + 1; for (rj_back < 16) { rj = 15 - rj_back; sum[ri][rj] += …; } }
+    }
+
+So an operand serves two products that follow each other, where a row ends, too.
 """
 
 from __future__ import annotations
@@ -39,6 +48,7 @@ from eatss.lower.kernel.nodes import (
     Scope,
     Source,
     Steps,
+    counted,
 )
 from eatss.lower.kernel.uses import (
     constant_trips,
@@ -54,7 +64,7 @@ from eatss.lower.kernel.uses import (
     with_expressions,
 )
 from eatss.plan.contract import STEPS_LOADED, reuses, unrolled
-from eatss.program import IntExpr, Name, evaluate, names_in, substitute
+from eatss.program import Constant, IntExpr, Name, evaluate, names_in, substitute
 from eatss.program.expression import Environment, OwnSizes
 from eatss.program.linear import as_sum
 
@@ -113,7 +123,7 @@ def plain_steps(
                 *(Declare(buffer=one.held.buffer) for one in own),
                 *with_expressions([one.load() for one in own], in_step),
             ),
-            products=with_expressions(_products(nest, own), in_step),
+            products=with_expressions(_products(nest, own, taken), in_step),
         )
         for nest, own in zip(nests, operands, strict=True)
     ]
@@ -144,7 +154,7 @@ def _opened(nodes: Sequence[Node]) -> Nodes:
     return tuple(found)
 
 
-def _products(nest: Sequence[Node], operands: Sequence[_Operand]) -> Nodes:
+def _products(nest: Sequence[Node], operands: Sequence[_Operand], taken: set[str]) -> Nodes:
     """Return a nest that reads operands."""
 
     def held(one: Element, path: _Path) -> Element:
@@ -157,8 +167,9 @@ def _products(nest: Sequence[Node], operands: Sequence[_Operand]) -> Nodes:
         return with_elements((node,), partial(held, path=path))
 
     reading = _without_unused(rewritten(nest, _NOTHING, _along, changed))
+    products = in_serpentine_order(reading, taken)
     # values are known to this step only
-    return reading if len(reading) == 1 else (Scope(body=reading),)
+    return products if len(products) == 1 else (Scope(body=products),)
 
 
 def _is_plain(body: Sequence[Node]) -> bool:
@@ -276,3 +287,40 @@ def _without_unused(nodes: Sequence[Node]) -> Nodes:
         if not isinstance(node, Let) or node.name in names_of(found):
             found = (node, *found)
     return found
+
+
+def in_serpentine_order(nodes: Sequence[Node], taken: set[str]) -> Nodes:
+    """Return loops over rows of points as loops over two rows each, the second backwards.
+
+    Those stay as they are where a point meets what is written at another. Names are added to those
+    that are ``taken``.
+    """
+    own = partial(in_serpentine_order, taken=taken)
+    return tuple(_two_rows(node, taken) or with_bodies(node, own) for node in nodes)
+
+
+def _two_rows(rows: Node, taken: set[str]) -> For | None:
+    """Return a loop over two rows at a time, ``None`` for what is no such loop."""
+    match rows:
+        case For(body=(*values, For() as row)):
+            count = trips_from_zero(rows) or 1
+        case _:
+            return None
+    plain = all(isinstance(one, Let) for one in values) and not any(every_of(row.body, For))
+    computed, places = [*every_of(row.body, Compute)], {Name(rows.counter), Name(row.counter)}
+    written = {one.target.buffer for one in computed}
+    met = (one for own in computed for one in (own.target, *own.reads) if one.buffer in written)
+    if count % 2 or not plain or not all(places <= set(one.subscripts) for one in met):
+        return None  # points do not come in any order
+    pair, back = free_name(f"{rows.counter}_pair", taken), free_name(f"{row.counter}_back", taken)
+    points = trips_from_zero(row) or 0
+    backwards = Let(name=row.counter, value=Constant(points - 1) - Name(back), narrow=True)
+    there_and_back = (row, counted(back, points, (backwards, *row.body)))
+    places_of_rows = (
+        Let(name=rows.counter, value=2 * Name(pair) + second, narrow=True) for second in range(2)
+    )
+    scopes = tuple(
+        Scope(body=(place, *values, one))
+        for place, one in zip(places_of_rows, there_and_back, strict=True)
+    )
+    return counted(pair, count // 2, scopes)

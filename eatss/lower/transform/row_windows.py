@@ -78,17 +78,23 @@ def with_row_windows(kernel: Kernel, taken: set[str]) -> Kernel:
 
     def changed(loop: For) -> Node:
         steps = window_steps(constant_trips(loop) or 1) if loop.unroll == "whole" else 1
-        lets = {(one.name, one.value) for one in every_of(loop.body, Let)}
         plain = all(isinstance(o, Let | Scope | Source | Compute) for o in every(loop.body))
-        if steps == 1 or not plain or len(dict(lets)) < len(lets):
+        if steps == 1 or not plain:
             return loop
-        body = loop.body
-        for _ in range(2):  # constants are of others
-            body = substituted(mapped_of(body, Let, lambda _: ()), dict(lets))
+        body = mapped_of(loop.body, Scope, lambda one: replace(one, body=_without_lets(one.body)))
+        body = _without_lets(body)
         own = _Steps(body, loop.counter, int(steps))
         return own.in_windows(loop, taken) if own.are_apart() else loop
 
     return replace(kernel, body=mapped_of(kernel.body, For, changed))
+
+
+def _without_lets(body: Nodes) -> Nodes:
+    """Return nodes with the values of their constants in place."""
+    lets = {one.name: one.value for one in body if isinstance(one, Let)}
+    for _ in range(2):  # constants are of others
+        body = substituted(mapped_of(body, Let, lambda _: ()), lets)
+    return body
 
 
 class _Steps:
