@@ -445,8 +445,8 @@ class _Counting:
         )
         over = plan.points_along({*loops} & {*coupled})
         diagonals = sum((plan.points[name] for name in (first, *others) if name), -len(others))
-        known = plan.known(self.statement, self.serial[-1]) if self.serial else True
-        alike = np.where(known, 0.0, np.minimum(1.0, diagonals / over))
+        self.known = plan.known(self.statement, self.serial[-1]) if self.serial else True
+        alike = np.where(self.known, 0.0, np.minimum(1.0, diagonals / over))
         self.tests = np.where(skewed, 1.0, alike) * (over > 1)
         self.guards = self._guarded(plan.threads)
         # private arrays in local memory keep the points of a thread in order
@@ -456,8 +456,7 @@ class _Counting:
     def in_full(self) -> Flag:
         """Where the serial loop inside is of known length, and short enough to be unrolled."""
         steps, limit = self.plan.extent(self.serial[-1]), self.of.constants.unrolled_steps
-        known = self.plan.known(self.statement, self.serial[-1])
-        return known & (steps * self.side <= limit)
+        return self.known & (steps * self.side <= limit)
 
     def add(self) -> None:
         """Add arithmetic, accesses, loops and tests, and what a thread waits for."""
@@ -530,8 +529,7 @@ class _Counting:
             steps = self.plan.extent(self.serial[-1])
             few = np.minimum(constants.rolled, steps)
             few = np.clip(_ROLLED_POINTS * constants.rolled / side, 1.0, few)
-            known = self.plan.known(self.statement, self.serial[-1])
-            run = np.where(known, self._unrolled_steps, few)
+            run = np.where(self.known, self._unrolled_steps, few)
         branches = has_branches(self.statement, self.serial[-1:])
         run = np.where((self.stores > 0) | branches, 1.0, run)
         tested = self.guards * side * self.unrolled
@@ -558,8 +556,7 @@ class _Counting:
         )
         if needed or not self.serial:
             return 1.0
-        known = self.plan.known(self.statement, self.serial[-1])
-        return np.where(known, self._unrolled_steps, 1.0)
+        return np.where(self.known, self._unrolled_steps, 1.0)
 
     def _private_use(self, access: AccessFacts) -> None:
         """Count an access to a private array that left the registers."""
