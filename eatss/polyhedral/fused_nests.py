@@ -21,14 +21,17 @@ read: ``t += A[i][j] * B[j][i]``.
 
 Recurrences that need nothing of each other are side by side: the outermost loop of one stands
 behind that of the other, so that each block has rows of one of them.
+
+isl may also lay one loop of a band behind another one, by ``N + j``. Such loops are parted, so that
+they are phases of the same rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial, reduce
+from functools import cmp_to_key, partial, reduce
 from itertools import combinations, compress, pairwise, permutations, product
 from operator import not_
 
@@ -40,7 +43,10 @@ from eatss.base.targets import Fusion
 from eatss.polyhedral.dependences import tried
 from eatss.polyhedral.expression import combiner_of
 from eatss.polyhedral.isl_names import (
+    AffineForm,
+    affine_form,
     involved_dims,
+    linear_function,
     maps_of,
     node_kind,
     only_form,
@@ -57,6 +63,7 @@ from eatss.polyhedral.scop import Scop
 from eatss.polyhedral.source_order import in_source_order
 from eatss.polyhedral.tree import (
     PARTED,
+    bands,
     branches,
     coincident,
     functions,
@@ -89,6 +96,11 @@ def _changed(scheduled: ScheduledScop, fusion: Fusion) -> ScheduledScop:
             with suppress(IllegalScheduleError):
                 return cut_again(scheduled, schedule)
         return scheduled
+    root = scheduled.schedule.get_root()
+    nests = (_Nest.of(one) for one in bands(root) if fusion == "rows")
+    if any(nest is not None and len(nest.parts()) > 1 for nest in nests):
+        scheduled = cut_again(scheduled, _parted(root).get_schedule())
+    scheduled = _with_rows_first(scheduled) if fusion == "rows" else scheduled
     own = "users" if fusion == "sums" else fusion
     found = scheduled.once(lambda: _with_fused_nests(scheduled, own), "fused", own)
     return _with_reductions(found) if fusion == "sums" else found
@@ -165,6 +177,41 @@ def _behind(first: _Nest, then: _Nest) -> _Nest | None:
         serial=tuple(loops[count:]),
         leaves=(*first.leaves, *then.leaves),
     )
+
+
+def _with_rows_first(scheduled: ScheduledScop) -> ScheduledScop:
+    """Return a region whose nests begin with the parallel loops that others have alone."""
+    root = scheduled.schedule.get_root().get_child(0)
+    parts = list(parts_of(root))
+    nests = [_Nest.of(one) for one in parts]
+    turned = [one and _rows_first(scheduled, root, one, nests) for one in nests]
+    if not any(turned):
+        return scheduled
+    tree = _in_order(root, [own or part for own, part in zip(turned, parts, strict=True)])
+    with suppress(IllegalScheduleError):
+        return cut_again(scheduled, tree.get_schedule())
+    return scheduled
+
+
+def _rows_first(
+    scheduled: ScheduledScop, node: isl.ScheduleNode, nest: _Nest, others: Sequence[_Nest | None]
+) -> _Nest | None:
+    """Return a nest whose first loops are those of a nest with fewer, ``None`` if it begins so.
+
+    What one needs of the other is at the same point of these.
+    """
+    for other in others:
+        if other is None or not 0 < len(other.parallel) < len(nest.parallel) <= _MOST_LOOPS:
+            continue
+        between = _between(scheduled, node, nest, other)
+        if between.is_empty():
+            continue
+        for number, order in enumerate(permutations(nest.parallel)):
+            pairs = zip(order, other.parallel, strict=False)
+            rows = together([loop.union_add(row) for loop, row in pairs])
+            if between.is_subset(between.eq_at_multi_union_pw_aff(rows)):
+                return replace(nest, parallel=order) if number else None
+    return None
 
 
 def _with_reductions(scheduled: ScheduledScop) -> ScheduledScop:
@@ -294,6 +341,17 @@ def _in_order(
     return with_parts(root.cut(), filters, filled, in_order=in_order)
 
 
+def _parted(node: isl.ScheduleNode) -> isl.ScheduleNode:
+    """Return a node of a tree in which loops that take turns in a band are bands of their own."""
+    nest = _Nest.of(node)
+    if nest is None:
+        for at in range(node.n_children()):
+            node = _parted(node.get_child(at)).parent()
+        return node
+    parts = nest.parts()
+    return node if len(parts) == 1 else _in_order(node, parts)
+
+
 def _with_fused_nests(scheduled: ScheduledScop, fusion: Fusion) -> ScheduledScop:
     for root, assumes in _fused(scheduled, scheduled.schedule.get_root(), fusion):
         with suppress(IllegalScheduleError):
@@ -337,6 +395,38 @@ class _Nest:
         below = band.get_child(0)
         return with_parts(below, self.leaves, lambda _, leaf: leaf, in_order=True).parent()
 
+    def parts(self) -> list[_Nest]:
+        """Return nests that compute the same one after the other, each along its counter."""
+        if len(self.serial) != 1:
+            return [self]
+        (loop,) = self.serial
+        relation = isl.UnionMap.from_union_pw_aff(loop).intersect_domain(self.domain)
+        reached = [_Reach.of(one, self.leaves) for one in maps_of(relation)]
+        groups: list[list[_Reach]] = []
+        for own in reached:
+            if own.moves:
+                apart = [one for one in groups if _before(one, [own]) or _before([own], one)]
+                groups = [*apart, [own, *(one for g in groups if g not in apart for one in g)]]
+        if len(groups) < 2:
+            return [self]
+        groups.sort(key=cmp_to_key(_order))
+        domains: list[list[isl.UnionSet]] = [[] for _ in groups]
+        for own in reached:
+            behind = sum(_before(one, [own]) for one in groups[:-1])
+            domains[behind].append(own.domain)
+        moving = [one.domain for one in reached if one.moves]
+        return [self._part(reduce(isl.UnionSet.union, own), moving) for own in domains]
+
+    def _part(self, domain: isl.UnionSet, moving: Collection[isl.UnionSet]) -> _Nest:
+        """Return the nest of some statements, the first of which that moves along its counter."""
+        found = self.within(domain)
+        (loop,) = found.serial
+        first = next(one for one in moving if one.is_subset(domain))
+        (own,) = maps_of(isl.UnionMap.from_union_pw_aff(loop.intersect_domain(first)))
+        (function,) = output_affs(own)
+        form = affine_form(function)
+        return found if form is None else replace(found, serial=(_shifted(loop, form),))
+
     def within(self, domain: isl.UnionSet) -> _Nest:
         """Return the nest of some of its instances."""
         leaves = (one.intersect(domain) for one in self.leaves)
@@ -352,6 +442,47 @@ class _Nest:
         """Return which values a loop takes in each of its statements."""
         relation = isl.UnionMap.from_union_pw_aff(function).intersect_domain(self.domain)
         return [one.range() for one in maps_of(relation)]
+
+
+@fixed
+class _Reach:
+    """The values that a loop takes in a statement, and the number of the leaf that it is at."""
+
+    domain: isl.UnionSet
+    values: isl.Set
+    leaf: int
+
+    @classmethod
+    def of(cls, relation: isl.Map, leaves: Sequence[isl.UnionSet]) -> _Reach:
+        """Return the values of a map from instances."""
+        domain = relation.domain().to_union_set().universe()
+        leaf = next(at for at, one in enumerate(leaves) if not one.is_disjoint(domain))
+        return cls(domain, relation.range(), leaf)
+
+    @property
+    def moves(self) -> bool:
+        """Whether there are several."""
+        return not isl.Map.from_range(self.values).is_single_valued()
+
+    def is_before(self, other: _Reach) -> bool:
+        """Tell whether all instances run before all of another statement, for all sizes."""
+        if self.leaf < other.leaf:
+            return bool(self.values.lex_gt_set(other.values).is_empty())
+        return bool(self.values.lex_ge_set(other.values).is_empty())
+
+
+def _before(first: Sequence[_Reach], then: Sequence[_Reach]) -> bool:
+    return all(one.is_before(other) for one in first for other in then)
+
+
+def _order(one: Sequence[_Reach], other: Sequence[_Reach]) -> int:
+    return -1 if _before(one, other) else 1
+
+
+def _shifted(loop: isl.UnionPwAff, form: AffineForm) -> isl.UnionPwAff:
+    """Return a loop that begins as much earlier as a function of it has sizes and constants."""
+    by = linear_function(loop.get_ctx(), form.constant, form.parameters)
+    return loop.sub(isl.UnionPwAff.pw_aff_on_domain(loop.domain(), by))
 
 
 def _leaves(node: isl.ScheduleNode) -> tuple[isl.UnionSet, ...]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from eatss.analysis.analyse import AnalysedProgram, AnalysedScop, SlowLoop
@@ -26,7 +27,7 @@ from eatss.base.diagnostics import (
 )
 from eatss.base.files import StrPath, folder_named
 from eatss.base.forked import anew
-from eatss.base.frozen import Names, Numbers, distinct
+from eatss.base.frozen import Names, Numbers, distinct, their_names
 from eatss.base.memo import Memo
 from eatss.base.shown import time_text
 from eatss.base.targets import FUSIONS, TARGETS, Cut, Fusion
@@ -133,6 +134,9 @@ _ANNOTATE_TYPE = "types are those of the annotations: write eatss.f16, eatss.f32
 _DEFAULT = Reading()
 _SELECTION = SelectOptions()
 
+
+_TURNED_MARGIN = 1.1
+"""How many times cheaper nests with their loops in another order have to be expected."""
 
 _LEAST_SAVED = 0.01
 """Of the time of a run, what other kernels have to promise at most to be looked at."""
@@ -948,16 +952,16 @@ class _RewriteSearch:
                 break
             with suppress(*REFUSALS):
                 regions = [*map(whole.fuse(fusion), plain)]
-                cut = _kernels(regions)
-                if cut in cuts:
+                cut, turned = _kernels(regions), any(map(_turned, plain, regions))
+                if cut in cuts and not turned:
                     continue
-                steps = fusion == "source"  # as many kernels, which then share rows
+                steps = fusion == "source" or turned  # as many kernels, which then share rows
                 cuts.append(cut)
                 least_s = _LEAST_SAVED * sum(map(_cost_s, best.kernels))
                 if not steps and _most_saved(best, cut) < least_s:
                     continue
                 sure = steps or _most_saved(best, cut, phases=False) >= least_s
-                margin = 1.0 if sure else _PHASES_MARGIN
+                margin = _TURNED_MARGIN if turned else 1.0 if sure else _PHASES_MARGIN
                 self.progress("with nests as one that use what others make")
                 rewrites = Rewrites(**best.rewriting() | {"fused": fusion})
                 found = self._selected(self.session._with(rewrites))
@@ -1081,6 +1085,17 @@ def _with_further_notes(selection: Selection, notes: Mapping[str, str]) -> Selec
 def _kernels(regions: Iterable[ScheduledScop]) -> list[list[Names]]:
     """Return the statements of each kernel, region by region."""
     return [[one.statements for one in region.kernels] for region in regions]
+
+
+def _turned(before: ScheduledScop, after: ScheduledScop) -> bool:
+    """Tell whether a statement has its loops in another order."""
+    pairs = [
+        [{name: their_names(one.loops) for name in one.statements} for one in region.kernels]
+        for region in (before, after)
+    ]
+    known, own = (dict(chain(*(one.items() for one in kernels))) for kernels in pairs)
+    both = ((own.get(name, loops), loops) for name, loops in known.items())
+    return any(one != other and {*one} == {*other} for one, other in both)
 
 
 def _with_notes(program: Program, selection: Selection) -> Program:

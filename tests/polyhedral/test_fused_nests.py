@@ -115,6 +115,21 @@ def test_maps_that_read_the_same_are_one(read: str, kernels: int) -> None:
     assert executed(as_scheduled(both)) == executed(region(loops))
 
 
+def test_loops_that_take_turns_are_parted() -> None:
+    loops = """
+        for (int i = 0; i < 6; i++) {
+            b[i] = A[i][0];
+            for (int j = 1; j < 6; j++) b[i] = A[i][j] > b[i] ? A[i][j] : b[i];
+            c[i] = 0;
+            for (int j = 0; j < 6; j++) c[i] += A[i][j] - b[i];
+        }"""
+    together = schedule_scop(region(loops))
+    assert any({"S1", "S3"} <= own for own in cuts(together))
+    apart = fused(loops, "rows")
+    assert not any({"S1", "S3"} <= own for own in cuts(apart))
+    assert executed(as_scheduled(apart)) == executed(region(loops))
+
+
 def test_any_size_is_assumed_to_have_no_negative_sum() -> None:
     before = "#define NI 60\n"
     arrays = "int n, double C[n][n], double A[n][NI], double B[NI][n]"
@@ -216,3 +231,14 @@ def test_lanes_lie_along_both_loops_where_neighbours_do(term: str, *, is_shared:
     scheduled = fused(loops, "sums")
     assert [one.combined for one in scheduled.scop.statements] == [False, is_shared]
     assert executed(as_scheduled(scheduled)) == executed(region(loops))
+
+
+def test_nests_begin_with_the_loops_that_others_have_alone() -> None:
+    add = USE % "b[j] += A[i][j];"
+    loops = f"for (int j = 0; j < 6; j++) b[j] = 0; {add} {USE % 'C[i][j] = A[i][j] * b[j];'}"
+    plain, scheduled = schedule_scop(region(loops)), fused(loops, "rows")
+    assert [kernel.loops[0].name for kernel in plain.kernels] == ["j", "i"]
+    assert [kernel.loops[0].name for kernel in scheduled.kernels] == ["j", "j"]
+    assert executed(as_scheduled(scheduled)) == executed(region(loops))
+    others = fused(loops.replace("A[i][j] * b[j]", "A[i][j] * b[5 - j]"), "rows")
+    assert [kernel.loops[0].name for kernel in others.kernels] == ["j", "i"]
