@@ -407,6 +407,8 @@ class CudaConstants:
     """The same where nothing is added up in registers: points one after the other; fitted."""
     line_wait: float = 4.37
     """Cycles that a thread waits for each wavefront of a load through L1; fitted."""
+    unrolled_values: float = 64.0
+    """Words that a thread keeps of what short loops read again and again; assumed."""
     unrolled_steps: float = 15.7
     """Steps of the innermost loop whose loads are under way together; fitted."""
     sharpness: float = 2.1

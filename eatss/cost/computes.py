@@ -10,6 +10,7 @@ The price of a ``Compute``: loads, arithmetic, and what a thread waits for in a 
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import takewhile
 from math import prod
 
 import numpy as np
@@ -32,6 +33,7 @@ from eatss.plan.intervals import beyond
 from eatss.plan.launch import Compute
 from eatss.plan.numbers import Number, all_of, largest, no, nowhere
 from eatss.plan.shares import UniformSet
+from eatss.plan.stage import element_words
 
 _VOTE_INSTRUCTIONS = 8.0
 """Instructions of a thread for each element that it looks at: its place, a load, two operations, a
@@ -216,7 +218,7 @@ class _Counting:
         of, one, code = self.of, self.one, self.of.code
         on = self.plan.staged(use.group)
         body = one.distinct(use)
-        often = self._often(use)
+        often = self._often(use, body)
         requests = one.share * body * often
         total = of.launched_warps * requests
         width = one.vector_width(use)
@@ -247,17 +249,32 @@ class _Counting:
             self.waited = self.waited + far * every / batch
         self.wide = self.wide + every * (wave * (1.0 - on) * code.line_wait + near * on / width)
 
-    def _often(self, use: UniformSet) -> Number:
-        """Return how often a thread reads a set, at one step of its loops.
+    def _often(self, use: UniformSet, body: Number) -> Number:
+        """Return how often a thread reads the ``body`` of a set, at one step of its loops.
 
         It is read anew in serial loops down to the last that moves it, and in all of them where
-        another access of the launch may write it.
+        another access of the launch may write it. What short loops of a length that compilers know
+        read again for each step of a loop around them stays in registers, as far as these have
+        room: ``X[i][k]`` of all ``k`` over a tile of ``j``, whose steps are unrolled, or all of
+        ``j`` where it is not tiled.
         """
-        serial, moving = self.one.serial, use.access.moving
-        if use.writes or self.plan.is_written(use.access.array):
-            return self.one.steps(serial)
-        last = max((at for at, name in enumerate(serial) if name in moving), default=-1)
-        return self.one.steps(serial[: last + 1])
+        plan, one, moving = self.plan, self.one, use.access.moving
+        if use.writes or plan.is_written(use.access.array):
+            return one.steps(one.serial)
+        last = max((at for at, name in enumerate(one.serial) if name in moving), default=-1)
+        loops = one.serial[: last + 1]
+        known = {loop.name for loop in plan.facts.inner_loops if loop.trip_count is not None}
+        inside = [*takewhile(lambda n: n in moving and n in known, reversed(loops))]
+        outside = loops[: len(loops) - len(inside)]
+        again = [*takewhile(lambda name: name not in moving, reversed(outside))]
+        if not inside or not again:
+            return one.steps(loops)
+        values = prod(plan.trips[name] for name in inside)
+        words = values * body * element_words(use.access.element_bytes)
+        around = one.steps(outside[: len(outside) - len(again)])
+        tiles = prod((plan.steps.get(name, 1.0) for name in again), start=1.0)
+        kept = (words <= self.of.code.unrolled_values) & (plan.staged(use.group) == 0)
+        return np.where(kept, around * tiles * values, one.steps(loops))
 
     @property
     def _in_last_tiles(self) -> Number:
