@@ -51,7 +51,11 @@ def verify(
     seed: Annotated[int, option(metavar="N", min=0, help="Seed of the random data.")] = 0,
     timeout: Annotated[
         float,
-        option(metavar="SECONDS", min=0.01, help="Limit of one run at one choice of sizes."),
+        option(
+            metavar="SECONDS",
+            min=0.01,
+            help="Limit of one run at one choice of sizes; five times that where sizes are fixed.",
+        ),
     ] = 60.0,
     cc: Annotated[str, option(metavar="PATH", help="GCC, which compiles the original.")] = "gcc",
     cxx: Annotated[

@@ -451,6 +451,7 @@ def _joined(
         shared_bytes=shared_bytes,
         shared_limit_bytes=first.shared_limit_bytes,
         lanes=ones,
+        of_lanes=first.of_lanes,
         late=0.0 * ones,
         dram_bytes=_moved_bytes(plans, total, card, resident, blocks),
         scatter=card.mixed(*_row_bytes(plans)) * ones,

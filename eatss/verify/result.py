@@ -258,9 +258,9 @@ class Run:
     ``code`` is what its launcher has to return where that is all there is to compare.
     ``limit_s`` is the processor time the original may take: where it takes longer, or where C has
     no meaning, the run is left out; ``None`` if the run is wanted whatever it takes. What is
-    ``spare`` need not be: it may take longer than others before it counts as one that does not
-    end. ``signed`` asks for data of both signs first,
-    ``infinite`` for data with infinities, ``extreme`` for numbers of all sizes.
+    ``spare`` may take longer than others before it counts as one that does not end. ``signed``
+    asks for data of both signs first, ``infinite`` for data with infinities, ``extreme`` for
+    numbers of all sizes.
     The arguments of the numbers ``shifted`` start where only single elements can be moved, and that
     of number ``endless`` is an infinite number.
     """
@@ -275,6 +275,11 @@ class Run:
     extreme: bool = False
     shifted: Numbers = ()
     endless: int | None = None
+
+    @property
+    def has_to_be(self) -> bool:
+        """Whether it is no search's, which may be left out."""
+        return self.limit_s is None or not self.spare
 
     def data(self, entry: Entry) -> str:
         """Return what is special of its arguments, or nothing."""

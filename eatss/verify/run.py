@@ -84,7 +84,9 @@ def verify(
         sizes: values of the parameters, one mapping a run; those of :func:`choose_sizes` if
             ``None``. A parameter that is not in a mapping has its default.
         seed: of the data.
-        timeout_s: limit of one run of either program at one choice of sizes.
+        timeout_s: limit of one run of either program at one choice of sizes; of those at the sizes
+            of a program that is for no others, and of those that look for code that no other run
+            came to, five times as much.
         machine: what compiles and runs the generated program on the device instead of nvcc and
             the CUDA runtime; see :class:`eatss.verify.result.Job`.
         first_failure: whether to stop at the first failure.

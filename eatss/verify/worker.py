@@ -226,7 +226,7 @@ class _Worker:
             steps = self._search.steps()
             result, seen = self._once(run, entry, machine, reference, result, backward)
             observed = observed or seen
-            most = _SECOND_ORDER_STEPS / (2 if run.spare else 1)
+            most = _SECOND_ORDER_STEPS / (1 if run.has_to_be else 2)
             if result.status != "ok" or self._search.steps() - steps > most:
                 break
             if not aimed and len(self._search.untaken()) == before:

@@ -423,6 +423,7 @@ def test_the_price_has_the_shared_memory_and_the_barriers_of_columns() -> None:
     code = [in_one(COLUMNS, n, 128, 128, columns=1).kernels[0].shared_bytes for n in rows.tolist()]
     found = rows_prediction(facts, run, block, H200, in_order=False)
     assert found.demand.shared_bytes.tolist() == code
+    assert found.demand.of_lanes.tolist() == [1, 1, 1]  # a share, however many phases there are
     known = H200.calibration
     assert known is not None
     figures = dict(known.coefficients) | {

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,7 +28,8 @@ from eatss.report.render import printed
 from eatss.verify.compare import bounds_by_perturbing
 from eatss.verify.data import Buffer, make_buffers
 from eatss.verify.instrumentation import Branch, instrumented_text, least_sizes
-from eatss.verify.run import verify
+from eatss.verify.result import SizeResult
+from eatss.verify.run import _runs, verify
 from eatss.verify.sizes import (
     AIMED_MEMORY_LIMIT_BYTES,
     MEMORY_LIMIT_BYTES,
@@ -35,6 +38,7 @@ from eatss.verify.sizes import (
     refused_sizes,
     varied_sizes,
 )
+from eatss.verify.worker import _Worker
 from tests.verify.conftest import HEAD, MATMUL_C, array
 
 ONE: Mapping[str, int] = {"M": 20, "N": 37, "K": 33}
@@ -69,6 +73,26 @@ def test_a_program_for_its_own_sizes_is_compared_at_them(
     assert sum(result.refused for result in found.results) == 3
     wrong = verify(folder(fixed, MATMUL_C, checked, ("= sum;", "= sum + 1;")), device="cpu")
     assert wrong.status == "wrong result"
+
+
+@pytest.mark.parametrize(("events", "orders"), [(9e7, 2), (1.1e8, 1)])
+def test_the_only_sizes_of_a_program_run_in_both_orders_as_others_do(
+    matmul: Program, events: float, orders: int
+) -> None:
+    (run,) = (one for one in _runs(only_for(matmul, ONE), None) if one.code is None)
+    worker: Any = object.__new__(_Worker)
+    result = SizeResult(launcher="", sizes=(), status="ok")
+    done: list[bool] = []
+    worker._search = SimpleNamespace(untaken=list, steps=lambda: events * len(done))
+
+    def once(*how: Any) -> tuple[SizeResult, None]:
+        done.append(how[-1])
+        return result, None
+
+    worker._once = once
+    machine = SimpleNamespace(orders=(False, True))
+    worker._both_orders(run, True, matmul.entries[0], machine, None, result)
+    assert len(done) == orders
 
 
 def test_verification_that_compares_nothing_is_not_ok(
