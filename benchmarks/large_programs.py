@@ -83,6 +83,8 @@ PROGRAMS: dict[str, str] = {
 
 def main() -> None:
     """Generate and verify the programs that are named, or all of them."""
+    if not PROGRAMS.keys() >= {*sys.argv[1:]}:
+        sys.exit(f"programs are {', '.join(PROGRAMS)}")
     for name in sys.argv[1:] or PROGRAMS:
         with tempfile.TemporaryDirectory() as folder:
             before = os.times()

@@ -20,7 +20,9 @@ from tests.ppcg_build.recorded_ppcg import STORE, wrapper
 
 def main() -> None:
     """Record every build with the PPCG that is named."""
-    real = sys.argv[1]
+    real = sys.argv[1] if len(sys.argv) == 2 else "-"
+    if not Path(real).is_file():
+        sys.exit(__doc__)
     STORE.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)

@@ -122,9 +122,9 @@ def geometric_mean(values: Sequence[float]) -> float:
 
 
 def geometric_means(pairs: Iterable[tuple[float, float]]) -> tuple[float, float]:
-    """Return the geometric means of both sides of pairs."""
-    first, second = zip(*pairs, strict=True)
-    return geometric_mean(first), geometric_mean(second)
+    """Return the geometric means of both sides of pairs, NaN where there are none."""
+    every = [*pairs]
+    return geometric_mean([one for one, _ in every]), geometric_mean([other for _, other in every])
 
 
 def command_line(

@@ -48,11 +48,13 @@ _MOST = {
     "outer": _BLOCKS,
     "blocks": _BLOCKS,
     "stages": MAX_STAGES,
+    "whole": 1,
+    "steps": 1,
 }
 """The most that numbers of a layout can be, by field; of all others it is :data:`MAX_TILE`."""
 
-_FROM_0 = {"whole", "steps", "columns", "resident", "streamed"}
-"""Fields of which none is a size."""
+_FROM_0 = {"whole", "steps", "columns", "streamed"}
+"""Fields that may be 0."""
 
 
 def checked_options(
@@ -178,11 +180,10 @@ def _is_of(kernel: KernelFacts, decided: KernelSelection | KernelRecipe) -> bool
 
 
 def _within(chosen: Mapping[str, object]) -> bool:
-    """Tell whether all sizes are from 1 to the most there can be of their kind, by field."""
+    """Tell whether all sizes are from 1, or 0, to the most there can be of their kind, by field."""
     return all(
-        1 <= number <= _MOST.get(name, MAX_TILE)
+        (name not in _FROM_0) <= number <= _MOST.get(name, MAX_TILE)
         for name, number in _sizes(chosen)
-        if name not in _FROM_0
     )
 
 
@@ -221,11 +222,10 @@ def _is_launch(decided: Layout, following: Sequence[str], profile: GpuProfile) -
             or (
                 rows.lanes & (rows.lanes - 1) == 0
                 and rows.tile % rows.lanes == 0
-                and rows.steps in (0, 1)
                 and (not rows.columns or (rows.columns == 1 and lanes % rows.rows == 0))
             )
         )
-        and (tile is None or 0 < tile.columns <= MAX_TILE)
+        and (tile is None or tile.columns > 0)
         and (loop is None or len(loop.kernels) == 1 or not loop.tiles)
         and (
             of_class is None

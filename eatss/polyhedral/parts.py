@@ -395,23 +395,24 @@ def readers_of(after: Scop, array: str, every: Statement) -> dict[str, isl.Map] 
     These add to its elements, one after the other. ``None`` where some reader does not get all.
     """
     flow, own = flow_to_reads(after), every.domain.to_union_set()
-    reads = {
-        one.name: at
+    reads = [
+        (one, at)
         for one in after.statements
         for at, access in enumerate(one.accesses)
         if at and access.array == array
-    }
-    fold = flow[every.name, reads.pop(every.name)]
+    ]
+    (fold, *more) = (flow[every.name, at] for one, at in reads if one.name == every.name)
     began = fold.subtract_domain(own).range()  # each element once, or its sum is in pieces
     once = every.write.relation.to_union_map().intersect_domain(began).is_injective()
-    fine = once and fold.range().is_equal(own) and fold.is_bijective()
-    found = dict[str, isl.Map]()
-    for name, at in reads.items():
-        reader, use = after.statement(name), flow[name, at]
-        back = every.write.relation.reverse()
-        found[name] = reader.accesses[at].relation.apply_range(back)
+    fine = not more and once and fold.range().is_equal(own) and fold.is_bijective()
+    found, back = dict[str, isl.Map](), every.write.relation.reverse()
+    for reader, at in reads:
+        if reader.name == every.name:
+            continue
+        use, wanted = flow[reader.name, at], reader.accesses[at].relation.apply_range(back)
         fine = (
             fine
+            and found.setdefault(reader.name, wanted).is_equal(wanted)
             and use.range().is_equal(reader.domain.to_union_set())
             and use.domain().is_subset(own)
             and use.domain().is_disjoint(fold.domain())

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 import eatss
+from benchmarks import polybench_card, ppcg_record
 from benchmarks.recorded import geometric_mean
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -63,6 +64,25 @@ def test_the_page_beside_the_paper_is_current() -> None:
     text = compare.PAGE.read_text()
     assert text.count("<!-- table: ") == len(compare.TABLES)
     assert compare.renewed(text, compare.TABLES) == text, "run python benchmarks/paper/compare.py"
+
+
+def test_a_table_without_pairs_has_no_means(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "none.jsonl").touch()
+    polybench_card.report([], tmp_path / "none.jsonl")
+    assert "0 programs: nan, nan" in capsys.readouterr().out
+
+
+def test_no_record_is_lost_where_no_ppcg_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "store.json").touch()
+    monkeypatch.setattr(ppcg_record, "STORE", tmp_path / "store.json")
+    monkeypatch.setattr(sys, "argv", ["ppcg_record.py", "--help"])
+    with pytest.raises(SystemExit, match="path/to/ppcg"):
+        ppcg_record.main()
+    assert (tmp_path / "store.json").exists()
 
 
 def test_printed_means_of_figure_7_are_those_of_its_rows() -> None:

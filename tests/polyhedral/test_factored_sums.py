@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from eatss.api import codegen
 from eatss.choose.options import SelectOptions
 from eatss.polyhedral.factored_sums import with_factored_sums
+from eatss.polyhedral.parts import readers_of
 from eatss.polyhedral.scop import Scop
 from eatss.session.session import Session
 from eatss.verify.run import verify
@@ -73,6 +74,16 @@ def test_others_stay(loops: str) -> None:
 
 
 FACTORS = ("x[{0}]", "A[{0}][{1}]", "B[{0}][{1}]", "y[{0}]", "{0}", "C[{1}][{0}]")
+
+
+@pytest.mark.parametrize(
+    ("used", "are_whole"),
+    [("x[i] + 1", True), ("x[i] * x[i]", True), ("x[i + 1] + x[i]", False), ("x[0] + x[i]", False)],
+)
+def test_all_reads_of_a_statement_are_to_get_whole_sums(used: str, are_whole: bool) -> None:
+    sums = "x[i] = 0; for (int j = 0; j < 4; j++) x[i] += A[i][j];"
+    scop = region(f"for (int i = 0; i < 3; i++) {{ {sums} y[i] = {used}; }}")
+    assert (readers_of(scop, "x", scop.statement("S1")) is not None) == are_whole
 
 
 @st.composite

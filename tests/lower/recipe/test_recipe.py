@@ -203,6 +203,9 @@ ROWS = FusedRows(kernels=K0, loops=1, rows=4, lanes=48, tile=48)
         (lambda: changed(class_block=ClassBlock(kernels=K0, threads=32, width=64)), "of no launch"),
         (lambda: changed(loop_block=LoopBlock(kernels=("kernel1",), threads=64)), "of no launch"),
         (lambda: changed(row_block=ROWS), "of no launch"),
+        (lambda: changed(row_block=replace(ROWS, lanes=16, whole=-1)), "of no launch"),
+        (lambda: changed(row_block=replace(ROWS, lanes=16, steps=2)), "of no launch"),
+        (lambda: changed(resident=0), "of no launch"),
         (lambda: wanted(shared_limit_bytes=-5), "-5 bytes of shared memory"),
     ],
 )
