@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import chain
 from math import prod
 from typing import Any
@@ -41,32 +41,24 @@ def sectors(
     element_bytes: int,
     offset: int = 0,
     working: Number = 1.0,
-    piece: int = SECTOR_BYTES,
 ) -> Number:
-    """Return the 32-byte sectors, or other pieces, that one request of a warp touches.
+    """Return the 32-byte sectors that one request of a warp touches.
 
-    A row of lanes that begins inside a piece, by ``offset`` bytes, touches one more than its bytes
+    A row of lanes that begins inside a sector, by ``offset`` bytes, touches one more than its bytes
     fill. Of all lanes so many are known to be ``working``, at least.
     """
-    count: Number = 1.0
-    beside: Number = 1.0
-    extent: Number = float(element_bytes)  # bytes that lie together so far
-    for along, step in zip(lanes, steps, strict=True):
-        apart = abs(step)
-        if apart >= piece:
-            count = count * along
-            continue
-        beside = beside * along
-        if apart:
-            extent = np.maximum(extent, (along - 1) * apart + element_bytes)
-    count = at_least(count, working / beside)
-    # rows that begin inside a piece lie across one more for the share that their length says
-    more = np.minimum(1.0, extent / piece) if offset % piece else 0.0
-    return count * (np.ceil(extent / piece) + more)
+    return _pieces(lanes, steps, element_bytes, SECTOR_BYTES, offset, working)
 
 
-lines = partial(sectors, piece=LINE_BYTES)
-"""Return the 128-byte lines that one request of a warp touches."""
+def lines(
+    lanes: Sequence[Number],
+    steps: Sequence[float],
+    element_bytes: int,
+    offset: int = 0,
+    working: Number = 1.0,
+) -> Number:
+    """Return the 128-byte lines that one request of a warp touches."""
+    return _pieces(lanes, steps, element_bytes, LINE_BYTES, offset, working)
 
 
 def torn_sectors(
@@ -92,6 +84,31 @@ def torn_sectors(
     inside = run - (-offset % SECTOR_BYTES)  # from the first sector that begins in the row
     whole = np.where(gaps, 0.0, rows * np.maximum(0.0, np.floor(inside / SECTOR_BYTES)))
     return beyond(sectors(lanes, steps, element_bytes, offset), whole)
+
+
+def _pieces(
+    lanes: Sequence[Number],
+    steps: Sequence[float],
+    element_bytes: int,
+    piece: int,
+    offset: int,
+    working: Number,
+) -> Number:
+    count: Number = 1.0
+    beside: Number = 1.0
+    extent: Number = float(element_bytes)  # bytes that lie together so far
+    for along, step in zip(lanes, steps, strict=True):
+        apart = abs(step)
+        if apart >= piece:
+            count = count * along
+            continue
+        beside = beside * along
+        if apart:
+            extent = np.maximum(extent, (along - 1) * apart + element_bytes)
+    count = at_least(count, working / beside)
+    # rows that begin inside a piece lie across one more for the share that their length says
+    more = np.minimum(1.0, extent / piece) if offset % piece else 0.0
+    return count * (np.ceil(extent / piece) + more)
 
 
 def bank_wavefronts(lanes: Sequence[Number], steps: Sequence[Number], element_bytes: int) -> Number:

@@ -311,7 +311,12 @@ class CudaCode(DemandBuilder):
         sizes = plan.box(uniform, whole=whole)
         if not sizes:
             return 1.0
+        loop = plan.cut.sum_loop
         last = self.row_sectors(access, sizes[-1])
+        if whole and loop is not None and loop in dict(access.terms[-1]):  # chunks go to blocks
+            run = np.minimum(plan.tile[loop], sizes[-1])
+            run = np.where(plan.chunks > 1, run, sizes[-1])
+            last = self.row_sectors(access, run) * sizes[-1] / run
         if uniform.spans[-1]:  # a halo begins in a sector of its own
             last = last + 1.0
         return prod(sizes[:-1], start=1.0) * last

@@ -62,13 +62,17 @@ def add_stages(of: CudaCode) -> None:
         of.add_instructions(requests / together * each)
         waits = np.ceil(loads / together / np.where(even, code.batch, code.ragged_batch))
         waits = waits + loads * wave * code.line_wait / of.far_cycles
-        alone = of.far_cycles * waits
+        alone = of.far_cycles * waits * (1.0 - 1.0 * stage.in_front)
         alone = np.where(plan.copies_together, loads * wave, alone)  # and once for all of a turn
         turns = np.maximum(turns, on * ahead * times)
         bytes_a_turn = bytes_a_turn + on * ahead * tile_bytes
         # what is sent ahead is waited for as far as the tiles before it do not take as long
         behind = np.maximum(0.0, of.far_cycles + loads * wave - (stage.buffers - 1.0) * tile)
         of.add_chain(on * times * np.where(ahead, behind, alone), *stage.parts)
+        # where the loops around it begin anew, the first tile has nothing before it
+        last = plan.serial_band[stage.depth - 1] if stage.depth else None
+        again = (filled if last is None else times / plan.steps[last]) - filled
+        of.add_chain(on * ahead * again * of.far_cycles, *stage.parts)
         barriers = np.maximum(
             barriers, used * times * np.where(ahead, 1.0, 2.0 + bool(stage.stored_in))
         )

@@ -556,6 +556,9 @@ class LaunchPlan(Tiled):
         before: Number = 1.0
         for name, threads in self.axes:
             rounds = rounds_across(before, threads) * (np.mod(self.block_threads, CUDA.lanes) == 0)
+            for pair, on in self.interleaved.items():
+                lanes = dict(zip(pair, (banks.ALONG_X, banks.ALONG_Y), strict=True)).get(name, 1)
+                rounds = np.where(on, float(lanes.bit_length() - 1), rounds)
             found = found + rounds * (name in loops)
             before = before * threads
         return found
@@ -697,16 +700,20 @@ class LaunchPlan(Tiled):
     def stages(self) -> tuple[Stage, ...]:
         """The copy of each group that may be staged.
 
-        One buffer is enough for what no innermost loop fills anew.
+        One buffer is enough for what no innermost loop fills anew. What is copied right in front of
+        a loop that copies ahead is there when the first of that loop's copies are.
         """
-        innermost = self._innermost
+        found, innermost = self._copies, self._innermost
         asynchronous = any(one.asynchronous for one in self.staging)
         wanted = buffers(self.pipeline_stages, asynchronous=asynchronous)
+        several = self.pipeline_stages > 1
         return tuple(
             replace(
-                one, buffers=np.where(is_ahead(one.depth, innermost) & no(one.private), wanted, 1.0)
+                one,
+                buffers=np.where(is_ahead(one.depth, innermost) & no(one.private), wanted, 1.0),
+                in_front=bool(one.depth) & (one.depth == innermost - 1) & several,
             )
-            for one in self._copies
+            for one in found
         )
 
     @cached_property

@@ -429,8 +429,9 @@ class Stage:
 
     ``on`` tells where it is copied at all, ``touched`` are the extents of the part of the tile that
     loops reach. ``depth`` serial loops of the band stand around the copy, which is made in
-    ``parts`` of the launch and has so many ``buffers`` in turn. ``narrow`` tells that elements come
-    one by one, through registers: rows of the array begin anywhere, and warps multiply.
+    ``parts`` of the launch and has so many ``buffers`` in turn. ``in_front`` tells where it stands
+    right in front of a loop that copies ahead, ``narrow`` that elements come one by one, through
+    registers: rows of the array begin anywhere, and warps multiply.
 
     One that is ``private`` has what threads write, each its own rows. It is ``filled`` where
     something of it is read that the same iteration has not written, and copied back in the parts in
@@ -450,6 +451,7 @@ class Stage:
     depth: int = 0
     parts: tuple[int, ...] = (0,)
     buffers: Number = 1
+    in_front: Flag = False
     narrow: bool = False
     private: bool = False
     filled: bool = True

@@ -15,7 +15,7 @@ registers. Cells beside a tile are computed again by its neighbours: the halo.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import lcm
 
@@ -206,33 +206,33 @@ def _with_windows(
             )
             halos[source.version] = _largest([halos[source.version], reached])
 
-    def oldest(number: int, *, elsewhere: bool = False) -> int:
-        """Return how old rows of a version are that are read, or those of other warps."""
-        ages = (
-            lags[user] - lags[number] - _row(offset)
+    def version(number: int) -> Version:
+        ages = [
+            (lags[user] - lags[number] - _row(offset), _crosses(offset))
             for user, offset in uses.get(number, ())
-            if _crosses(offset) or not elsewhere
+        ]
+        most = max((age for age, _ in ages), default=0)
+        shared = max((age for age, crosses in ages if crosses), default=0)
+        return Version(
+            field=fields[number],
+            lag=lags[number],
+            rows=most + 1,
+            slots=most + 1,
+            shared_slots=shared + 1 if shared else 0,
+            halo=halos[number],
         )
-        return max(ages, default=0)
 
-    rows = [oldest(number) + 1 for number in range(len(fields))]
-    shared = [oldest(number, elsewhere=True) for number in range(len(fields))]
+    versions = [version(number) for number in range(len(fields))]
+    turns = max(one.rows for one in versions)
 
     def in_turns(slots: int) -> int:
         """Return the slots, more if they have to be to come back with the others."""
-        return slots if slots < 2 or max(rows) % slots == 0 else max(rows)
+        return slots if slots < 2 or turns % slots == 0 else turns
 
     return TimeTilePlan(
         versions=tuple(
-            Version(
-                field=field,
-                lag=lags[number],
-                rows=rows[number],
-                slots=in_turns(rows[number]),
-                shared_slots=in_turns(shared[number] + bool(shared[number])),
-                halo=halos[number],
-            )
-            for number, field in enumerate(fields)
+            replace(one, slots=in_turns(one.slots), shared_slots=in_turns(one.shared_slots))
+            for one in versions
         ),
         levels=tuple(levels),
         loaded=loaded,
