@@ -5,6 +5,14 @@ of both factors from shared memory, converts them where tensor cores multiply ot
 multiplies. Halves and bytes are loaded as matrices of 8 rows of 16 bytes, four at a time.
 
 The price of a ``Compute``: loads, arithmetic, and what a thread waits for in a statement.
+
+Also of code that a cache of instructions does not keep since blocks of an SM run different loops.
+
+    for (i < k) … unrolled …        // one block of an SM is here
+    for (i > k) … unrolled …        // another has arrived here
+
+Blocks with other rows of a triangle end the first loop at other times. Each loop by itself fits the
+cache, as far as the generator unrolls it; two of them may not.
 """
 
 from __future__ import annotations
@@ -28,9 +36,9 @@ from eatss.cost.access import (
 )
 from eatss.cost.card import SCHEDULERS
 from eatss.cost.cuda_code import CudaCode
-from eatss.plan.contract import FRAGMENT_PLACES, Contract, runs_along
+from eatss.plan.contract import FRAGMENT_PLACES, Contract, most_unrolled, runs_along, unrolled
 from eatss.plan.intervals import beyond
-from eatss.plan.launch import Compute
+from eatss.plan.launch import Compute, LaunchPlan
 from eatss.plan.numbers import Number, all_of, largest, no, nowhere
 from eatss.plan.shares import UniformSet
 from eatss.plan.stage import element_words
@@ -148,6 +156,11 @@ def _requests(one: Compute, own: Contract) -> Number:
             for loop in (product.rows, product.columns)
         )
     )
+
+
+_INSTRUCTIONS_OF_A_PRODUCT = 1.25
+"""Instructions of the code for each product that is unrolled, loads and copies among them. Counted
+in machine code of symm and gemm for sm_90: 1270 to 1320 for 1024 products."""
 
 
 def add_computes(of: CudaCode) -> None:
@@ -355,3 +368,35 @@ class _Counting:
         of.add_chain(there * self.filled, one.part)
         boxes_ahead = plan.pipeline_stages > 1
         of.edge_cycles += boxes_ahead * there * self.steps * self.cut * (tested + whole)
+
+
+def loops_apart(plan: LaunchPlan) -> tuple[Number, Number]:
+    """Return what there is of loops that blocks of an SM are in at different times.
+
+    First the instructions of all of them, 0 where all blocks run the same one; then the share of a
+    warp's instructions that are fetched anew where a cache does not keep them. A turn that is not
+    unrolled by the generator is by compilers, as far.
+    """
+    found = []
+    for part in plan.cut.parts:
+        own = [
+            one
+            for one in plan.computes
+            if one.facts.name in part.statements
+            and not one.contract
+            and {*one.facts.coupled} & {*plan.cut.mapped}
+            and {*one.facts.coupled} & {*part.serial} & {*plan.tile}
+        ]
+        if own:  # the loop is longer or shorter in other blocks
+            points = sum(one.points for one in own)
+            tiles = (plan.tile[name] for name in own[0].serial if name in plan.tile)
+            found.append((prod(tiles, start=1.0), points))
+    code: Number = 0.0
+    again: Number = 0.0
+    if len(found) >= len(("one", "another")):
+        for steps, points in found:
+            kept = np.minimum(steps * points, most_unrolled(plan.block_threads))
+            in_parts = unrolled(steps, points, plan.block_threads)
+            code = code + _INSTRUCTIONS_OF_A_PRODUCT * kept
+            again = np.maximum(again, kept / np.where(in_parts, steps * points, kept))
+    return code, again

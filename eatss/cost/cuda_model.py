@@ -32,7 +32,7 @@ from eatss.base.tape import Column as Recorded
 from eatss.cards.profile import GpuProfile
 from eatss.cost.access import SECTOR_BYTES, with_fused_quotients
 from eatss.cost.card import SCHEDULERS, Card, CodeConstants, CudaConstants, card_of
-from eatss.cost.computes import add_computes
+from eatss.cost.computes import add_computes, loops_apart
 from eatss.cost.cuda_code import CudaCode
 from eatss.cost.demand import TENSOR_COLUMNS, Column, Demand
 from eatss.cost.expected import Prediction
@@ -198,6 +198,7 @@ def demand_of(
     _add_phases(of)
     of.add_instructions(code.start_instructions)
     of.chain_cycles += largest(of.chains.values())
+    apart_code, apart_again = loops_apart(launch)
     each = np.ceil(launch.stream.blocks / card.sms)
     return of.demand(
         launch.shape,
@@ -211,6 +212,8 @@ def demand_of(
         stream_tiles=each * launch.stream.tiles,
         stream_turns=launch.stream.turns,
         stream_cycles=stream_cycles,
+        apart_code=apart_code,
+        apart_again=apart_again,
     )
 
 
@@ -456,6 +459,8 @@ def _joined(
         dram_bytes=_moved_bytes(plans, total, card, resident, blocks),
         scatter=card.mixed(*_row_bytes(plans)) * ones,
         chain_cycles=total.chain_cycles + wait + alone + started,
+        apart_code=first.apart_code,
+        apart_again=first.apart_again,
     )
     fits = np.logical_and.reduce(np.broadcast_arrays(*(plan.fits for plan in plans)))
     expected = predict(demand, card, _of_rows(model))

@@ -62,6 +62,10 @@ class Demand:
     of them, parts counted as such, ``stream_turns``: those that a block begins or goes on with.
     ``stream_cycles``: what a block waits for others to put parts together.
 
+    ``apart_code``: instructions of the loops that blocks of an SM are in at different times, 0
+    where all run the same. ``apart_again``: the share of ``instructions`` that is fetched anew
+    where a cache does not keep them.
+
     ``uneven``: by how much the last blocks have more work than all in the mean, over the mean,
     negative where the first ones have. ``empty``: the share of blocks with nothing to do.
     """
@@ -95,6 +99,8 @@ class Demand:
     stream_tiles: Column
     stream_turns: Column
     stream_cycles: Column
+    apart_code: Column
+    apart_again: Column
     uneven: Column
     empty: Column
 

@@ -18,6 +18,19 @@ _UNITS_OF_A_WARP = 16
 warps to keep them busy. Inferred from products on an H100 whose last blocks were alone; it stands
 for what such warps wait for: multiply-adds alone need one warp (``instruction-fetch``)."""
 
+_INSTRUCTIONS_KEPT = 2048.0
+"""Instructions that an SM's first cache of them keeps. Measured on an H100: loops of 2048 and fewer
+take their usual time, of 2560 and more up to 2.4 times that (``instruction-fetch``)."""
+
+_FETCH_CYCLES = 1.85
+"""Cycles in which such an SM gets an instruction that its first cache does not have. Measured by
+two blocks of 128 and of 256 threads that are apart in a long loop: joined with the cycles in which
+schedulers issue it gives 2.1 and 1.4 of them (``instruction-fetch``)."""
+
+_APART = 0.5
+"""Share of the time in which blocks of an SM are in different loops; assumed: one with the first
+rows of a triangle runs beside one with those half of it further."""
+
 
 @frozen
 class Predicted:
@@ -174,8 +187,19 @@ class _Launch:
             "L1": wavefronts * (self.most / demand.blocks) / cycles,
             "L2": np.maximum(demand.l2_bytes, demand.torn_bytes) / card.l2_bytes_s
             + demand.torn_bytes * (1.0 / card.l2_torn_bytes_s - 1.0 / card.l2_bytes_s),
+            "fetch": self._fetched() / cycles,
             "latency": rounds * demand.chain_cycles / cycles,
         }
+
+    def _fetched(self) -> Number:
+        """Return the cycles in which an SM gets instructions that its first cache does not keep.
+
+        It gets them once for all warps of a block, and for each of its blocks by itself.
+        """
+        demand = self.demand
+        lost = (self.resident > 1) & (demand.apart_code > _INSTRUCTIONS_KEPT)
+        each = demand.issued / (demand.blocks * self.warps) * self.most * demand.apart_again
+        return lost * _APART * _FETCH_CYCLES * each
 
     def _turns(self, wanted: float) -> Number:
         """Return how many blocks an SM runs one after the other, as a share of the launch's.

@@ -61,6 +61,9 @@ _AT_EDGES = 0.9
 _IN_TURNS = 0.5
 """Share of its latency that a division takes while no other one of the warp runs: it branches."""
 
+_FETCHED = 0.35
+"""Share of the instructions of a loop that does not fit the cache which are fetched anew."""
+
 
 @frozen
 class TilePrices:
@@ -162,10 +165,9 @@ class TilePrices:
         for number in self.plan.stored:
             self._add_memory(of, versions[number], loads=False)
         of.instructions += self.turns * _ROW
+        each_row = of.issued / self.turns
         barrier = self.model.constants.barrier_wait * card.barrier_cycles
-        chain = (
-            _ALONE * (of.issued / self.turns) + of.chain_cycles + (of.shared_bytes > 0) * barrier
-        )
+        chain = _ALONE * each_row + of.chain_cycles + (of.shared_bytes > 0) * barrier
         threads, most = self.tile.warps * float(CUDA.lanes), float(card.shared_optin_bytes)
         resident = card.resident_blocks(threads, self.registers, of.shared_bytes, most)
         at_once = card.sms * np.maximum(1.0, resident)
@@ -181,6 +183,8 @@ class TilePrices:
             shared_limit_bytes=most,
             lanes=1.0,
             scatter=1.0,
+            apart_code=each_row * self.plan.unroll,
+            apart_again=_FETCHED,
             chain_cycles=self.model.code.start_cycles + late * self.rows * each,
         )
 

@@ -248,14 +248,9 @@ class Tiled:
         return lanes_of(count for _, count in self.axes)
 
     @cached_property
-    def computing(self) -> Number:
-        """Threads of a block that compute."""
-        return prod((count for _, count in self.axes), start=1.0)
-
-    @property
     def block_threads(self) -> Number:
         """Threads of a block."""
-        return self.computing
+        return prod((count for _, count in self.axes), start=1.0)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -305,6 +300,11 @@ class LaunchPlan(Tiled):
     def block_threads(self) -> Number:
         """Threads of a block."""
         return self.computing * self.copiers
+
+    @cached_property
+    def computing(self) -> Number:
+        """Those that compute."""
+        return prod((count for _, count in self.axes), start=1.0)
 
     @property
     def axes(self) -> list[tuple[str, Number]]:

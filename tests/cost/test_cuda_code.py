@@ -5,26 +5,32 @@ Loads of vectors from shared memory take what the order of lanes makes of them.
 Registers of a thread, and the blocks of an SM that a compiler is bound to.
 
 Shared memory is predicted as generated code has it: boxes of parts lie in the same place.
+
+Which loops blocks of an SM are in at different times, and how much code of them there is.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from eatss.analysis import variant as banks
-from eatss.analysis.layout import Candidates
+from eatss.analysis.layout import Candidates, mapped_loops
+from eatss.base.shipped import data_directory
 from eatss.cards import load_profile
 from eatss.choose.cuda_candidates import candidates_of
 from eatss.cost.card import card_of
+from eatss.cost.computes import loops_apart
 from eatss.cost.cuda_model import CudaModel
 from eatss.cost.demand import Demand
 from eatss.frontend.options import Reading
 from eatss.lower.variants import kernel_variants_for
 from eatss.plan import contract
 from eatss.plan.launch import launch_plan
+from eatss.session.analysis import SymbolicProgram
 from eatss.session.session import Session
 from tests.choose.cuda_kernels import variants
 
@@ -143,3 +149,54 @@ def test_a_launch_knows_in_which_parts_a_box_is_filled() -> None:
     )
     (launch,) = variant.launches
     assert sorted({at for own in launch.copied_in for at in own}) == [1, 2, 3]
+
+
+FETCH_CARD = load_profile("h200")
+
+
+@cache
+def with_type(kernel: str, dtype: str) -> SymbolicProgram:
+    source = data_directory("kernels") / f"{kernel}.c"
+    return Session(source, Reading(defines={"DATA_TYPE": dtype})).symbolic
+
+
+def apart(
+    kernel: str, steps: int, *, threads: tuple[int, int], dtype: str = "float", warps: bool = False
+) -> tuple[float, float]:
+    """Return the loops of the last launch of a kernel, for tiles of 128 × 128 points."""
+    program = with_type(kernel, dtype).program
+    facts = program.facts[-1]
+    variant = next(
+        one
+        for one in kernel_variants_for(program, FETCH_CARD)[facts.name]
+        if not one.spreads and (one.instruction is not None) == warps
+    )
+    mapped = [loop.name for loop in mapped_loops(facts)]
+
+    candidate = Candidates(
+        variant=variant,
+        tile_sizes=tuple((one.name, 128 if one.name in mapped else steps) for one in facts.loops),
+        block=tuple(zip(mapped, threads, strict=True)),
+        staged={one: 1 for cut in variant.launches for one in cut.stageable},
+        stages=2,
+    ).map(lambda one: np.array([float(one)]))
+    launch = launch_plan(facts, variant.launches[-1], candidate, card_of(FETCH_CARD))
+    code, again = (np.ravel(one) for one in loops_apart(launch))
+    return code[0], again[0]
+
+
+@pytest.mark.parametrize(
+    ("steps", "threads", "unrolled", "again"),
+    [
+        (8, (8, 16), 1024, 1.0),  # all 8 steps of 128 products
+        (4, (8, 16), 512, 1.0),
+        (16, (8, 16), 1024, 0.5),  # in parts, as far as blocks of 128 threads allow
+        (16, (16, 16), 1024, 1.0),
+        (8, (8, 8), 512, 1.0),  # too long: compilers unroll it
+    ],
+)
+def test_rows_of_a_symmetric_matrix_have_two_loops(
+    steps: int, threads: tuple[int, int], unrolled: int, again: float
+) -> None:
+    found = apart("symm", steps, threads=threads)
+    assert found == (2 * 1.25 * unrolled, again)
