@@ -212,12 +212,15 @@ def kernels() -> str:
             continue
         ratio = ""
         if ppcg is not None:
-            ratios["PPCG"].append((ppcg[0] / own.time_s, ppcg[1] / own.energy_j))
-            ratio = pair(ratios["PPCG"][-1]) + " *" * (not ppcg[2])
+            over = ppcg[0] / own.time_s, ppcg[1] / own.energy_j
+            ratio = pair(over) + " *" * (not ppcg[2])
+            if ppcg[2]:
+                ratios["PPCG"].append(over)
         ratios["32"].append((row.speedup.value, 1 / row.energy_ratio.value))
         amounts = f"{own.time_s * 1e3:.3g}, {own.energy_j:.3g}"
         lines.append([comparison.program + " ~" * spoilt, amounts, pair(ratios["32"][-1]), ratio])
-    lines.append(["geometric mean", "", *(pair(geometric_means(own)) for own in ratios.values())])
+    means = (pair(geometric_means(own)) for own in ratios.values())
+    lines.append(["geometric mean, those with * left out", "", *means])
     return table(["kernel", "selected: ms, J", "32 ÷ selected", "PPCG's best ÷ selected"], lines)
 
 
@@ -284,15 +287,17 @@ def sums_and_rows() -> str:
 
 def loops_cut() -> str:
     """Return loops that run in blocks, tiles and chunks beside one launch a step."""
-    lines = []
+    lines, ratios = [], []
     for name, own in by_workload(read_rows(RESULTS / "loops-cut.json")).items():
         before, after = own[BEFORE], own[AFTER]
-        library = _amounts(own[LIBRARY]) if LIBRARY in own else ""
-        lines.append([name, _amounts(before), _amounts(after), pair(before.over(after)), library])
-    return table(
-        ["program", "a launch a step: ms, J", "eatss: ms, J", "ratio", "cuSOLVER, cuBLAS: ms, J"],
-        lines,
-    )
+        beside = ["", ""]
+        if LIBRARY in own:
+            ratios.append(after.over(own[LIBRARY]))
+            beside = [_amounts(own[LIBRARY]), pair(ratios[-1])]
+        lines.append([name, _amounts(before), _amounts(after), pair(before.over(after)), *beside])
+    lines.append(["geometric mean", "", "", "", "", pair(geometric_means(ratios))])
+    head = ["program", "a launch a step: ms, J", "eatss: ms, J", "ratio"]
+    return table([*head, "cuSOLVER, cuBLAS: ms, J", "eatss ÷ library"], lines)
 
 
 def _amounts(row: Row) -> str:
