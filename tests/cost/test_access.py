@@ -292,7 +292,7 @@ def test_lanes_along_columns_tear_every_sector_but_whole_ones(
 
 
 def test_stores_count_once_as_bytes_of_l2_and_once_as_torn_ones() -> None:
-    plan = SimpleNamespace(active=ONES * 3, block_threads=ONES * WARP)
+    plan: Any = SimpleNamespace(active=ONES * 3, block_threads=ONES * WARP)
     demand = DemandBuilder(plan, card_of(load_profile("h200")), CodeConstants())
     each = sectors(lanes_of([ONES * WARP]), [64.0], 8)
     demand.add_stores(ONES * 5, ONES, each, torn_sectors(lanes_of([ONES * WARP]), [64.0], 8))
