@@ -26,14 +26,14 @@ class Pair:
     """A variant, measured and predicted; energies in J (NaN where not measured), times in s.
 
     ``known_time_j`` is the energy that is predicted if the time is known: prices of what runs, and
-    constant power for the measured time.
+    constant power for the measured time; of some kinds of code it is not asked.
     """
 
     energy_j: float
     time_s: float
     predicted_j: float
     predicted_s: float
-    known_time_j: float
+    known_time_j: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,9 @@ Figures = Sequence[tuple[float, float]]
 KINDS: Mapping[str, Callable[[Sequence[Pair]], Figures]] = {
     "energy": lambda pairs: [(one.predicted_j, one.energy_j) for one in pairs],
     "time": lambda pairs: [(one.predicted_s, one.time_s) for one in pairs],
-    "energy if the time is known": lambda pairs: [(o.known_time_j, o.energy_j) for o in pairs],
+    "energy if the time is known": lambda pairs: [
+        (one.known_time_j, one.energy_j) for one in pairs if one.known_time_j is not None
+    ],
 }
 
 

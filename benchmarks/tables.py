@@ -229,16 +229,13 @@ def _selected(variant: str) -> bool:
 
 
 def layouts() -> str:
-    """Return the selected layouts of unseen programs over the best of random ones of all runs."""
+    """Return the selected layouts of unseen programs over the best of random ones."""
     lines, ratios = [], []
     programs: dict[str, dict[str, tuple[float, float]]] = {}
-    for file in ("unseen-selected.json", "unseen-cuda.json"):
-        for one in load(RESULTS / file):
-            program, _, name = one.variant.partition(":")
-            if one.time_s and one.energy_j:
-                own = programs.setdefault(program, {})
-                name = name if name == unseen.SELECTED else f"{file} {name}"
-                own.setdefault(name, (one.time_s, one.energy_j))
+    for one in load(unseen.FILE):
+        program, _, name = one.variant.partition(":")
+        if one.time_s and one.energy_j:
+            programs.setdefault(program, {})[name] = one.time_s, one.energy_j
     for program, own in sorted(programs.items()):
         time_s, energy_j = own.pop(unseen.SELECTED)
         time, energy = (min(amounts) for amounts in zip(*own.values(), strict=True))

@@ -60,6 +60,8 @@ OPTIONS = MeasureOptions(
     restoring="between windows",
 )
 Layout = tuple[dict[str, Any], dict[str, Any], dict[str, str]]
+ASKED = ("tiles", "block", "placements")
+"""What a layout has, by its name among the options of ``eatss codegen``."""
 
 
 def prepare_all(directory: Path, sources: Sequence[Path], gpu: str, count: int, seed: int) -> None:
@@ -121,7 +123,7 @@ def _prepare(job: tuple[Path, Path, str, int, int]) -> str:
     session = session.of(selection)
 
     def one(name: str, layout: Layout) -> None:
-        wanted = CodeRequest(tiles=layout[0], block=layout[1], placements=layout[2])
+        wanted = CodeRequest(**dict(zip(ASKED, layout, strict=True)))
         recipe = session.recipe(selection, profile, wanted)
         result = session.generate(recipe, profile)
         session.write(result, directory / source.stem / name, force=True)
@@ -179,26 +181,18 @@ def measure_all(directory: Path, results: Path, budget_s: float) -> None:
 
 
 def write_rows(directory: Path, results: Path, output: Path) -> None:
-    """Write a line for each layout: what was measured, and the kernels that its plan names."""
+    """Write a line for each layout: what was asked for, and what was measured."""
     lines = []
     for one in load(results):
         program, _, layout = one.variant.partition(":")
-        folder = directory / program / layout
-        plan = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
-        _, _, asked, _ = json.loads((folder / "layout.json").read_text(encoding="utf-8"))
-        kernels = [
-            {name: kernel[name] for name in ("statements", "block", "tile_sizes", "notes")}
-            for kernel in plan["kernels"]
-        ]
+        drawn = (directory / program / layout / "layout.json").read_text(encoding="utf-8")
         row = {
             "program": program,
             "layout": layout,
-            "dtype": plan["dtype"],
+            "asked": dict(zip(ASKED, json.loads(drawn)[1:], strict=True)),
             "status": one.status,
             "time_s": one.time_s,
             "energy_j": one.energy_j,
-            "threads": asked,
-            "kernels": kernels,
         }
         lines.append(json.dumps(row) + "\n")
     output.write_text("".join(lines), encoding="utf-8")
