@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import islpy as isl
-from rich.table import Table
 from rich.text import Text
 
 from eatss.analysis.analyse import AnalysedProgram, AnalysedScop
@@ -12,7 +11,7 @@ from eatss.polyhedral.expression import Array
 from eatss.polyhedral.kernel import Kernel, Loop
 from eatss.polyhedral.recomputed_producers import recomputed_arrays
 from eatss.report.render import Columns, Parts, headed, listing, listing_of, render
-from eatss.report.selection import reference_rows
+from eatss.report.selection import REUSE
 
 
 def _element(array: Array) -> str:
@@ -61,7 +60,7 @@ def _scop_text(file: str, analysed: AnalysedScop) -> str:
     for kernel, facts in zip(scheduled.kernels, analysed.facts, strict=True):
         pieces.append(_kernel_head(kernel, facts))
         if facts.references:
-            pieces.append(_references(facts))
+            pieces.append(listing_of(facts.references, _REFERENCE))
     if scheduled.host_statements:
         names = ", ".join(scheduled.host_statements)
         pieces.append(f"  on the host, because nothing is parallel there: {names}")
@@ -88,14 +87,13 @@ def _kernel_head(kernel: Kernel, facts: KernelFacts) -> Text:
     return head
 
 
-def _references(facts: KernelFacts) -> Table:
-    rows = []
-    for position, (name, *reuse) in enumerate(reference_rows(facts.references)):
-        one = facts.references[position]
-        direction = "r" * one.reads + "w" * one.writes
-        rows.append((name, direction, one.memory.value, *reuse, str(one.elements)))
-    titles = ("reference", "", "memory", "CMA", "temporal", "spatial", "elements a tile")
-    return listing(titles, rows)
+_REFERENCE: Columns = {
+    "reference": "access",
+    "": lambda one: "r" * one.reads + "w" * one.writes,
+    "memory": "memory.value",
+    **REUSE,
+    "elements a tile": lambda one: str(one.elements),
+}
 
 
 def _loop(loop: Loop) -> str:

@@ -71,22 +71,13 @@ CONTRADICTION = 10
 _ENDED = {
     "interval": "interval narrow enough",
     "budget": "the budget ended before the interval was narrow enough",
-    "interrupted": "interrupted",
     "failed": "ended by a failure",
-    "cut short": "cut short",
 }
 _RESTORING = {
     "none": "",
     "between windows": "overwritten inputs restored between windows",
     "inside windows": "overwritten inputs restored inside windows, their cost subtracted",
 }
-_LAUNCHED = {"graph": "a CUDA graph", "stream": "a stream", "host code": "compiled host code"}
-_DATA = {
-    "dominant": "random numbers in [0, 1) with a heavy diagonal",
-    "offset": "random numbers in [1, 2)",
-    "small": "random numbers in [0, 1/n), n the longest extent",
-}
-"""Kinds of data other than the first choice, [0, 1)."""
 
 _STYLE = {"ok": "green", "unstable": "yellow", "rejected by the model": "yellow"}
 _SHORT = {"ok": "ok", "unstable": "unstable", "rejected by the model": "rejected"}
@@ -146,17 +137,17 @@ def _status(measurement: Measurement) -> Text:
 def _subject(measurement: Measurement) -> str:
     """Return the card, its software, the type and the sizes, in one line."""
     device = measurement.device
-    parts = []
-    if device is not None:
-        driver = f"driver {device.driver}" if device.driver else ""
-        parts = [device.name, driver, f"CUDA {device.toolkit}" if device.toolkit else ""]
-    return listed(*parts, measurement.dtype, equations(measurement.sizes, " "))
+    known = () if device is None else (device.name, device.driver, device.toolkit)
+    card = (f"{word}{one}" for word, one in zip(_CARD, known, strict=False) if one)
+    return listed(*card, measurement.dtype, equations(measurement.sizes, " "))
+
+
+_CARD = ("", "driver ", "CUDA ")
 
 
 def _counters(measurements: Sequence[Measurement]) -> Table:
-    """Return the counters of all kernels; a column a variant where there are several."""
+    """Return the counters of all kernels; a column a variant."""
     several = [found for found in measurements if found.counters is not None]
-    titles = [f">{found.variant}" if len(measurements) > 1 else ">" for found in several]
     rows: dict[tuple[str, str], list[str]] = {}
     for number, found in enumerate(several):
         for kernel in found.counters or ():
@@ -164,55 +155,46 @@ def _counters(measurements: Sequence[Measurement]) -> Table:
             for title, text in {"launches": str(kernel.launches), **cells}.items():
                 rows.setdefault((kernel.kernel, title), [""] * len(several))[number] = text
     lines = ((*named, *texts) for named, texts in rows.items())
-    return listing(("kernel", "!counter", *titles), lines, RIGHT)
+    titles = ("kernel", "!counter", *(f">{found.variant}" for found in several))
+    return listing(titles, lines, RIGHT)
 
 
 def _amount(counter: Counter) -> str:
     value = counter.value
-    texts = {
-        "byte": lambda: bytes_text(int(value)),
-        "s": lambda: time_text(value),
-        "%": lambda: f"{figure(value)} %",
-    }
-    return texts.get(counter.unit, lambda: with_prefix(value))()
+    if counter.unit == "byte":
+        return bytes_text(int(value))
+    return time_text(value) if counter.unit == "s" else f"{with_prefix(value)} {counter.unit}"
 
 
 def _notes(measurement: Measurement) -> Iterator[tuple[str, str]]:
     """Yield pairs of a word and what is to be said under it, most important first."""
-    if measurement.reason or not measurement.ok:
+    if not measurement.ok:
         yield "why", f"{measurement.status}: {measurement.reason or 'no reason was given'}"
-    yield "tiles", _tiles(measurement)
-    if measurement.windows:
-        net_j = measurement.net_energy_j
-        loads = [window.during for window in measurement.windows if window.during is not None]
+    method, windows = measurement.method, measurement.windows
+    kernels = grouped_by(
+        (pairs_text(sizes) or "none", kernel) for kernel, sizes in measurement.tile_sizes
+    )
+    yield "tiles", "; ".join(f"{', '.join(names)}: {text}" for text, names in kernels.items())
+    if windows:
         yield "windows", _windows(measurement)
-        if net_j is not None:
+        if (net_j := measurement.net_energy_j) is not None:
             yield "net", f"{energy_text(net_j)} without what the idle card draws"
         yield "meters", "; ".join(_other_meters(measurement))
-        yield "clocks", "; ".join(filter(None, (_clocks(loads), _throttling(loads))))
-        yield "method", _method(measurement)
+        loads = [window.during for window in windows if window.during is not None]
+        yield "clocks", listed(*_clocks(loads), _throttling(loads))
+        by = f"{method.compiler}, launched by {method.launched_by}" if method.launched_by else ""
+        data = f"data: {method.data}" if method.data else ""
+        yield "method", "; ".join(filter(None, (by, data, _RESTORING[method.restoring])))
+        yield "checked", "; ".join(method.checked) or "nothing: results may be wrong"
     if measurement.device is not None and measurement.device.power_scope == "module":
         yield "note", MODULE_NOTE
     yield from (("note", note) for note in measurement.notes)
-    checked = measurement.method.checked
-    if measurement.windows or checked:
-        yield "checked", "; ".join(checked) or "nothing: results may be wrong"
     # what follows from other gaps is not said again
     known = {measurement.reason, *(f"{one.what} is not known" for one in measurement.missing)}
     missing = grouped_by((one.reason, one.what) for one in measurement.missing)
     for reason, names in missing.items():
         if reason not in known:
             yield "missing", f"{', '.join(names)}: {reason}"
-
-
-def _tiles(measurement: Measurement) -> str:
-    """Return the tile sizes, of kernels that have the same ones together."""
-    kernels = grouped_by(
-        (pairs_text(sizes) or "none", kernel) for kernel, sizes in measurement.tile_sizes
-    )
-    if len(kernels) == 1:
-        return next(iter(kernels))
-    return "; ".join(f"{', '.join(names)}: {text}" for text, names in kernels.items())
 
 
 def _windows(measurement: Measurement) -> str:
@@ -223,17 +205,7 @@ def _windows(measurement: Measurement) -> str:
     if updates:
         least = min(method.least_updates, *updates)
         text += f"{least} or more values of the {windows[0].readings[0].meter} in each; "
-    return text + _ENDED[method.ended]
-
-
-def _method(measurement: Measurement) -> str:
-    method = measurement.method
-    parts = []
-    if method.compiler is not None and method.launched_by is not None:
-        parts.append(f"{method.compiler}, launched by {_LAUNCHED[method.launched_by]}")
-    if method.data not in (None, "uniform"):
-        parts.append(f"data: {_DATA.get(method.data or '', method.data)}")
-    return "; ".join(filter(None, (*parts, _RESTORING[method.restoring])))
+    return text + _ENDED.get(method.ended, method.ended)
 
 
 def _other_meters(measurement: Measurement) -> Iterator[str]:
@@ -251,18 +223,19 @@ def _other_meters(measurement: Measurement) -> Iterator[str]:
             yield f"{meter}: {abs(percent):.1f} % {'more' if percent >= 0 else 'less'}{wrong}"
 
 
-def _clocks(loads: Sequence[LoadState]) -> str:
-    """Return clocks and temperature while the load ran."""
-    parts = []
-    for unit, names in (
-        ("MHz", ("sm_clock_lowest_mhz", "sm_clock_highest_mhz")),
-        ("MHz memory", ("memory_clock_mhz",)),
-        ("°C", ("temperature_c",)),
-    ):
+_CLOCKS = {
+    "MHz": ("sm_clock_lowest_mhz", "sm_clock_highest_mhz"),
+    "MHz memory": ("memory_clock_mhz",),
+    "°C": ("temperature_c",),
+}
+
+
+def _clocks(loads: Sequence[LoadState]) -> Iterator[str]:
+    """Yield clocks and temperature while the load ran."""
+    for unit, names in _CLOCKS.items():
         values = {getattr(load, name) for load in loads for name in names} - {None}
         if values:
-            parts.append(f"{'–'.join(map(str, sorted({min(values), max(values)})))} {unit}")
-    return ", ".join(parts)
+            yield f"{'–'.join(map(str, sorted({min(values), max(values)})))} {unit}"
 
 
 def _throttling(loads: Sequence[LoadState]) -> str:
@@ -308,63 +281,48 @@ def _figures(measurements: Sequence[Measurement]) -> Table:
 
 
 def _ratios(comparison: Comparison) -> Table:
-    def cells(row: ComparisonRow) -> Iterator[str | Text]:
-        ratios = (row.speedup, row.energy_ratio, row.ppw_ratio)
-        yield row.measurement.variant
-        yield from map(ratio_text, ratios) if any(ratios) else (_status(row.measurement), "", "")
-
-    titles = (f"against {comparison.baseline}", "!speed-up", "!energy ratio", "!PPW ratio")
+    columns: Columns = {
+        f"against {comparison.baseline}": "measurement.variant",
+        "!speed-up": lambda row: ratio_text(row.speedup),
+        "!energy ratio": lambda row: ratio_text(row.energy_ratio),
+        "!PPW ratio": lambda row: ratio_text(row.ppw_ratio),
+    }
     others = [row for row in comparison.rows if row.measurement.variant != comparison.baseline]
-    return listing(titles, map(cells, others), RIGHT)
+    return listing_of(others, columns, RIGHT)
 
 
 def _shared_notes(measurements: Sequence[Measurement]) -> Table:
     """Return the notes; one that is the same for several variants stands there once."""
     measured = {found.variant for found in measurements if found.windows}
     variants = grouped_by((note, one.variant) for one in measurements for note in _notes(one))
-    lines = []
-    for (word, text), names in variants.items():
-        everyone = len(measured) > 1 and measured <= set(names)
-        lines.append(("all measured" if everyone else "; ".join(names), word, text))
-    lines.sort(key=lambda line: (line[1] != "why", line[0] != "all measured"))
-    grid = facts((), columns=2)
-    last = ""
-    for who, word, text in lines:
-        grid.add_row("" if who == last else Text(who), word, Text(text))
-        last = who
-    return grid
+    lines = [
+        ("all measured" if 1 < len(measured) <= len(names) else "; ".join(names), word, Text(text))
+        for (word, text), names in variants.items()
+    ]
+    return facts(sorted(lines, key=lambda line: line[1] != "why"), columns=2)
 
 
 def program_energy_parts(found: ProgramEnergy) -> Parts:
     """Return what cards drew while a program ran."""
-    each_s = time_text(found.time_s / found.runs)
-    runs = f" ({found.runs} runs, {each_s} each)" if found.runs > 1 else ""
-    head = headed(shlex.join(found.command), f"  {time_text(found.time_s)}").append(runs)
+    runs = f" ({found.runs} runs, {time_text(found.time_s / found.runs)} each)"
+    head = headed(shlex.join(found.command), f"  {time_text(found.time_s)}")
+    head.append(runs if found.runs > 1 else "")
     head.append(f"  exit code {found.exit_code}" if found.exit_code else "", style="red")
+    columns: Columns = {
+        "": lambda one: one[0],
+        "J": lambda one: one[1].energy_j,
+        "J a run": lambda one: one[1].energy_j and one[1].energy_j / found.runs,
+        "± J": lambda one: one[1].uncertainty_j,
+        "W": lambda one: one[1].power_w,
+        "peak W": lambda one: one[1].peak_power_w,
+        "idle W before": lambda one: one[1].idle_power_w,
+        "updates": lambda one: one[1].updates,
+    }
     sources = sources_of(found)
-    rows: list[tuple[Any, ...]] = [
-        (name, one.energy_j, one.uncertainty_j, *_powers(one), one.updates)
-        for name, one in sources.items()
-    ]
-    if len(sources) > 1:
-        known = [one.energy_j for one in sources.values() if one.energy_j is not None]
-        whole_j = sum(known) if len(known) == len(sources) else None
-        off_j = sum(one.uncertainty_j or 0.0 for one in sources.values())
-        rows.append(("sum", whole_j, off_j, whole_j and whole_j / found.time_s, "", "", ""))
-    titles = ["", "J", "± J", "W", "peak W", "idle W before", "updates"]
-    if found.runs > 1:
-        titles.insert(3, "J a run")
-        rows = [(*row[:3], row[1] and row[1] / found.runs, *row[3:]) for row in rows]
-    notes = [
-        f"{name}: {note}" if len(sources) > 1 else note
-        for name, one in sources.items()
-        for note in _source_notes(one)
-    ]
-    return [head, listing(titles, rows), *(Text(f"  {note}") for note in dict.fromkeys(notes))]
-
-
-def _powers(one: CardEnergy) -> tuple[float | None, ...]:
-    return one.power_w, one.peak_power_w, one.idle_power_w
+    known = [one.energy_j for one in sources.values() if one.energy_j is not None]
+    total = f"  together {energy_text(sum(known))}" if len(known) == len(sources) > 1 else None
+    notes = (f"  {name}: {note}" for name, one in sources.items() for note in _source_notes(one))
+    return [head, listing_of(sources.items(), columns), *filter(None, (total, *notes))]
 
 
 def sources_of(found: ProgramEnergy) -> dict[str, CardEnergy]:
