@@ -6,10 +6,10 @@ Columns of arithmetic and memory are those of MIPP, Tables I to IV.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from math import nan
-from typing import Any
+from typing import NamedTuple
 
 from rich.table import Table
 from rich.text import Text
@@ -23,7 +23,6 @@ from eatss.measurement.characterize.arithmetic import peak_per_cycle
 from eatss.measurement.characterize.benchmark import Record, Result, Width
 from eatss.measurement.characterize.fit import EnergyFit
 from eatss.measurement.characterize.roofline import (
-    EnergyRoofline,
     RooflinePoint,
     power_limited_roofline_of,
     roofline_of,
@@ -61,19 +60,20 @@ def arithmetic_rows(record: Record, fit: EnergyFit) -> Rows:
     ``net`` leaves out constant power; both hold the few other instructions of the loop. MIPS are
     10^6 instructions per second. NaN is what is not specified, too.
     """
-    rows = {}
+    rows, subject = {}, record.subject
     for one in (*record.of("arithmetic"), *record.of("tensor")):
         # an mma is counted once for a warp
         operations = one.operations * (32 if one.group == "tensor" else 1)
-        energy_j = one.energy_j or nan
+        drawn = _drawn(one, fit)
         rows[one.name] = {
-            "spec/cycle": peak_per_cycle(one.name, record.subject.compute_capability) or nan,
-            "real/cycle": operations / _cycles(one) / record.subject.sm_count,
-            **_powers(one),
-            "gross pJ": energy_j / operations * 1e12,
-            "net pJ": _net_j(one, fit) / operations * 1e12,
-            "GFLOP/s/W": (one.flops or nan) / energy_j / 1e9,
-            "MIPS/W": operations / energy_j / 1e6,
+            "spec/cycle": peak_per_cycle(one.name, subject.compute_capability) or nan,
+            "real/cycle": operations / drawn.cycles / subject.sm_count,
+            "avg W": one.power_w or nan,
+            "max W": one.most_power_w or nan,
+            "gross pJ": drawn.energy_j / operations * 1e12,
+            "net pJ": drawn.net_j / operations * 1e12,
+            "GFLOP/s/W": (one.flops or nan) / drawn.energy_j / 1e9,
+            "MIPS/W": operations / drawn.energy_j / 1e6,
         }
     return rows
 
@@ -88,29 +88,30 @@ def memory_rows(record: Record, fit: EnergyFit) -> Rows:
     rows = {}
     for one in record.of("memory"):
         wavefronts = one.amount("l1_wavefronts") or one.amount("shared_wavefronts")
-        energy_j = one.energy_j or nan
+        drawn = _drawn(one, fit)
         rows[one.name] = {
-            "accesses/cycle": one.operations / _cycles(one),
+            "accesses/cycle": one.operations / drawn.cycles,
             "GB/s": one.useful_bytes / one.time_s / 1e9,
-            **_powers(one),
-            "nJ/transaction": energy_j / (wavefronts or one.operations) * 1e9,
-            "gross pJ/B": energy_j / one.useful_bytes * 1e12,
-            "net pJ/B": _net_j(one, fit) / one.useful_bytes * 1e12,
+            "avg W": one.power_w or nan,
+            "max W": one.most_power_w or nan,
+            "nJ/transaction": drawn.energy_j / (wavefronts or one.operations) * 1e9,
+            "gross pJ/B": drawn.energy_j / one.useful_bytes * 1e12,
+            "net pJ/B": drawn.net_j / one.useful_bytes * 1e12,
         }
     return rows
 
 
-def _cycles(one: Result) -> float:
-    return one.time_s * (one.sm_clock_mhz or nan) * 1e6
+class _Drawn(NamedTuple):
+    """Cycles of a benchmark and its energy, all of it and beyond constant power."""
+
+    cycles: float
+    energy_j: float
+    net_j: float
 
 
-def _powers(one: Result) -> dict[str, float]:
-    return {"avg W": one.power_w or nan, "max W": one.most_power_w or nan}
-
-
-def _net_j(one: Result, fit: EnergyFit) -> float:
-    """Return the energy beyond constant power."""
-    return (one.energy_j or nan) - fit.constant_w.value * one.time_s
+def _drawn(one: Result, fit: EnergyFit) -> _Drawn:
+    energy_j, constant_j = one.energy_j or nan, fit.constant_w.value * one.time_s
+    return _Drawn(one.time_s * (one.sm_clock_mhz or nan) * 1e6, energy_j, energy_j - constant_j)
 
 
 def rows_table(what: str, rows: Rows) -> Table:
@@ -188,8 +189,7 @@ def render_characterisation(
 
 def _head(record: Record) -> Text:
     subject = record.subject
-    software = f"driver {subject.driver}, {subject.toolkit}, {subject.created[:10]}"
-    about = f"  {software}; energy by {subject.meter}"
+    about = f"  driver {subject.driver}, {subject.toolkit}, {subject.created[:10]}"
     return headed(subject.name, about, of_kernel=True)
 
 
@@ -284,54 +284,51 @@ def _measured(roofs: Sequence[Roofs]) -> list[JsonObject]:
 
 def render_roofline(card: CardRoofline, output: str) -> str:
     """Return a card's rooflines as ``table`` or ``json``."""
-    roofs, calibrated = card.roofs(), card.profile.calibration is not None
-    machines, points = [row.machine for row in roofs], _measured(roofs)
+    roofs, profile = card.roofs(), card.profile
+    calibrated = profile.calibration is not None
+    points, clocks = _measured(roofs), over_clock(card)
     if output == "json":
+        shares = ("intensity", "share_of_speed", "share_of_efficiency")
         document = {
-            "gpu": card.profile.name,
-            "title": card.profile.title,
+            "gpu": profile.name,
+            "title": profile.title,
             "calibrated": calibrated,
             "rooflines": {
                 row.title: {name: getattr(row.machine, name) for name, *_ in _MACHINE}
                 for row in roofs
             },
-            "clocks": over_clock(card),
+            "clocks": clocks,
             "programs": [
-                asdict(one)
-                | {name: getattr(one, name) for name in ("intensity", *_SHARES.values())}
-                for one in card.programs
+                asdict(one) | {name: getattr(one, name) for name in shares} for one in card.programs
             ],
             "measured": points,
         }
         return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
-    clocks = over_clock(card)
-    summary = listing(("", *(f">{row.title}" for row in roofs), ""), _summary(machines))
-    measured: Parts = []
-    if card.record is not None:
-        where = f"measured on {card.record.subject.name}"
-        measured = [f"{where}: the record holds no point of the intensity sweep"]
-        if points:
-            measured = [f"{where}, over predicted:", listing_of(points, _POINT)]
-    reached = any(one.time_s is not None for one in card.programs)
-    columns = _PROGRAM | (_REACHED if reached else {})
-    programs: Parts = [listing_of(card.programs, columns)] if card.programs else []
-    if reached:
-        programs.append(
-            "shares are of the roofline and the arch line at full clock, for the least bytes "
-            "that a program can move; lower clocks may exceed the arch line"
-        )
+    summary = (
+        (title, *(_times(factor, getattr(row.machine, name)) for row in roofs), unit)
+        for name, title, unit, factor in _MACHINE
+    )
+    at_clocks = listing_of(clocks, {name: name for name in clocks[0]})
     parts = apart(
-        [headed(card.profile.title)],
-        [summary],
-        [
-            "over the clock of the SMs, constant power included:",
-            listing_of(clocks, {name: name for name in clocks[0]}),
-        ],
-        programs,
-        measured,
-        [] if calibrated else [uncalibrated(card.profile.name)],
+        [headed(profile.title)],
+        [listing(("", *(f">{row.title}" for row in roofs), ""), summary)],
+        ["over the clock of the SMs, constant power included:", at_clocks],
+        [listing_of(card.programs, _PROGRAM)] if card.programs else [],
+        [] if card.record is None else _beside(card.record, points),
+        [] if calibrated else [uncalibrated(profile.name)],
     )
     return render(*parts)
+
+
+def _times(factor: float, value: float | bool | None) -> float | bool | None:
+    return factor * value if isinstance(value, float) else value
+
+
+def _beside(record: Record, points: Sequence[JsonObject]) -> Parts:
+    where = f"measured on {record.subject.name}"
+    if not points:
+        return [f"{where}: the record holds no point of the intensity sweep"]
+    return [f"{where}, over predicted:", listing_of(points, _POINT)]
 
 
 _MACHINE = (
@@ -351,36 +348,18 @@ _MACHINE = (
 )
 """The figures of a machine, as JSON has them: what each is, its unit, a factor to it."""
 
-
-def _summary(machines: Sequence[EnergyRoofline]) -> Iterator[tuple[Any, ...]]:
-    for name, title, unit, factor in _MACHINE:
-        values = [getattr(one, name) for one in machines]
-        yield (title, *(factor * one if isinstance(one, float) else one for one in values), unit)
-
-
-_SHARES = {">of speed": "share_of_speed", ">of efficiency": "share_of_efficiency"}
-
-
-def _percent(name: str) -> Getter:
-    return lambda one: percent(getattr(one, name))
-
-
 _PROGRAM: Columns = {
     "program": "name",
     "type": "width",
     "flop/byte": "intensity",
     "roof GFLOP/s": lambda one: one.speed_ceiling_flops_s / 1e9,
     "roof GFLOP/J": lambda one: one.efficiency_ceiling_flops_j / 1e9,
+    "ms": "time_s",
+    "J": "energy_j",
+    ">of speed": lambda one: percent(one.share_of_speed),
+    ">of efficiency": lambda one: percent(one.share_of_efficiency),
 }
-"""The columns of programs."""
-
-_REACHED: Columns = {
-    "GFLOP/s": lambda one: one.speed_flops_s and one.speed_flops_s / 1e9,
-    "GFLOP/J": lambda one: one.efficiency_flops_j and one.efficiency_flops_j / 1e9,
-    **{title: _percent(name) for title, name in _SHARES.items()},
-    "measured on": "card",
-}
-"""The columns of programs that were measured."""
+"""The columns of programs; shares are of what the lines allow at full clock."""
 
 
 def _over(measured: str, predicted: str) -> Getter:
@@ -393,10 +372,8 @@ _POINT: Columns = {
     "MHz": "sm_clock_mhz",
     "ms": "time_s",
     "time": _over("time_s", "predicted_s"),
-    "mJ": lambda one: one["energy_j"] and 1e3 * one["energy_j"],
     "energy": _over("energy_j", "predicted_j"),
     "W": "power_w",
     "power": _over("power_w", "predicted_w"),
-    "": lambda one: "power limit" if one["capped"] else "",
 }
 """The columns of points, over what is predicted of them."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from rich.table import Table
 from rich.text import Text
@@ -16,7 +15,6 @@ from eatss.measurement.foreign import ProgramEnergy
 from eatss.measurement.measurement import (
     Cell,
     Comparison,
-    ComparisonRow,
     Counter,
     Estimate,
     LoadState,
