@@ -111,9 +111,9 @@ def checked_output(path: Path, output: ReportFormat | None) -> ReportFormat:
     if path.is_dir() or not path.parent.is_dir():
         raise _unwritable(path, "there is no such folder, or it is one")
     if chosen == "html":
-        from eatss.report.sweep_page import check_page  # noqa: PLC0415
+        from eatss.report.plots import check_matplotlib  # noqa: PLC0415
 
-        check_page()
+        check_matplotlib()
     return chosen
 
 

@@ -75,9 +75,9 @@ def report(
         check_no_store(output, stores)
         chosen = checked_output(output, output_format)
     if chosen == "html":
-        from eatss.report.sweep_page import check_page  # noqa: PLC0415
+        from eatss.report.plots import check_matplotlib  # noqa: PLC0415
 
-        check_page()
+        check_matplotlib()
     wants_text = output is not None or figures is None or output_format is not None
     with working("evaluating"):
         found = evaluated(stores)

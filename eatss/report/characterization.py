@@ -11,42 +11,22 @@ from dataclasses import asdict, replace
 from math import nan
 from typing import NamedTuple
 
-from rich.table import Table
-from rich.text import Text
-
 from eatss.base.codec import JsonObject
 from eatss.base.frozen import frozen
 from eatss.cards.document import calibration_to_document
 from eatss.cards.match import CLOCK_SHARES, calibration_of
-from eatss.cards.profile import COEFFICIENTS, Calibration, GpuProfile
+from eatss.cards.profile import Calibration, GpuProfile
 from eatss.measurement.characterize.arithmetic import peak_per_cycle
 from eatss.measurement.characterize.benchmark import Record, Result, Width
-from eatss.measurement.characterize.fit import EnergyFit
+from eatss.measurement.characterize.fit import EnergyFit, Residual
 from eatss.measurement.characterize.roofline import (
     RooflinePoint,
     power_limited_roofline_of,
     roofline_of,
 )
 from eatss.report.card_plots import Roofs
-from eatss.report.render import (
-    NONE,
-    Columns,
-    Getter,
-    Parts,
-    apart,
-    figure,
-    headed,
-    listing,
-    listing_of,
-    percent,
-    render,
-    uncalibrated,
-)
-
-LARGEST = 10
-"""Residuals that are listed."""
-
-_FOUR_DIGITS = {"real/cycle", "accesses/cycle", "GB/s", "avg W", "max W", "MIPS/W"}
+from eatss.report.pages import page
+from eatss.report.render import render
 
 Rows = dict[str, dict[str, float]]
 """Figures of what has a name, by the titles of their columns; NaN is what was not measured."""
@@ -114,62 +94,9 @@ def _drawn(one: Result, fit: EnergyFit) -> _Drawn:
     return _Drawn(one.time_s * (one.sm_clock_mhz or nan) * 1e6, energy_j, energy_j - constant_j)
 
 
-def rows_table(what: str, rows: Rows) -> Table:
-    """Return rows as a table whose first column says what has the names."""
-    titles = next(iter(rows.values()), {})
-    lines = (
-        (name, *(figure(value, 4 if title in _FOUR_DIGITS else 3) for title, value in row.items()))
-        for name, row in rows.items()
-    )
-    return listing((what, *(f">{title}" for title in titles)), lines)
-
-
-def latency_table(record: Record, clock_mhz: float) -> Table:
-    """Return what one thread waits for, in cycles and at a clock in ns, and what a launch takes."""
-    columns: Columns = {
-        "latency": lambda one: one.name.removesuffix(" latency"),
-        "cycles": "cycles",
-        "ns": lambda one: (
-            one.cycles / clock_mhz * 1e3 if one.cycles else one.time_s / one.operations * 1e9
-        ),
-    }
-    return listing_of((*record.of("latency"), *record.of("launch")), columns)
-
-
-def coefficients_table(calibration: Calibration) -> Table:
-    """Return coefficients with 95 % intervals and the spread between cards."""
-    rows = []
-    for name, one in calibration.coefficients:
-        unit, what = COEFFICIENTS[name]
-        factor, shown_unit = scaled(unit)
-        low, high = figure(factor * one.low), figure(factor * one.high)
-        interval = "" if one.low == one.high else f"[{low}, {high}]"
-        spread = NONE if one.spread is None else f"±{percent(one.spread, '.2f')}"
-        rows.append((name, factor * one.value, interval, shown_unit, spread, what))
-    titles = ("coefficient", "value", "95 % interval", "unit", ">between cards", "what")
-    return listing(titles, rows)
-
-
-def fit_table(fit: EnergyFit) -> Parts:
-    """Return how well the fit explains the energies, and the largest residuals."""
-    worst = sorted(fit.residuals, key=lambda one: -abs(one.share))[:LARGEST]
-    lines = (
-        f"R² {fit.r_squared:.5f} over {len(fit.residuals)} benchmarks; "
-        f"median residual {percent(fit.median_residual, '.2g')}, "
-        f"worst {percent(abs(worst[0].share), '.2g')}"
-    )
-    columns: Columns = {
-        "largest residuals": "name",
-        "measured mJ": lambda one: 1e3 * one.energy_j,
-        "fitted mJ": lambda one: 1e3 * one.fitted_j,
-        ">residual": lambda one: percent(one.share, "+.1f"),
-    }
-    return [lines, listing_of(worst, columns)]
-
-
-def scaled(unit: str) -> tuple[float, str]:
-    """Return what seconds are multiplied with to be read as microseconds."""
-    return (1e6, "µs") if unit == "s" else (1.0, unit)
+def worst_residuals(fit: EnergyFit) -> list[Residual]:
+    """Return the residuals, the largest first."""
+    return sorted(fit.residuals, key=lambda one: -abs(one.share))
 
 
 def render_characterisation(
@@ -178,19 +105,9 @@ def render_characterisation(
     """Return the tables of a record and of the calibration it is part of, or the latter as JSON."""
     if output == "json":
         return json.dumps(calibration_to_document(calibration), indent=2) + "\n"
-    tables = (
-        rows_table("instruction", arithmetic_rows(record, fit)),
-        rows_table("memory", memory_rows(record, fit)),
-        latency_table(record, calibration.value("clock_mhz") or fit.top_clock_mhz),
-        coefficients_table(calibration),
-    )
-    return render(*apart([_head(record)], *([one] for one in tables), fit_table(fit)))
-
-
-def _head(record: Record) -> Text:
-    subject = record.subject
-    about = f"  driver {subject.driver}, {subject.toolkit}, {subject.created[:10]}"
-    return headed(subject.name, about, of_kernel=True)
+    clock_mhz = calibration.value("clock_mhz") or fit.top_clock_mhz
+    known = {"record": record, "fit": fit, "calibration": calibration, "clock_mhz": clock_mhz}
+    return render(*page("characterisation", **known))
 
 
 _OWN_CLOCK = 0.98
@@ -294,8 +211,7 @@ def render_roofline(card: CardRoofline, output: str) -> str:
             "title": profile.title,
             "calibrated": calibrated,
             "rooflines": {
-                row.title: {name: getattr(row.machine, name) for name, *_ in _MACHINE}
-                for row in roofs
+                row.title: {name: getattr(row.machine, name) for name in _MACHINE} for row in roofs
             },
             "clocks": clocks,
             "programs": [
@@ -304,76 +220,32 @@ def render_roofline(card: CardRoofline, output: str) -> str:
             "measured": points,
         }
         return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
-    summary = (
-        (title, *(_times(factor, getattr(row.machine, name)) for row in roofs), unit)
-        for name, title, unit, factor in _MACHINE
+    return render(
+        *page(
+            "roofline",
+            profile=profile,
+            roofs=roofs,
+            clocks=clocks,
+            programs=card.programs,
+            record=card.record,
+            points=points,
+        )
     )
-    at_clocks = listing_of(clocks, {name: name for name in clocks[0]})
-    parts = apart(
-        [headed(profile.title)],
-        [listing(("", *(f">{row.title}" for row in roofs), ""), summary)],
-        ["over the clock of the SMs, constant power included:", at_clocks],
-        [listing_of(card.programs, _PROGRAM)] if card.programs else [],
-        [] if card.record is None else _beside(card.record, points),
-        [] if calibrated else [uncalibrated(profile.name)],
-    )
-    return render(*parts)
-
-
-def _times(factor: float, value: float | bool | None) -> float | bool | None:
-    return factor * value if isinstance(value, float) else value
-
-
-def _beside(record: Record, points: Sequence[JsonObject]) -> Parts:
-    where = f"measured on {record.subject.name}"
-    if not points:
-        return [f"{where}: the record holds no point of the intensity sweep"]
-    return [f"{where}, over predicted:", listing_of(points, _POINT)]
 
 
 _MACHINE = (
-    ("flops_s", "peak", "GFLOP/s", 1e-9),
-    ("bytes_s", "bandwidth of memory", "GB/s", 1e-9),
-    ("flop_j", "energy of a flop", "pJ", 1e12),
-    ("byte_j", "energy of a byte from memory", "pJ", 1e12),
-    ("constant_w", "constant power", "W", 1),
-    ("power_limit_w", "power limit", "W", 1),
-    ("best_flops_j", "best efficiency", "GFLOP/J", 1e-9),
-    ("time_balance", "time balance", "flop/byte", 1),
-    ("energy_balance", "energy balance", "flop/byte", 1),
-    ("half_efficiency_intensity", "effective balance (half efficiency)", "flop/byte", 1),
-    ("balance_gap", "balance gap", "", 1),
-    ("race_to_halt", "race to halt", "", 1),
-    ("most_power_w", "most power without a limit", "W", 1),
+    "flops_s",
+    "bytes_s",
+    "flop_j",
+    "byte_j",
+    "constant_w",
+    "power_limit_w",
+    "best_flops_j",
+    "time_balance",
+    "energy_balance",
+    "half_efficiency_intensity",
+    "balance_gap",
+    "race_to_halt",
+    "most_power_w",
 )
-"""The figures of a machine, as JSON has them: what each is, its unit, a factor to it."""
-
-_PROGRAM: Columns = {
-    "program": "name",
-    "type": "width",
-    "flop/byte": "intensity",
-    "roof GFLOP/s": lambda one: one.speed_ceiling_flops_s / 1e9,
-    "roof GFLOP/J": lambda one: one.efficiency_ceiling_flops_j / 1e9,
-    "ms": "time_s",
-    "J": "energy_j",
-    ">of speed": lambda one: percent(one.share_of_speed),
-    ">of efficiency": lambda one: percent(one.share_of_efficiency),
-}
-"""The columns of programs; shares are of what the lines allow at full clock."""
-
-
-def _over(measured: str, predicted: str) -> Getter:
-    return lambda one: one[measured] and one[measured] / one[predicted]
-
-
-_POINT: Columns = {
-    "type": "width",
-    "flop/byte": "intensity",
-    "MHz": "sm_clock_mhz",
-    "ms": "time_s",
-    "time": _over("time_s", "predicted_s"),
-    "energy": _over("energy_j", "predicted_j"),
-    "W": "power_w",
-    "power": _over("power_w", "predicted_w"),
-}
-"""The columns of points, over what is predicted of them."""
+"""The figures of a machine, as JSON has them."""

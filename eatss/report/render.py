@@ -6,7 +6,6 @@ import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from html import escape
 from io import StringIO
 from typing import Any, TypeAlias, TypeVar
 
@@ -16,12 +15,9 @@ from rich.segment import Segment, Segments
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from eatss.base.codec import json_text
 from eatss.base.frozen import Names, frozen
-from eatss.base.shown import parts_of
 from eatss.base.streams import page_width as page_width  # noqa: PLC0414
 from eatss.base.text import printable as printable  # noqa: PLC0414 - others take it from here
-from eatss.cards.match import REFERENCE
 from eatss.measurement.measurement import Ratio
 
 LEFT, RIGHT = (0, 0, 0, 2), (0, 2, 0, 0)
@@ -56,42 +52,13 @@ def listing(
     return table
 
 
-def facts(
-    rows: Iterable[tuple[RenderableType, ...]], *, no_wrap: bool = True, columns: int = 1
-) -> RichTable:
-    """Return a table of words and, beside each, what is said under it; empty ones are left out."""
-    grid = RichTable.grid(padding=RIGHT)
-    if columns > 1:
-        grid.add_column(style="dim", overflow="fold", max_width=24)
-    grid.add_column(style="dim", no_wrap=no_wrap)
-    grid.add_column(overflow="fold")
-    for row in rows:
-        if row[-1]:
-            grid.add_row(*row)
-    return grid
-
-
-def headed(name: str, *more: str, of_kernel: bool = False) -> Text:
-    """Return a head: the name of a result, or of a kernel in it, and what goes on behind it."""
-    head = Text(name, style="bold cyan" if of_kernel else "bold")
-    for text in more:
-        head.append(text, style="default" if of_kernel else "not bold")
-    return head
-
-
-def apart(*groups: Iterable[Any]) -> list[RenderableType]:
-    """Return the parts of groups, those that have any, with an empty line between groups."""
-    found: list[RenderableType] = []
-    for group in map(list, groups):
-        found += [*([""] if found and group else []), *group]
-    return found
-
-
 def hanging(part: RenderableType) -> RenderableType:
     """Return prose so that a line that is too wide goes on below where it began."""
     text = Text(part) if isinstance(part, str) else part
-    if not isinstance(text, Text) or text.no_wrap:
+    if not isinstance(text, Text):
         return part
+    if "://" in text.plain:  # an address, to be copied
+        return Text.assemble(text, no_wrap=True, overflow="ignore")
     lines = text.split("\n", allow_blank=True)
     indents = [len(line.plain) - len(line.plain.lstrip(" ")) for line in lines]
     return Group(
@@ -102,27 +69,13 @@ def hanging(part: RenderableType) -> RenderableType:
     )
 
 
-def bold(text: object) -> Text:
-    """Return what stands out."""
-    return Text(str(text), style="bold")
-
-
-def uncut(text: str) -> Text:
-    """Return a line that stays one, however narrow the page is: an address to be copied."""
-    return Text(text, no_wrap=True, overflow="ignore")
-
-
-def printed(noun: Any, output: str) -> str:
-    """Return a result as ``json``, or as the ``table`` that a notebook shows as well."""
-    return json_text(noun) if output == "json" else render(*parts_of(noun))
-
-
 def render(*renderables: RenderableType) -> str:
     """Return what Rich prints as wide as :func:`page_width`, coloured only on a terminal."""
-    return _printed(renderables, width=page_width(), terminal=sys.stdout.isatty())
+    return printed_parts(renderables, width=page_width(), terminal=sys.stdout.isatty())
 
 
-def _printed(parts: Iterable[RenderableType], *, width: int, terminal: bool) -> str:
+def printed_parts(parts: Iterable[RenderableType], *, width: int, terminal: bool) -> str:
+    """Return what Rich prints of parts, so many columns wide."""
     buffer = StringIO()
     console = Console(
         file=buffer,
@@ -138,28 +91,30 @@ def _printed(parts: Iterable[RenderableType], *, width: int, terminal: bool) -> 
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
 
 
-def html_of(parts: Iterable[RenderableType]) -> str:
-    """Return parts for a notebook as one element of HTML, in the page's own colour."""
-    text = _printed(parts, width=110, terminal=False)
-    return f'<pre style="white-space:pre;overflow-x:auto">{escape(text)}</pre>'
-
-
 def _harmless(console: Console, part: RenderableType) -> Iterator[Segment]:
     """Yield text that steers no terminal."""
     for one in console.render(hanging(part)):
-        yield one if one.control else Segment(printable(one.text), one.style)
+        text = printable(one.text.replace(BAR, "|"))
+        yield one if one.control else Segment(text, one.style)
 
 
-MODULE_NOTE = "NVML's power is of the module: GPU, CPU and their memory, not of the GPU alone"
+_COUNTERS = {
+    "dram__bytes_read.sum": "DRAM read",
+    "dram__bytes_write.sum": "DRAM written",
+    "lts__t_sectors_srcunit_tex_op_read.sum": "L2 sectors read by L1",
+    "sm__warps_active.avg.pct_of_peak_sustained_active": "achieved occupancy",
+    "smsp__inst_executed.sum": "warp instructions",
+    "gpu__time_duration.sum": "time when counted",
+}
 
 
-def uncalibrated(gpu: str) -> str:
-    """Return what a prediction for a card that was not characterised is based on."""
-    return (
-        f"uncalibrated: not all that it takes was measured on a card like {gpu}; the rest is that "
-        f"of an {REFERENCE.upper()}, scaled by specifications"
-    )
+def counter_words(name: str) -> str:
+    """Return a counter's name in words; the name of anything else as it is."""
+    return _COUNTERS.get(name, name)
 
+
+BAR = "\uff5c"
+"""Stands for a vertical bar in a page, where that ends a cell."""
 
 NONE = "-"
 """Stands for what has no value."""
@@ -179,11 +134,6 @@ def figure(value: float | None, digits: int = 4, factor: float = 1.0) -> str:
 def percent(share: float | None, form: str = ".1f") -> str:
     """Return a share in percent, ``12.5 %``; ``-`` for none."""
     return NONE if share is None else f"{100 * share:{form}} %"
-
-
-def listed(*words: str | None) -> str:
-    """Return words that are there with commas between."""
-    return ", ".join(filter(None, words))
 
 
 _Key = TypeVar("_Key")

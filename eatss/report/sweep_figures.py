@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from eatss.report import plots
-from eatss.report.measurement import counter_words
 from eatss.report.plots import (
     BLACK,
     BLUE,
@@ -25,6 +24,7 @@ from eatss.report.plots import (
     new_figure,
     plain_numbers,
 )
+from eatss.report.render import counter_words
 from eatss.tune.evaluation import (
     TARGETS,
     Correlation,

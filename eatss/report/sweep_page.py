@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
-from importlib.util import find_spec
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
-from eatss.base.diagnostics import input_error
+from jinja2 import Environment, StrictUndefined
+
 from eatss.base.shown import energy_text
 from eatss.base.text import equations
+from eatss.report.plots import check_matplotlib
 from eatss.report.render import cell_text, seconds
 from eatss.report.sweep_figures import sweep_figures
 from eatss.report.sweep_tables import (
@@ -31,23 +32,6 @@ PNG_DPI = 130
 SCREEN_DPI = 96
 
 
-def check_page() -> None:
-    """Refuse a page where it cannot be made.
-
-    Raises:
-        InputError: ``EATSS-E052`` Jinja2 or matplotlib is not installed.
-    """
-    missing = [name for name in ("jinja2", "matplotlib") if find_spec(name) is None]
-    if missing:
-        raise input_error(
-            "EATSS-E052",
-            f"a page needs {' and '.join(missing)}, which {'is' if len(missing) == 1 else 'are'} "
-            "not installed",
-            hint="install what is missing with: pip install 'eatss[report]'; --format text needs "
-            "neither",
-        )
-
-
 def html_page(evaluated: Sequence[Evaluated], report: SweepReport) -> str:
     """Return the page of sweeps, and tables over all where there are several.
 
@@ -56,11 +40,9 @@ def html_page(evaluated: Sequence[Evaluated], report: SweepReport) -> str:
         report: what was computed of them.
 
     Raises:
-        InputError: ``EATSS-E052`` Jinja2 or matplotlib is not installed.
+        InputError: ``EATSS-E052`` matplotlib is not installed.
     """
-    check_page()
-    from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 - optional
-
+    check_matplotlib()
     several = len(evaluated) > 1
     overall = (programs_table(report.sweeps), means_table(report.means)) if several else ()
     template = files("eatss.report").joinpath("sweep_page.html").read_text(encoding="utf-8")

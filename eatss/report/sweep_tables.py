@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from operator import itemgetter
 
-from rich.text import Text
-
 from eatss.base.codec import JsonObject
-from eatss.base.text import counted, equations
+from eatss.base.text import equations
+from eatss.report.pages import page
 from eatss.report.render import (
     Columns,
     Getter,
-    Parts,
     Table,
-    apart,
-    figure,
-    headed,
     render,
     table_of,
 )
@@ -313,80 +308,11 @@ def heading(found: SweepEvaluation) -> str:
     return f"{one.program}, {one.dtype}, {one.target}, on {one.card}"
 
 
-def sentences(found: SweepEvaluation) -> Iterator[str]:
-    """Yield the summary, what matters most first."""
-    failed = found.tried - found.variants
-    at = f" at {equations(found.sizes)}" if found.sizes else ""
-    yield (
-        f"{found.variants} of {found.tried} variants were measured{at}; "
-        + (f"{failed} failed or were rejected" if failed else "none failed")
-        + (f"; the times of {found.unstable} are unstable." if found.unstable else ".")
-    )
-    if not found.variants:
-        yield "Nothing was measured, so there is nothing to compare."
-        return
-    yield from _trade_off(found)
-    for check in found.predictions:
-        first = check.regrets[0].regret
-        order = "" if check.spearman is None else f" (rank correlation {check.spearman:.2f})"
-        missed = "is the best" if first == 0 else f"is {_percent(first)} above the least"
-        yield f"The model's first pick for {check.objective} {missed}{order}."
-    if (over := found.over_limit) is not None:
-        yield (
-            f"{over.variants} of the variants drew more than the card's limit of "
-            f"{figure(over.limit_w, 3)} W in their single short window. Run for longer, the card "
-            "lowers its clocks to stay within the limit: these variants are then slower, and their "
-            "energy differs."
-        )
-    if left := [one for one in found.cards if not one.used]:
-        yield f"{len(left)} other cards, with {sum(one.rows for one in left)} rows, are left out."
-
-
-def _trade_off(found: SweepEvaluation) -> Iterator[str]:
-    trade = found.trade_off
-    if trade is None:
-        return
-    if trade.energy_wasted == 0:
-        yield "The fastest variant also takes the least energy: there is nothing to trade."
-    else:
-        are = "is" if trade.right_of_vertical == 1 else "are"
-        yield (
-            f"Choosing for speed alone wastes {_percent(trade.energy_wasted)} of energy, choosing "
-            f"for energy alone loses {_percent(trade.time_lost)} of time. "
-            f"{counted(trade.right_of_vertical, 'variant')} {are} faster than the one of least "
-            f"energy, {trade.above_horizontal} thriftier than the fastest, {trade.upper_right} "
-            "both."
-        )
-    if trade.equal_speed is not None and trade.equal_speed.ratio > 1:
-        yield (
-            "Among equally fast variants (within 1 %), energy differs by a factor of up to "
-            f"{figure(trade.equal_speed.ratio, 3)}."
-        )
-
-
-def _percent(share: float) -> str:
-    return f"{figure(100 * share, 2 if share >= 0.01 else 1)} %"
-
-
-WIDTH = 78
+def sentences(found: SweepEvaluation) -> list[str]:
+    """Return the summary, what matters most first."""
+    return list(map(str, page("sentences", it=found)))
 
 
 def report_text(report: SweepReport) -> str:
-    """Return the summary of one sweep or several for people, 80 columns wide."""
-    several = [headed(f"{len(report.sweeps)} sweeps"), means_table(report.means).listing()]
-    return render(
-        *apart(*map(evaluation_parts, report.sweeps), several if len(report.sweeps) > 1 else [])
-    )
-
-
-def evaluation_parts(found: SweepEvaluation) -> Parts:
-    """Return what is told of one sweep, part by part."""
-    summary = (
-        Text(textwrap.fill(one, WIDTH, initial_indent="  ", subsequent_indent="    "))
-        for one in sentences(found)
-    )
-    tables = (choices_table(found), failures_table(found, 40))
-    return apart(
-        [headed(heading(found)), *summary],
-        *([table.listing(8)] for table in tables if table.rows),
-    )
+    """Return the summary of one sweep or several for people."""
+    return render(*page("report", it=report))

@@ -14,7 +14,7 @@ from rich.text import Text
 from eatss.base.diagnostics import Diagnostic, EatssError, SourceSpan
 from eatss.cards import list_profiles, load_profile, profile_from_document
 from eatss.report.cards import render_profile, render_profiles
-from eatss.report.render import listing, render, uncut
+from eatss.report.render import listing, render
 from tests.end_to_end.in_process import eatss as command
 
 ALL = list_profiles()
@@ -119,9 +119,3 @@ def test_a_line_that_is_too_wide_goes_on_below_where_it_began(
             own = f"{own} {line.strip()}".strip()
             assert words.startswith(own)
     assert shown == []
-
-
-def test_lines_to_copy_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "20")
-    address = "     https://example.org/" + "x" * 60
-    assert render(uncut(address)) == address + "\n"
