@@ -14,14 +14,16 @@ import shutil
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from eatss.base.diagnostics import (
     Diagnostic,
     EatssError,
+    EatssWarning,
     InputError,
     Severity,
     input_error,
@@ -147,22 +149,32 @@ def read(session: Session) -> None:
         step.at(f"reading {session.file}")
         assert session.parsed
         step.at(f"analysing {session.file}")
-        warnings = session.warnings
-    report_warnings(warnings)
+        found = session.warnings
+    report_warnings(found)
 
 
-def report_warnings(warnings: Sequence[Diagnostic]) -> None:
+def report_warnings(found: Sequence[Diagnostic]) -> None:
     """Print warnings on stderr, if there are any and nobody asked for quiet."""
-    talk = current.get()
-    if warnings and not talk.quiet:
-        _print_diagnostics(warnings)
+    if found and not current.get().quiet:
+        _print_diagnostics(found)
 
 
-def warn_while_working(warnings: Sequence[Diagnostic]) -> None:
+def show_warning(message: Warning | str, *rest: Any) -> None:
+    """Print what the API warns of in the manner of errors; warnings of others as Python does."""
+    if isinstance(message, EatssWarning):
+        warn_while_working((message.diagnostic,))
+    else:
+        _SHOWN_BY_PYTHON(message, *rest)
+
+
+_SHOWN_BY_PYTHON = warnings.showwarning
+
+
+def warn_while_working(found: Sequence[Diagnostic]) -> None:
     """Print warnings on stderr above the line of the step that goes on."""
-    if warnings:
+    if found:
         cleared()
-        report_warnings(warnings)
+        report_warnings(found)
 
 
 def say(text: str, *, nl: bool = True) -> None:
