@@ -44,9 +44,10 @@ _HOMES = {
     "eatss.report.pages": "notes shared_notes",
     "eatss.report.render": "counter_words figure grouped off_by percent ratio_text with_prefix",
     "eatss.report.selection": "host_loops",
-    "eatss.report.sweep_tables": "choices_table failures_table heading means_table",
+    "eatss.report.sweep_tables": ("figures_of heading overall_tables point regret_of shown_tables"),
     "eatss.tune.replay": "NEAR SHARES",
     "eatss.tune.rows": "ranked",
+    "eatss.tune.standing": "TOPS",
 }
 """What templates call, by where it is; each is loaded when it is called, also what is constant."""
 
@@ -70,8 +71,8 @@ def parts_of(noun: Shown, **more: Any) -> Parts:
 def page(name: str, **names: Any) -> Parts:
     """Return the parts of a page; of blank lines side by side one stays."""
     found: Parts = []
-    for line in _lines(name, names):
-        cells = [Text.from_markup(cell.strip(), emoji=False) for cell in line.split("|")]
+    for line in lines_of(name, names):
+        cells = cells_of(line)
         if line.startswith("||"):
             found.append(table := listing(map(str, cells[2:]), ()))
         elif line.startswith("|"):
@@ -81,7 +82,13 @@ def page(name: str, **names: Any) -> Parts:
     return found if found and found[-1] else found[:-1]
 
 
-def _lines(name: str, names: dict[str, Any]) -> list[str]:
+def cells_of(line: str) -> list[Text]:
+    """Return what stands between bars."""
+    return [Text.from_markup(cell.strip(), emoji=False) for cell in line.split("|")]
+
+
+def lines_of(name: str, names: dict[str, Any]) -> list[str]:
+    """Return the lines of a page as they stand in its template, filled in."""
     return _templates().get_template(f"{name}.txt").render(names).splitlines()
 
 
@@ -122,7 +129,7 @@ def _spelled(value: Any) -> Markup:
 
 def notes(measurement: Measurement) -> list[tuple[str, Markup]]:
     """Return pairs of a word and what is to be said under it, most important first."""
-    pairs = (line.partition(" | ") for line in _lines("measurement_notes", {"it": measurement}))
+    pairs = (line.partition(" | ") for line in lines_of("measurement_notes", {"it": measurement}))
     return [(word, Markup(text.strip())) for word, _, text in pairs if text.strip()]  # noqa: S704 - escaped
 
 

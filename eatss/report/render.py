@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from io import StringIO
 from typing import Any, TypeAlias, TypeVar
 
@@ -15,20 +14,12 @@ from rich.segment import Segment, Segments
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from eatss.base.frozen import Names, frozen
 from eatss.base.streams import page_width as page_width  # noqa: PLC0414
 from eatss.base.text import printable as printable  # noqa: PLC0414 - others take it from here
 from eatss.measurement.measurement import Ratio
 
-LEFT, RIGHT = (0, 0, 0, 2), (0, 2, 0, 0)
-"""Where the gaps of a table are: before its columns, which indents it, or behind them."""
 
-
-def listing(
-    titles: Iterable[str],
-    rows: Iterable[Iterable[Any]],
-    padding: tuple[int, int, int, int] = LEFT,
-) -> RichTable:
+def listing(titles: Iterable[str], rows: Iterable[Iterable[Any]]) -> RichTable:
     """Return a table without rules, by titles of columns and the cells of each row.
 
     Cells are texts, or numbers, which get four digits and stand at the right; ``None`` is ``-``. A
@@ -36,7 +27,9 @@ def listing(
     ``!>``, of texts that are aligned to the right.
     """
     lines, titles = [tuple(row) for row in rows], list(titles)
-    table = RichTable(box=None, padding=padding, show_header=any(one.strip("!>") for one in titles))
+    table = RichTable(
+        box=None, padding=(0, 0, 0, 2), show_header=any(one.strip("!>") for one in titles)
+    )
     for place, title in enumerate(titles):
         whole, name = title.startswith("!"), title.removeprefix("!")
         right = name.startswith(">") or any(type(line[place]) in (int, float) for line in lines)
@@ -189,71 +182,6 @@ def seconds(value: float) -> str:
 
 Parts: TypeAlias = list[RenderableType]
 """What is printed, one under the other."""
-
-Getter: TypeAlias = str | Callable[[Any], Any]
-"""What a row has in a column: ``"figures.time_s"``, or a function."""
-
-Columns: TypeAlias = dict[str, Getter]
-"""The same by the titles of columns; ``>`` before one sets it to the right."""
-
-
-@frozen
-class Table:
-    """Rows under titles, for a page and for a terminal; ``name`` is for addresses in the page."""
-
-    name: str
-    title: str
-    note: str
-    columns: Names
-    rows: tuple[tuple[Any, ...], ...]
-
-    def listing(self, most: int | None = None) -> RichTable:
-        """Return the first columns, all by default."""
-        return listing(self.columns[:most], (row[:most] for row in self.rows))
-
-
-_MS = re.compile(r"\bms$")
-
-
-def table_of(
-    name: str, title: str, items: Iterable[object], columns: Mapping[str, Getter], note: str = ""
-) -> Table:
-    """Return a table with a row for each item, by the titles of columns and what they get.
-
-    Seconds become milliseconds under a title that ends in ``ms``, shares percent under one that
-    begins with ``%``.
-    """
-    return Table(
-        name=name,
-        title=title,
-        note=note,
-        columns=tuple(columns),
-        rows=tuple(tuple(cell_of(item, *column) for column in columns.items()) for item in items),
-    )
-
-
-def listing_of(
-    items: Iterable[object],
-    columns: Mapping[str, Getter],
-    padding: tuple[int, int, int, int] = LEFT,
-) -> RichTable:
-    """Return a table for a terminal with a row for each item, as :func:`table_of` makes it."""
-    table = table_of("", "", items, columns)
-    return listing(table.columns, table.rows, padding)
-
-
-def cell_of(item: Any, title: str, get: Getter) -> Any:
-    """Return what an item has under a title, in its unit."""
-    value = get(item) if callable(get) else got(item, get)
-    factor = 1e3 if _MS.search(title) else 100.0 if title.startswith("%") else None
-    return value if factor is None or value is None else factor * value
-
-
-def got(item: Any, path: str) -> Any:
-    """Return what ``"figures.time_s"`` of an item is; ``None`` where there is no such thing."""
-    for name in path.split("."):
-        item = item.get(name) if isinstance(item, Mapping) else getattr(item, name, None)
-    return item
 
 
 def cell_text(cell: Any) -> Any:

@@ -13,13 +13,12 @@ from jinja2 import Environment, StrictUndefined
 from eatss.base.shown import energy_text
 from eatss.base.text import equations
 from eatss.report.plots import check_matplotlib
-from eatss.report.render import cell_text, seconds
+from eatss.report.render import seconds
 from eatss.report.sweep_figures import sweep_figures
 from eatss.report.sweep_tables import (
     all_tables,
     heading,
-    means_table,
-    programs_table,
+    overall_tables,
     sentences,
 )
 from eatss.tune.evaluation import Evaluated, SweepReport
@@ -44,7 +43,7 @@ def html_page(evaluated: Sequence[Evaluated], report: SweepReport) -> str:
     """
     check_matplotlib()
     several = len(evaluated) > 1
-    overall = (programs_table(report.sweeps), means_table(report.means)) if several else ()
+    overall = overall_tables(report) if several else ()
     template = files("eatss.report").joinpath("sweep_page.html").read_text(encoding="utf-8")
     environment = Environment(autoescape=True, undefined=StrictUndefined)
     return environment.from_string(template).render(
@@ -59,7 +58,6 @@ def html_page(evaluated: Sequence[Evaluated], report: SweepReport) -> str:
         tables=all_tables,
         image=_image,
         size=lambda drawn: [round(side * SCREEN_DPI) for side in drawn.get_size_inches()],
-        text=cell_text,
         number=_number,
     )
 
