@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 from eatss.base.diagnostics import EatssError, ExitCode, NoSolutionError, input_error
 from eatss.base.files import folder_named
 from eatss.base.options import Asked, Keywords, Words, option
+from eatss.base.shown import time_text
 from eatss.base.streams import echo
 from eatss.cli.options import (
     CARD_HELP,
@@ -190,11 +191,9 @@ def _stop(measurements: Sequence[Measurement], output: Results) -> NoReturn:
 
 def _tell(step: Step, progress: Progress) -> None:
     """Say what runs now, ``selected: window 3``, and how long it takes at most."""
-    from eatss.report.render import seconds  # noqa: PLC0415 - keeps --help fast
-
     words = [progress.stage, str(progress.window)] if progress.window else [progress.stage]
     what = f"{progress.variant}: {' '.join(words)}" if progress.variant else " ".join(words)
-    left = f"at most {seconds(progress.left_s)} left" if progress.left_s > 0 else ""
+    left = f"at most {time_text(progress.left_s)} left" if progress.left_s > 0 else ""
     step.at(what, progress.variants_done, progress.variants, note=left)
 
 

@@ -19,7 +19,7 @@ from eatss.cli.options import (
     show,
     source_argument,
 )
-from eatss.cli.talk import given_card, read, working
+from eatss.cli.talk import given_card, report_warnings, working
 from eatss.frontend.options import PpcgReadingKeywords, Reading
 
 if TYPE_CHECKING:
@@ -88,7 +88,8 @@ def space(
         from eatss.tune.derived import space_of  # noqa: PLC0415
 
         session = Session(file, how, cut=TARGETS[target].cut)
-        read(session)
+        with working(f"analysing {session.file}"):
+            report_warnings(session.warnings)
         with working("deriving the space"):
             found = space_of(session, profile)
         about = ", ".join(filter(None, (about, session.analysed.dtype, f"target {target}")))

@@ -9,7 +9,6 @@ is done, with its time. ``--quiet`` says nothing at all.
 
 from __future__ import annotations
 
-import errno
 import shutil
 import sys
 import threading
@@ -29,13 +28,13 @@ from eatss.base.diagnostics import (
     input_error,
 )
 from eatss.base.frozen import frozen
+from eatss.base.shown import time_text
 from eatss.base.streams import echo, telling
 from eatss.base.targets import CardNumber
 from eatss.base.text import printable
 
 if TYPE_CHECKING:
     from eatss.cards import GpuProfile
-    from eatss.session.session import Session
 
 
 @frozen
@@ -108,7 +107,7 @@ def working(what: str) -> Iterator[Step]:
         if draws:
             teller.join()
     if talk.verbose and not talk.quiet:
-        echo(printable(f"{what}: {_time(step.elapsed_s)}"), err=True)
+        echo(printable(f"{what}: {time_text(step.elapsed_s)}"), err=True)
 
 
 def cleared() -> None:
@@ -122,35 +121,10 @@ def _tell(step: Step, ended: threading.Event) -> None:
     wait_s = SHOWN_AFTER_S
     while not ended.wait(wait_s):
         wait_s = _REFRESH_S
-        line = printable(f"{step.state}, {_time(step.elapsed_s)}")
+        line = printable(f"{step.state}, {time_text(step.elapsed_s)}")
         echo(f"\r\x1b[2K{line[: shutil.get_terminal_size().columns - 1]}", err=True, nl=False)
     if wait_s == _REFRESH_S:
         cleared()
-
-
-def _time(seconds: float) -> str:
-    """Return ``0.4 s``, ``12 s`` or ``3:05``."""
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
-    return f"{whole} s" if whole < 60 else f"{whole // 60}:{whole % 60:02}"
-
-
-_NOT_LET = {
-    *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EIO),
-    *(errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ESTALE),
-}
-"""Errors of the system that are no fault of eatss."""
-
-
-def read(session: Session) -> None:
-    """Analyse what a session is about, and print its warnings."""
-    with working(f"analysing {session.file}") as step:
-        step.at(f"reading {session.file}")
-        assert session.parsed
-        step.at(f"analysing {session.file}")
-        found = session.warnings
-    report_warnings(found)
 
 
 def report_warnings(found: Sequence[Diagnostic]) -> None:
@@ -196,7 +170,7 @@ def of_the_system(error: Exception) -> InputError | None:
 
     Commands say it themselves of files that they name; this is of all others.
     """
-    if not isinstance(error, OSError) or error.errno not in _NOT_LET or error.filename is None:
+    if not isinstance(error, OSError) or error.filename is None:
         return None
     return input_error(
         "EATSS-C014",

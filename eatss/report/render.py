@@ -147,16 +147,11 @@ def off_by(share: float | None) -> str:
 
 
 def ratio_text(ratio: Ratio | None) -> str:
-    """Return a ratio and its interval, ``1.020 [1.001, 1.039]``, whose width has two digits."""
+    """Return a ratio and its interval, ``1.020 [1.001, 1.039]``."""
     if ratio is None:
         return NONE
-    value, low, high = ratio.value, ratio.low, ratio.high
-    if low is None or high is None:
-        return figure(value)
-    digits = max(0, 3 - math.floor(math.log10(abs(value)))) if value else 3
-    if high > low:
-        digits = max(0, min(digits, 1 - math.floor(math.log10(high - low))))
-    return f"{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
+    interval = "" if ratio.low is None else f" [{figure(ratio.low)}, {figure(ratio.high)}]"
+    return figure(ratio.value) + interval
 
 
 def with_prefix(value: float) -> str:
@@ -170,14 +165,6 @@ def with_prefix(value: float) -> str:
 def grouped(number: int) -> str:
     """Return a count with its digits in groups of three; from 10^12 on with six digits."""
     return f"{number:,}".replace(",", " ") if number < 10**12 else f"{number:.5e}"
-
-
-def seconds(value: float) -> str:
-    """Return a duration in words short enough for a line: ``12 s``, ``3 min 20 s``."""
-    if value < 60:
-        return f"{figure(value, 2) if value < 10 else round(value)} s"
-    minutes, rest = divmod(round(value), 60)
-    return f"{minutes} min {rest} s"
 
 
 Parts: TypeAlias = list[RenderableType]

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib.resources import files
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, StrictUndefined
 
-from eatss.base.shown import energy_text
+from eatss.base.shown import energy_text, time_text
 from eatss.base.text import equations
 from eatss.report.plots import check_matplotlib
-from eatss.report.render import seconds
 from eatss.report.sweep_figures import sweep_figures
 from eatss.report.sweep_tables import (
     all_tables,
@@ -53,30 +52,15 @@ def html_page(evaluated: Sequence[Evaluated], report: SweepReport) -> str:
         sweeps=evaluated,
         heading=heading,
         sentences=sentences,
-        facts=_facts,
+        energy=energy_text,
+        time=time_text,
+        equations=equations,
         figures=sweep_figures,
         tables=all_tables,
         image=_image,
         size=lambda drawn: [round(side * SCREEN_DPI) for side in drawn.get_size_inches()],
         number=_number,
     )
-
-
-def _facts(one: Evaluated) -> Iterator[tuple[str, str]]:
-    found = one.evaluation
-    identity = found.identity
-    seen = [card for card in one.sweep.cards if card.power_limit_w is not None]
-    limits = " and ".join(sorted({f"{card.power_limit_w:g} W" for card in seen}))
-    yield "card", identity.card + (f", power limit {limits}" if limits else "")
-    yield "driver", identity.driver
-    yield "compiler", identity.compiler
-    yield "generator", f"{identity.target}, {identity.generator}"
-    yield "sizes", equations(found.sizes)
-    yield "macros", " ".join(identity.defines)
-    drawn = "" if found.card_j is None else f", {energy_text(found.card_j)}"
-    spent = f"{seconds(found.card_s)} of cards, {seconds(found.processor_s)} of processors"
-    yield "spent", spent + drawn
-    yield "source (SHA-256)", identity.source_hash[:12]
 
 
 def _number(cell: Any) -> float | None:

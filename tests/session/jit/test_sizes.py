@@ -156,14 +156,13 @@ TWICE = Apply(Operator.SUB, (Apply(Operator.MUL, (Constant(2), N)), Constant(1))
         (
             {"A": (5,), "B": (5,)},
             {},
-            "'B' has the shape (5,), and (6,) is needed: dimension 0 is n + 1, and "
-            "'A' makes n 5 [EATSS-J003]",
+            "'B' has the shape (5,), and (6,) is needed: dimension 0 is n + 1, n=5 [EATSS-J003]",
             "the program takes B[n + 1]",
         ),
         (
             {"A": (5,), "B": (6,)},
             {"n": 4},
-            "'A' has the shape (5,), and (4,) is needed: dimension 0 is n, and n=4 [EATSS-J003]",
+            "'A' has the shape (5,), and (4,) is needed: dimension 0 is n, n=4 [EATSS-J003]",
             "the program takes A[n]",
         ),
         (
