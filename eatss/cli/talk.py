@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TextIO
 
 from eatss.base.diagnostics import (
     Diagnostic,
@@ -133,12 +133,19 @@ def report_warnings(found: Sequence[Diagnostic]) -> None:
         _print_diagnostics(found)
 
 
-def show_warning(message: Warning | str, *rest: Any) -> None:
+def show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
     """Print what the API warns of in the manner of errors; warnings of others as Python does."""
     if isinstance(message, EatssWarning):
         warn_while_working((message.diagnostic,))
     else:
-        _SHOWN_BY_PYTHON(message, *rest)
+        _SHOWN_BY_PYTHON(message, category, filename, lineno, file, line)
 
 
 _SHOWN_BY_PYTHON = warnings.showwarning
