@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
@@ -98,8 +99,8 @@ def select(asked: _Select) -> Selection:
         load_profile(asked.gpu),
         asked.of(SelectOptions),
     )
-    place = kept(asked.of(Caching).chosen(), "select", *given)
-    found = place.found_or(lambda: find_selection(*given, asked.progress))
+    cache = asked.of(Caching).chosen()
+    found = kept(cache, "select", lambda: find_selection(*given, asked.progress), *given)
     warn_caller(found.warnings)
     return found.noun
 
@@ -237,8 +238,8 @@ def generated(asked: Codegen) -> Found[Program]:
     wanted, reading = asked.of(CodeRequest), asked.of(Reading)
     check_alone(decided, choices(wanted, choosing, selection, reading))
     given = Source.of(asked.source), reading, profile, choosing, wanted, decided or selection
-    place = kept(asked.of(Caching).chosen(), "codegen", *given)
-    return place.found_or(lambda: find_program(*given, progress=asked.progress))
+    find = partial(find_program, *given, progress=asked.progress)
+    return kept(asked.of(Caching).chosen(), "codegen", find, *given)
 
 
 def write_generated(asked: Codegen, program: Program) -> Names:

@@ -139,8 +139,10 @@ def roofline_panel(row: Roofs, what: str, *, axes: Axes | None = None) -> Axes:
     placed = [(_intensity(one), panel.point(one)) for one in row.results]
     found = [(at, y) for at, y in placed if at > 0 and y is not None]  # others have no place
     if found:
-        mark = {"color": BLACK, "markersize": 4, "fillstyle": "none"}
-        axes.plot(*zip(*found, strict=True), "o", label="measured", **mark)
+        x_found, y_found = zip(*found, strict=True)
+        axes.plot(
+            x_found, y_found, "o", color=BLACK, markersize=4, fillstyle="none", label="measured"
+        )
     for one in row.programs if panel.program else ():
         roof, reached = panel.program(one)  # type: ignore[misc] # mypy forgets
         draw = partial(axes.plot, [one.intensity], color=PURPLE, marker="s", linestyle="none")

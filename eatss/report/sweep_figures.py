@@ -158,7 +158,7 @@ def sorted_distribution(found: Population) -> Axes:
     order = np.argsort(found.performance, kind="stable")
     sides = [(axes, "performance", found.performance, BLUE)]
     if found.has_energy:
-        sides.append((axes.twinx(), "energy", found.energy_j, VERMILION))  # type: ignore[arg-type]
+        sides.append((axes.twinx(), "energy", found.energy_j, VERMILION))
     for side, what, values, colour in sides:
         cloud(side, np.arange(1.0, len(found) + 1), values[order], label=what, colour=colour)
         if default is not None and np.isfinite(level := values[found.rows.index(default)]):

@@ -38,7 +38,7 @@ class Table:
 
 def _tables(template: str, **names: Any) -> tuple[Table, ...]:
     """Return the tables of a template: a line ``# NAME: TITLE``, one of what to know, and rows."""
-    found = []
+    found: list[dict[str, Any]] = []
     for line in lines_of(template, names):
         cells = tuple(cell.plain.replace(BAR, "|") for cell in cells_of(line))
         if line.startswith("# "):
@@ -50,7 +50,7 @@ def _tables(template: str, **names: Any) -> tuple[Table, ...]:
             found[-1]["rows"] += (cells[1:],)
         else:
             found[-1]["note"] += line
-    return tuple(Table(**one) for one in found)  # type: ignore[arg-type]
+    return tuple(Table(**one) for one in found)
 
 
 def all_tables(found: Evaluated) -> tuple[Table, ...]:
