@@ -67,7 +67,7 @@ def select(
     proof = output == "smt2"
     if proof and options.resolved()[0] not in PUBLISHED:
         check_target(target, ppcg={"--format smt2": True}, cuda={})
-    asked = choosing.fields | reading.fields | caching.fields
+    asked = {**choosing.fields, **reading.fields, **caching.fields}
     with working(f"selecting for {profile.title}") as step:
         selection = eatss.select(file, gpu=profile, target=target, progress=step.at, **asked)
     if proof:
