@@ -28,7 +28,6 @@ from eatss.base.diagnostics import (
     input_error,
 )
 from eatss.base.frozen import frozen
-from eatss.base.shown import time_text
 from eatss.base.streams import echo, telling
 from eatss.base.targets import CardNumber
 from eatss.base.text import printable
@@ -107,7 +106,7 @@ def working(what: str) -> Iterator[Step]:
         if draws:
             teller.join()
     if talk.verbose and not talk.quiet:
-        echo(printable(f"{what}: {time_text(step.elapsed_s)}"), err=True)
+        echo(printable(f"{what}: {step.elapsed_s:.1f} s"), err=True)
 
 
 def cleared() -> None:
@@ -121,7 +120,7 @@ def _tell(step: Step, ended: threading.Event) -> None:
     wait_s = SHOWN_AFTER_S
     while not ended.wait(wait_s):
         wait_s = _REFRESH_S
-        line = printable(f"{step.state}, {time_text(step.elapsed_s)}")
+        line = printable(f"{step.state}, {step.elapsed_s:.1f} s")
         echo(f"\r\x1b[2K{line[: shutil.get_terminal_size().columns - 1]}", err=True, nl=False)
     if wait_s == _REFRESH_S:
         cleared()

@@ -8,14 +8,14 @@ from collections.abc import Iterable, Iterator
 from io import StringIO
 from typing import Any, TypeAlias, TypeVar
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.segment import Segment, Segments
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from eatss.base.streams import page_width as page_width  # noqa: PLC0414
-from eatss.base.text import printable as printable  # noqa: PLC0414 - others take it from here
+from eatss.base.streams import page_width
+from eatss.base.text import printable
 from eatss.measurement.measurement import Ratio
 
 
@@ -46,20 +46,14 @@ def listing(titles: Iterable[str], rows: Iterable[Iterable[Any]]) -> RichTable:
 
 
 def hanging(part: RenderableType) -> RenderableType:
-    """Return prose so that a line that is too wide goes on below where it began."""
+    """Return a line so that it goes on below where it began, if it is too wide."""
     text = Text(part) if isinstance(part, str) else part
     if not isinstance(text, Text):
         return part
     if "://" in text.plain:  # an address, to be copied
         return Text.assemble(text, no_wrap=True, overflow="ignore")
-    lines = text.split("\n", allow_blank=True)
-    indents = [len(line.plain) - len(line.plain.lstrip(" ")) for line in lines]
-    return Group(
-        *(
-            Padding(line[indent:], (0, 0, 0, indent), expand=False) if indent else line
-            for line, indent in zip(lines, indents, strict=True)
-        )
-    )
+    indent = len(text.plain) - len(text.plain.lstrip(" "))
+    return Padding(text[indent:], (0, 0, 0, indent), expand=False) if indent else text
 
 
 def render(*renderables: RenderableType) -> str:
@@ -150,8 +144,8 @@ def ratio_text(ratio: Ratio | None) -> str:
     """Return a ratio and its interval, ``1.020 [1.001, 1.039]``."""
     if ratio is None:
         return NONE
-    interval = "" if ratio.low is None else f" [{figure(ratio.low)}, {figure(ratio.high)}]"
-    return figure(ratio.value) + interval
+    interval = "" if ratio.low is None else f" [{ratio.low:.3f}, {ratio.high:.3f}]"
+    return f"{ratio.value:.3f}{interval}"
 
 
 def with_prefix(value: float) -> str:

@@ -111,7 +111,7 @@ def test_a_line_that_is_too_wide_goes_on_below_where_it_began(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", str(width))
-        shown = render("\n".join(" " * indent + words for indent, words in prose)).splitlines()
+        shown = render(*(" " * indent + words for indent, words in prose)).splitlines()
     assert max(map(len, shown)) <= width
     for indent, words in prose:
         own = ""
