@@ -169,7 +169,7 @@ TWICE = Apply(Operator.SUB, (Apply(Operator.MUL, (Constant(2), N)), Constant(1))
             {"A": (5, 1), "B": (6,)},
             {},
             "'A' has 2 dimensions [EATSS-J003]",
-            "reshape it; a view costs nothing",
+            "the program takes A[n]",
         ),
         (
             {"C": (7,)},
