@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from html import escape
 from pkgutil import resolve_name
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -20,7 +20,6 @@ from rich.text import Text
 
 from eatss.base.codec import json_text
 from eatss.base.shown import Shown
-from eatss.measurement.measurement import Measurement
 from eatss.report.render import (
     BAR,
     NONE,
@@ -31,6 +30,9 @@ from eatss.report.render import (
     printed_parts,
     render,
 )
+
+if TYPE_CHECKING:
+    from eatss.measurement.measurement import Measurement
 
 _HOMES = {
     "eatss.base.shown": "energy_text pairs_text sizes_text time_text why_unknown",

@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Iterable, Iterator
 from io import StringIO
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from rich.console import Console, RenderableType
 from rich.padding import Padding
@@ -16,7 +16,9 @@ from rich.text import Text
 
 from eatss.base.streams import page_width
 from eatss.base.text import printable
-from eatss.measurement.measurement import Ratio
+
+if TYPE_CHECKING:
+    from eatss.measurement.measurement import Ratio
 
 
 def listing(titles: Iterable[str], rows: Iterable[Iterable[Any]]) -> RichTable:
