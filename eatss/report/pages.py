@@ -46,7 +46,7 @@ _HOMES = {
     "eatss.report.pages": "notes shared_notes",
     "eatss.report.render": "counter_words figure grouped off_by percent ratio_text with_prefix",
     "eatss.report.selection": "host_loops",
-    "eatss.report.sweep_tables": ("figures_of heading overall_tables point regret_of shown_tables"),
+    "eatss.report.sweep_tables": "figures_of heading overall_tables point regret_of shown_tables",
     "eatss.tune.replay": "NEAR SHARES",
     "eatss.tune.rows": "ranked",
     "eatss.tune.standing": "TOPS",
