@@ -32,16 +32,8 @@ from eatss.measurement.characterize.benchmark import read_record
 from eatss.measurement.characterize.fit import calibrated
 from eatss.measurement.characterize.roofline import WIDTHS
 from eatss.report.card_plots import roofline_figure
-from eatss.report.characterization import (
-    CardRoofline,
-    arithmetic_rows,
-    coefficients_table,
-    fit_table,
-    latency_table,
-    memory_rows,
-    rows_table,
-    scaled,
-)
+from eatss.report.characterization import CardRoofline, arithmetic_rows, memory_rows
+from eatss.report.pages import page
 from eatss.report.plots import save_figure
 from eatss.report.render import figure, listing, percent, render
 
@@ -63,14 +55,14 @@ def report(results: Path) -> None:
         "a rate that of an SM in a cycle. Gross is all that the card drew, net leaves out "
         f"{fit.constant_w.value:.1f} W of constant power.",
         "",
-        rows_table("instruction", arithmetic_rows(first, fit)),
+        *page("named_rows", what="instruction", rows=arithmetic_rows(first, fit)),
         "",
         "Accesses are of warps, on the whole card. A transaction is 128 bytes of a line, or a "
         "cycle of shared memory.",
         "",
-        rows_table("memory", memory_rows(first, fit)),
+        *page("named_rows", what="memory", rows=memory_rows(first, fit)),
         "",
-        latency_table(first, fit.top_clock_mhz),
+        *page("latency", record=first, clock_mhz=fit.top_clock_mhz),
         "",
         "Coefficients of each run. Prices are those of an instruction of a warp at the highest "
         "clock; runs: range of both runs on card A over their mean; cards: difference of the "
@@ -80,10 +72,10 @@ def report(results: Path) -> None:
         "",
         f"Coefficients of the profile {PROFILE}, with the mean of the cards' intervals",
         "",
-        coefficients_table(joined),
+        *page("coefficients", calibration=joined),
     ]
     for label, (_, one) in zip(RUNS, fitted, strict=True):
-        parts += ["", f"Fit of {label}", *fit_table(one)]
+        parts += ["", f"Fit of {label}", *page("fit", fit=one)]
     print(render(*parts), end="")
 
 
@@ -118,7 +110,7 @@ def runs_table(runs: Mapping[str, Calibration]) -> Table:
     for name, (unit, _) in COEFFICIENTS.items():
         values = [one.value(name) for one in runs.values()]
         if any(value is not None for value in values):
-            factor, shown_unit = scaled(unit)
+            factor, shown_unit = (1e6, "µs") if unit == "s" else (1.0, unit)
             between = differences(name, tuple(runs.values()))
             rows.append(
                 (

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from eatss.base.cache import Caching
-from eatss.base.diagnostics import input_error, warn_caller
+from eatss.base.diagnostics import Progress, input_error, no_progress, warn_caller
 from eatss.base.files import StrPath
+from eatss.base.frozen import Names
 from eatss.base.options import Keywords, spelled_out
 from eatss.base.targets import Cut, TargetName
 from eatss.cards import load_profile
@@ -21,7 +23,7 @@ from eatss.frontend.python import SourceLike
 from eatss.lower.recipe import CodeRequest, Recipe, SizeKeywords, read_recipe
 from eatss.lower.requests import check_alone, choices
 from eatss.program import Program
-from eatss.session.found import find_expectation, find_program, find_selection
+from eatss.session.found import Found, find_expectation, find_program, find_selection
 from eatss.session.kept import kept, write_kept
 from eatss.session.source import Source
 
@@ -35,6 +37,7 @@ class _Select(Keywords, SelectKeywords, PpcgReadingKeywords, Caching):
     source: SourceLike = field(kw_only=False)
     gpu: CardLike
     target: TargetName = "ppcg"
+    progress: Progress = no_progress
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,13 +57,16 @@ class _Inspect(Keywords, PpcgReadingKeywords):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Codegen(Keywords, CodeRequest, SelectKeywords, ReadingKeywords, Caching):
+class Codegen(Keywords, CodeRequest, SelectKeywords, ReadingKeywords, Caching):
+    """The arguments of :func:`codegen`."""
+
     source: SourceLike = field(kw_only=False)
     gpu: CardLike
     output: StrPath | None = None
     force: bool = False
     selection: Selection | None = None
     recipe: StrPath | Recipe | None = None
+    progress: Progress = no_progress
 
 
 @spelled_out(_Select, SelectKeywords, PpcgReadingKeywords, Caching)
@@ -76,6 +82,7 @@ def select(asked: _Select) -> Selection:
         gpu: Name of a card (``"a100"``), ``"auto"`` for the one in this machine, path of a TOML
             profile, or a profile.
         target: What makes code from the sizes: ``"ppcg"``, or ``"cuda"`` for eatss itself.
+        progress: Hears what is done now.
         **options: Those of :class:`SelectOptions`, :class:`Reading` and :class:`Caching`.
 
     Warns:
@@ -92,8 +99,8 @@ def select(asked: _Select) -> Selection:
         load_profile(asked.gpu),
         asked.of(SelectOptions),
     )
-    place = kept(asked.of(Caching).chosen(), "select", *given)
-    found = place.found_or(lambda: find_selection(*given))
+    cache = asked.of(Caching).chosen()
+    found = kept(cache, "select", lambda: find_selection(*given, asked.progress), *given)
     warn_caller(found.warnings)
     return found.noun
 
@@ -177,13 +184,13 @@ def inspect(asked: _Inspect) -> AnalysedProgram:
 
     one_of("cut", asked.cut, get_args(Cut))
     reading = asked.of(Reading)
-    analysed = Session(asked.source, reading, cut=asked.cut).analysed
-    warn_caller(analysed.warnings)
-    return analysed
+    session = Session(asked.source, reading, cut=asked.cut)
+    warn_caller(session.warnings)
+    return session.analysed
 
 
-@spelled_out(_Codegen, CodeRequest, SelectKeywords, ReadingKeywords, Caching)
-def codegen(asked: _Codegen) -> Program:
+@spelled_out(Codegen, CodeRequest, SelectKeywords, ReadingKeywords, Caching)
+def codegen(asked: Codegen) -> Program:
     """Generate CUDA for every kernel of a C file or of C source text.
 
     Safe to call from several threads at once; equal input gives equal text. Arguments from
@@ -203,6 +210,7 @@ def codegen(asked: _Codegen) -> Program:
         recipe: Everything that was decided before: a file of ``eatss codegen --save-recipe``, a
             folder that ``eatss codegen`` wrote, or a recipe. It stands instead of all arguments
             that choose something.
+        progress: Hears what is done now.
         **options: Those of :class:`CodeRequest`, :class:`SelectOptions`, :class:`Reading` and
             :class:`Caching`.
 
@@ -214,17 +222,28 @@ def codegen(asked: _Codegen) -> Program:
             findings.
         NoSolutionError: no tile sizes satisfy the limits of the card.
     """
+    found = generated(asked)
+    warn_caller(found.warnings)
+    if asked.output is not None:
+        write_generated(asked, found.noun)
+    return found.noun
+
+
+def generated(asked: Codegen) -> Found[Program]:
+    """Return a program with what is to be said of its source."""
     selection, recipe = asked.selection, asked.recipe
     profile = load_profile(asked.gpu)
     decided = read_recipe(Path(recipe)) if isinstance(recipe, str | PathLike) else recipe
     choosing = asked.of(SelectOptions, target="cuda")
     wanted, reading = asked.of(CodeRequest), asked.of(Reading)
     check_alone(decided, choices(wanted, choosing, selection, reading))
-    source = Source.of(asked.source)
-    given = source, reading, profile, choosing, wanted, decided or selection
-    place = kept(asked.of(Caching).chosen(), "codegen", *given)
-    found = place.found_or(lambda: find_program(*given))
-    warn_caller(found.warnings)
-    if asked.output is not None:
-        write_kept(found.noun, source, reading, asked.output, force=asked.force)
-    return found.noun
+    given = Source.of(asked.source), reading, profile, choosing, wanted, decided or selection
+    find = partial(find_program, *given, progress=asked.progress)
+    return kept(asked.of(Caching).chosen(), "codegen", find, *given)
+
+
+def write_generated(asked: Codegen, program: Program) -> Names:
+    """Write the folder of a program; return its files."""
+    source, reading = Source.of(asked.source), asked.of(Reading)
+    assert asked.output is not None
+    return write_kept(program, source, reading, asked.output, force=asked.force)

@@ -205,8 +205,8 @@ class _Run:
             try:
                 source, reading = Source.of(self._source), self._reading(schedule)
                 given = source, reading, self._profile, self._asked.of(SelectOptions, target="ppcg")
-                place = kept(self._asked.of(Caching).chosen(), "select", *given)
-                found = place.found_or(partial(find_selection, *given))
+                cache = self._asked.of(Caching).chosen()
+                found = kept(cache, "select", partial(find_selection, *given), *given)
             except InputError as error:
                 if error.code != "EATSS-P025" or schedule is None:
                     raise

@@ -8,8 +8,15 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from eatss.base.codec import json_text
-from eatss.base.diagnostics import InputError, input_error
-from eatss.base.files import StrPath, write_whole
+from eatss.base.diagnostics import input_error
+from eatss.base.files import StrPath
+from eatss.report.plots import (
+    check_matplotlib,
+    check_plot_file,
+    save_figure,
+    unwritable,
+    write_bytes,
+)
 from eatss.tune.evaluation import Evaluated, SweepReport, evaluate, summed_up
 from eatss.tune.rows import Sweep
 from eatss.tune.store import check_no_store, read_sweep
@@ -55,7 +62,7 @@ def sweep_report(
         check_no_store(place, [one for one in several if isinstance(one, str | PathLike)])
     found = evaluated(several)
     if place is not None:
-        write_report(place, rendered(found, chosen))
+        write_bytes(place, rendered(found, chosen).encode())
     if figures is not None:
         write_figures(found, Path(fspath(figures)), "png")
     return summed_up(found)
@@ -109,32 +116,10 @@ def checked_output(path: Path, output: ReportFormat | None) -> ReportFormat:
             hint="let it end in .html, .json or .txt, or name a --format",
         )
     if path.is_dir() or not path.parent.is_dir():
-        raise _unwritable(path, "there is no such folder, or it is one")
+        raise unwritable(path, "there is no such folder, or it is one")
     if chosen == "html":
-        from eatss.report.sweep_page import check_page  # noqa: PLC0415
-
-        check_page()
+        check_matplotlib()
     return chosen
-
-
-def write_report(path: Path, text: str) -> None:
-    """Write a report, all of it or nothing.
-
-    Raises:
-        InputError: ``EATSS-E053`` it cannot be written.
-    """
-    try:
-        write_whole(path, text.encode())
-    except OSError as error:
-        raise _unwritable(path, error) from None
-
-
-def _unwritable(path: Path, why: object) -> InputError:
-    return input_error(
-        "EATSS-E053",
-        f"cannot write '{path}': {why}",
-        hint="name a file, or a folder for figures, that can be written",
-    )
 
 
 def write_figures(found: Sequence[Evaluated], folder: Path, kind: FigureFormat) -> tuple[Path, ...]:
@@ -146,13 +131,12 @@ def write_figures(found: Sequence[Evaluated], folder: Path, kind: FigureFormat) 
         InputError: ``EATSS-E052`` matplotlib is not installed, ``EATSS-E053`` a file cannot be
             written, ``EATSS-E053`` the folder cannot be made.
     """
-    from eatss.report.plots import check_plot_file, save_figure  # noqa: PLC0415
     from eatss.report.sweep_figures import sweep_figures  # noqa: PLC0415 - matplotlib
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise _unwritable(folder, error) from None
+        raise unwritable(folder, error) from None
     check_plot_file(folder / f"figure.{kind}")
     written = []
     for number, one in enumerate(found, 1):

@@ -38,6 +38,7 @@ _SELECTING = (
     "matplotlib",
     "networkx",
     "pydantic",
+    "jinja2",
     "rich",
     "tomlkit",
     "click",
@@ -45,7 +46,7 @@ _SELECTING = (
 )
 """Packages that the project needs, and measuring a generated program does not."""
 
-_FOR_OTHER_TESTS = ("jinja2", "nbclient", "nbformat", "scipy")
+_FOR_OTHER_TESTS = ("nbclient", "nbformat", "scipy")
 """Those that some tests need besides, or what they test."""
 
 # a machine that only measures has tests of what measures; these folders share what needs the rest

@@ -78,7 +78,7 @@ class ShippedKernel:
 class ShippedKernels(Shown):
     """The kernels that come with eatss, in order of their names."""
 
-    shown_by = "eatss.report.listings:kernels_parts"
+    shown_by = "kernels"
 
     kernels: tuple[ShippedKernel, ...]
 

@@ -1,8 +1,7 @@
 """How results show themselves: in a line or two, as a table in a notebook, as rows of a table.
 
-A noun knows its own line only. What makes its table it names, and that is found when it is asked
-for, because it needs the noun itself. :class:`ExpectedRun` is what one run of a program is expected
-to take on a card, in words ``5.503 ms, 3.108 J``.
+A noun knows its own line only, and names the page that makes its table. :class:`ExpectedRun` is
+what one run of a program is expected to take on a card, in words ``5.503 ms, 3.108 J``.
 """
 
 from __future__ import annotations
@@ -10,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 from pkgutil import resolve_name
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 from eatss.base.codec import JsonObject
 from eatss.base.frozen import complete, frozen, their_names
 
-_NOTEBOOK = "eatss.report.render:html_of"
+_NOTEBOOK = "eatss.report.pages:html_of"
 
 _LINES = 8
 """Lines of a result that has a line for each of many parts."""
@@ -27,16 +26,11 @@ class Shown:
     __slots__ = ()
 
     shown_by: ClassVar[str]
-    """``module:function`` that makes the table."""
+    """Name of the page that it is shown by, of those in ``eatss/report/templates``."""
 
     def _repr_html_(self) -> str:
-        html: str = resolve_name(_NOTEBOOK)(parts_of(self))
+        html: str = resolve_name(_NOTEBOOK)(self)
         return html
-
-
-def parts_of(noun: Shown) -> Any:
-    """Return what is told of a result, part by part."""
-    return resolve_name(noun.shown_by)(noun)
 
 
 class Tabular(Shown):
@@ -195,11 +189,15 @@ class Predictable(Protocol):
     def note(self) -> str | None:
         """Why nothing is predicted, where that is so."""
 
+    @property
+    def predicted(self) -> Amounts | None:
+        """What it is expected to take."""
 
-def why_unknown(kernels: Sequence[tuple[Predictable, Amounts | None]]) -> str:
+
+def why_unknown(kernels: Sequence[Predictable]) -> str:
     """Return why it is not known what a run takes that :func:`run_of` has nothing of."""
-    for kernel, amounts in kernels:
-        if amounts is None:
+    for kernel in kernels:
+        if kernel.predicted is None:
             why = f": {kernel.note}" if kernel.note else ""
             return f"not known, because {kernel.name} is not predicted{why}"
     return "not known, because what the host runs cannot be counted"

@@ -106,6 +106,7 @@ _PACKAGES = {
     "tomlkit": ("tomlkit", "search spaces"),
     "click": ("click", "the command line"),
     "rich": ("rich", "tables and colours"),
+    "jinja2": ("jinja2", "what is printed"),
 }
 """What everybody needs: the package, its module, and what for."""
 

@@ -140,7 +140,7 @@ class GpuProfile(Shown):
         clock_share: Share of the highest clock that the SMs are held to, as an owner may hold them.
     """
 
-    shown_by = "eatss.report.cards:profile_parts"
+    shown_by = "profile"
 
     name: str
     title: str

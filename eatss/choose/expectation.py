@@ -111,7 +111,7 @@ class ProgramExpectation(OfRun, Tabular):
     """
 
     json_layout = JsonForm(also=("time_s", "energy_j"))
-    shown_by = "eatss.report.selection:expectation_parts"
+    shown_by = "expectation"
     rows_by = "eatss.choose.expectation:program_rows"
 
     file: str
@@ -131,7 +131,7 @@ class ProgramExpectation(OfRun, Tabular):
     schema_version: int = 1
 
     def __repr__(self) -> str:
-        why = why_unknown([(kernel, kernel.predicted) for kernel in self.kernels])
+        why = why_unknown(self.kernels)
         return in_lines(
             f"ProgramExpectation {self.file}: {self.gpu}, {self.dtype}, target {self.target}: "
             f"{self.expected or f'{why}, {sizes_text(self.sizes)}'}",

@@ -376,7 +376,7 @@ class Selection(Rewrites, OfRun, Tabular):
         closed=True,
         after=(("recomputed", "warnings"),),
     )
-    shown_by = "eatss.report.selection:selection_parts"
+    shown_by = "selection"
     rows_by = "eatss.choose.expectation:program_rows"
 
     file: str

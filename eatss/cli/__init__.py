@@ -57,8 +57,10 @@ def command() -> int:
     import gc  # noqa: PLC0415
 
     gc.set_threshold(_OBJECTS)
+    import warnings  # noqa: PLC0415
+
     from eatss.base.compilers import missing_packages_named  # noqa: PLC0415
-    from eatss.base.diagnostics import EatssError, ExitCode  # noqa: PLC0415
+    from eatss.base.diagnostics import EatssError, EatssWarning, ExitCode  # noqa: PLC0415
     from eatss.base.streams import ended_as_interrupted, standard_streams  # noqa: PLC0415
     from eatss.cli.talk import (  # noqa: PLC0415
         Talk,
@@ -66,11 +68,14 @@ def command() -> int:
         internal_fault,
         of_the_system,
         report_error,
+        show_warning,
     )
 
     before = current.set(Talk(debug="--debug" in sys.argv))
     try:
-        with standard_streams():
+        with standard_streams(), warnings.catch_warnings():
+            warnings.showwarning = show_warning
+            warnings.simplefilter("always", EatssWarning)
             try:
                 with ended_as_interrupted(), missing_packages_named():
                     from eatss.cli.app import run  # noqa: PLC0415 - within Ctrl-C's bounds

@@ -90,22 +90,8 @@ def run(words: Sequence[str]) -> None:
         sys.exit(InputError.exit_code)
     except click.UsageError as error:
         path = "eatss" if error.ctx is None else error.ctx.command_path
-        said, also = error.format_message().rstrip("."), ""
-        if isinstance(error, click.NoSuchOption):
-            also = _takers(error.option_name)
-        raise input_error("EATSS-C004", said, hint=f"{also}{path} --help") from None
-
-
-def _takers(option: str) -> str:
-    """Say which commands take an option, if there are few."""
-    found = (path for path in COMMANDS if any(option in one.opts for one in Command(path).params))
-    names = [" ".join(("eatss", *path)) for path in found]
-    take = "takes" if len(names) == 1 else "take"
-    return f"{' and '.join(names)} {take} {option}; " if 0 < len(names) < _MANY else ""
-
-
-_MANY = 4
-"""So many commands have an option in common because all do."""
+        said = error.format_message().rstrip(".")
+        raise input_error("EATSS-C004", said, hint=f"{path} --help") from None
 
 
 def typed(*names: str) -> list[str]:
@@ -284,8 +270,8 @@ class Commands(_WithExamples, click.Group):
             how = {
                 "help": "Energy-aware tile sizes and code for affine loops on GPUs.",
                 "epilog": EXAMPLES,
-                "params": _ROOT,
-                "callback": _root,
+                "params": [click.Option(["--version"], is_flag=True, help=_VERSION)],
+                "callback": _print_version,
                 "invoke_without_command": True,
             }
         super().__init__(path[-1] if path else "eatss", no_args_is_help=True, **how)
@@ -329,19 +315,12 @@ class Commands(_WithExamples, click.Group):
 _WHOLE = 1000
 """Letters of a first sentence that are shown: all of them."""
 
-_ROOT = [
-    click.Option(
-        ["--version"],
-        is_flag=True,
-        help="Print the version and exit; eatss doctor says all that it runs with.",
-    ),
-]
+_VERSION = "Print the version and exit; eatss doctor says all that it runs with."
 
 
-@click.pass_context
-def _root(context: click.Context, *, version: bool) -> None:
+def _print_version(*, version: bool) -> None:
     if version:
         from eatss.version import __version__  # noqa: PLC0415 - keeps --help fast
 
         echo(f"eatss {__version__}")
-        context.exit()
+        raise click.exceptions.Exit

@@ -12,8 +12,7 @@ from eatss.base.diagnostics import input_error
 from eatss.base.files import folder_named
 from eatss.base.options import Asked, option
 from eatss.base.streams import echo
-from eatss.choose.options import SelectKeywords, SelectOptions
-from eatss.cli.app import typed
+from eatss.choose.options import SelectKeywords
 from eatss.cli.options import (
     Card,
     Force,
@@ -25,12 +24,11 @@ from eatss.cli.options import (
     write_file,
 )
 from eatss.cli.talk import given_card, report_warnings, say, working
-from eatss.frontend.options import Reading, ReadingKeywords
+from eatss.frontend.options import ReadingKeywords
 from eatss.lower.recipe import CodeRequest
 
 if TYPE_CHECKING:
     from eatss.program import Program
-    from eatss.session.found import Found
 
 EXAMPLES = {
     "codegen": """
@@ -106,35 +104,32 @@ def codegen(
             hint="name one with -o, or print the launch plan with --format json",
         )
 
-    from eatss.lower.recipe import read_recipe, recipe_from_dict, recipe_text  # noqa: PLC0415
-    from eatss.lower.requests import check_alone, choices  # noqa: PLC0415
-    from eatss.session.kept import kept, write_kept  # noqa: PLC0415
-    from eatss.session.source import Source  # noqa: PLC0415
+    from eatss.api import Codegen, generated, write_generated  # noqa: PLC0415 - keeps --help fast
+    from eatss.lower.recipe import recipe_from_dict, recipe_text  # noqa: PLC0415
+    from eatss.report.selection import render_program  # noqa: PLC0415
 
-    profile, source = given_card(gpu), Source.of(file)
-    recipe = None if recipe_file is None else read_recipe(recipe_file)
-    wanted = code.made()
-    options = SelectOptions(target="cuda", **choosing.fields)
-    how, decided = Reading(**reading.fields), recipe or sizes
-    check_alone(recipe, typed(*choices(wanted, options, sizes, how)))
-    asked = source, how, profile, options, wanted, decided
-    place = kept(caching.made().chosen(), "codegen", *asked)
-
-    def generated() -> Found[Program]:
-        from eatss.session.found import find_program  # noqa: PLC0415 - what is kept needs none
-
-        with working(f"generating code for {profile.title}") as step:
-            return find_program(*asked, progress=step.at)
-
-    found = place.found_or(generated)
+    profile = given_card(gpu)
+    with working(f"generating code for {profile.title}") as step:
+        asked = Codegen(
+            file,
+            gpu=profile,
+            output=directory,
+            force=force,
+            selection=sizes,
+            recipe=recipe_file,
+            progress=step.at,
+            **code.fields,
+            **choosing.fields,
+            **reading.fields,
+            **caching.fields,
+        )
+        found = generated(asked)
     report_warnings(found.warnings)
     result = found.noun
     if save_recipe is not None:
         assert result.recipe is not None
         write_file("--save-recipe", save_recipe, recipe_text(recipe_from_dict(result.recipe)))
-    files = () if directory is None else write_kept(result, source, how, directory, force=force)
-    from eatss.report.selection import render_program  # noqa: PLC0415 - Rich loads slowly
-
+    files = () if directory is None else write_generated(asked, result)
     echo(render_program(result, output, found.warnings), nl=False)
     if directory is not None and output == "table":
         say(_files_text(result, files, str(directory)), nl=False)

@@ -5,7 +5,7 @@ Variants of one program are measured by turns, and stand side by side.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 from eatss.base.diagnostics import EatssError, ExitCode, NoSolutionError, input_error
 from eatss.base.files import folder_named
 from eatss.base.options import Asked, Keywords, Words, option
+from eatss.base.shown import time_text
 from eatss.base.streams import echo
-from eatss.base.targets import CardNumber
 from eatss.cli.options import (
     CARD_HELP,
     Force,
@@ -24,15 +24,13 @@ from eatss.cli.options import (
     of_output,
     source_argument,
 )
-from eatss.cli.talk import Step, given_card, report_warnings, say, working
+from eatss.cli.talk import Step, say, working
 from eatss.frontend.options import ReadingKeywords
 from eatss.measurement.options import MeasureOptions
 
 if TYPE_CHECKING:
-    from eatss.measurement.api import Measured
     from eatss.measurement.job import Progress
     from eatss.measurement.measurement import Measurement
-    from eatss.measurement.options import TileChoice, Variant
 
 
 EXAMPLES = {
@@ -92,68 +90,16 @@ class Generating(Keywords, ReadingKeywords):
     ] = None
     force: Force = False
 
-    def for_card(self, device: CardNumber) -> Generating:
-        """Return this for the card of the profile; which one ``auto`` is, is said once.
+    def arguments(self, sources: Sequence[Path]) -> dict[str, Any]:
+        """Return what functions get; how C is read only where something is C."""
+        from eatss.measurement.options import is_program  # noqa: PLC0415 - keeps --help fast
 
-        Raises:
-            InputError: there is no such profile, or no card in this machine.
-        """
-        return replace(self, gpu=given_card(self.gpu, device))
+        found: dict[str, Any] = {"output": self.directory}
+        if not all(map(is_program, sources)):
+            from eatss.session.variants import SourceOptions  # noqa: PLC0415 - folders need none
 
-    def one(self, source: Path, folder: Path, device: CardNumber) -> Variant:
-        """Generate the program of a C file, and print the warnings of reading it.
-
-        Raises:
-            InputError: the source, the profile or the folder is wrong.
-            NoSolutionError: no tile sizes satisfy the limits of the card.
-        """
-        from eatss.session.variants import SourceOptions, generate_one  # noqa: PLC0415
-
-        with working(f"generating a program from {source}"):
-            variant, warnings = generate_one(source, self.of(SourceOptions), folder, device=device)
-        report_warnings(warnings)
-        return variant
-
-    def several(
-        self, source: Path, choices: Sequence[TileChoice], folder: Path, device: CardNumber
-    ) -> Sequence[Variant]:
-        """Generate a program for every choice of tile sizes; warnings are printed once.
-
-        Raises:
-            InputError: the source, the profile or the words of a choice are wrong.
-        """
-        from eatss.session.variants import SourceOptions, generate_variants  # noqa: PLC0415
-
-        options = self.of(SourceOptions)
-        with working(f"generating {len(choices)} programs from {source}") as step:
-            made = generate_variants(
-                source, choices, options, folder, device=device, progress=step.at
-            )
-        report_warnings(made.warnings)
-        return made.variants
-
-
-def measured_with(
-    variants: Sequence[Variant], options: MeasureOptions, card: str | None
-) -> Measured:
-    """Measure variants of one program, and show on a terminal how far it is.
-
-    Raises:
-        InputError: they cannot be measured.
-    """
-    from eatss.measurement.api import (  # noqa: PLC0415 - keeps --help fast
-        Measured,
-        measured,
-        stack_warnings_of,
-    )
-
-    try:
-        with working("measuring") as step:
-            found = measured(variants, options, progress=partial(_tell, step), card=card)
-    except KeyboardInterrupt:  # before anything was measured
-        return Measured(measurements=(), interrupted=True)
-    report_warnings(stack_warnings_of(found.measurements))
-    return found
+            found["reading"] = self.of(SourceOptions)
+        return found
 
 
 def measure(
@@ -176,98 +122,78 @@ def measure(
     Exits with 0 if all were measured and are right (unstable ones are), with 1 if one failed,
     with 130 after Ctrl-C, which keeps what was measured.
     """
-    from eatss.measurement.options import (  # noqa: PLC0415 - keeps --help fast
-        Variant,
+    done: list[Measurement] = []
+    try:
+        for found in _each(sources, measuring.made(), generated.made(), card):
+            done.append(found)
+            if _interrupted(done):
+                _stop(done, output)
+    except KeyboardInterrupt:
+        _stop(done, output)
+    except EatssError:  # what was measured is not lost
+        if done:
+            _show(done, output)
+        raise
+    _show(done, output)
+    if not all(measurement.status in MEASURED for measurement in done):
+        raise SystemExit(ExitCode.NO_SOLUTION)
+
+
+def _each(
+    sources: Sequence[Path], options: MeasureOptions, generating: Generating, card: str | None
+) -> Iterator[Measurement]:
+    """Yield a measurement a source; of several one that the card is too small for ends nothing."""
+    import eatss  # noqa: PLC0415 - keeps --help fast
+    from eatss.measurement.api import check_measurable, measured  # noqa: PLC0415
+    from eatss.measurement.options import (  # noqa: PLC0415
         is_program,
         program_variant,
         rejected_variant,
         source_labels,
     )
-    from eatss.measuring import keeping, refuse_output  # noqa: PLC0415
 
-    options, generating = measuring.made(), generated.made()
-    device = options.device
-
-    def one_of_several(label: str, source: Path, folder: Path) -> Variant:
-        """Return a program beside others, which a card too small for it does not stop."""
-        if source.is_dir():
-            return replace(program_variant(source), label=label)
-        try:
-            made = generating.one(source, folder / label, device)
-        except NoSolutionError as error:
-            return rejected_variant(label, error)
-        return Variant(label=label, directory=made.directory)
-
-    folders = [is_program(source) for source in sources]
-    if all(folders):
-        refuse_output(generating.directory)
-    else:
-        generating = generating.for_card(device)
-    with keeping(generating.directory) as folder:
-        if len(sources) == 1 and not all(folders):
-            variants = [generating.one(sources[0], folder, device)]
-        else:
-            pairs = zip(source_labels(sources), sources, strict=True)
-            variants = [one_of_several(label, source, folder) for label, source in pairs]
-        finish(_all_measured(variants, options, card, output), output)
+    how = generating.arguments(sources) | {"options": options, "card": card}
+    check_measurable([program_variant(one) for one in sources if is_program(one)], options)
+    if len(sources) == 1:
+        with working(f"measuring {sources[0]}") as step:
+            yield eatss.measure(sources[0], **how, progress=partial(_tell, step))
+        return
+    for label, source in zip(source_labels(sources), sources, strict=True):
+        if generating.directory is not None and not is_program(source):
+            how["output"] = generating.directory / label
+        with working(f"measuring {source}") as step:
+            try:
+                found = eatss.measure(source, **how, progress=partial(_tell, step))
+            except NoSolutionError as error:
+                rejected = (rejected_variant(label, error),)
+                (found,) = measured(rejected, options, card=card).measurements
+        yield replace(found, variant=label)
 
 
-def finish(found: Measured, output: Results) -> None:
-    """Print measurements and end with the exit code they call for."""
-    if found.measurements or not found.interrupted:
-        show(found.measurements, output)
-    if found.interrupted:
-        stop_interrupted(anything=bool(found.measurements))
-    if not all(measurement.status in MEASURED for measurement in found.measurements):
-        raise SystemExit(ExitCode.NO_SOLUTION)
+def _interrupted(found: Sequence[Measurement]) -> bool:
+    return any(measurement.method.ended == "interrupted" for measurement in found)
 
 
-def show(measurements: Sequence[Measurement], output: Results) -> None:
-    """Print measurements."""
+def _show(measurements: Sequence[Measurement], output: Results) -> None:
     from eatss.report.measurement import render_measurements  # noqa: PLC0415 - keeps --help fast
 
     echo(render_measurements(measurements, output), nl=False)
 
 
-def stop_interrupted(*, anything: bool) -> NoReturn:
-    """Say what Ctrl-C left, and end as a shell expects after it."""
-    kept = "what was measured until then is kept" if anything else "nothing was measured yet"
+def _stop(measurements: Sequence[Measurement], output: Results) -> NoReturn:
+    """Print what Ctrl-C left, and end as a shell expects after it."""
+    if measurements:
+        _show(measurements, output)
+    kept = "what was measured until then is kept" if measurements else "nothing was measured yet"
     say(f"interrupted: {kept}")
     raise SystemExit(INTERRUPTED)
 
 
-def _all_measured(
-    variants: Sequence[Variant], options: MeasureOptions, card: str | None, output: Results
-) -> Measured:
-    """Measure programs one after another; Ctrl-C ends the rest as well.
-
-    All are looked at before the first is measured; where one fails later all the same, what was
-    measured is printed first.
-    """
-    from eatss.measurement.api import Measured, check_measurable  # noqa: PLC0415 - keeps --help fast
-
-    check_measurable(variants, options)
-    done = Measured(measurements=(), interrupted=False)
-    for variant in variants:
-        try:
-            found = measured_with((variant,), options, card)
-        except Exception:
-            if done.measurements:
-                show(done.measurements, output)
-            raise
-        done = replace(found, measurements=(*done.measurements, *found.measurements))
-        if found.interrupted:
-            break
-    return done
-
-
 def _tell(step: Step, progress: Progress) -> None:
     """Say what runs now, ``selected: window 3``, and how long it takes at most."""
-    from eatss.report.render import seconds  # noqa: PLC0415 - keeps --help fast
-
     words = [progress.stage, str(progress.window)] if progress.window else [progress.stage]
     what = f"{progress.variant}: {' '.join(words)}" if progress.variant else " ".join(words)
-    left = f"at most {seconds(progress.left_s)} left" if progress.left_s > 0 else ""
+    left = f"at most {time_text(progress.left_s)} left" if progress.left_s > 0 else ""
     step.at(what, progress.variants_done, progress.variants, note=left)
 
 
@@ -311,62 +237,45 @@ def compare(
     Exits with 0, with 1 if a program failed or none was measured, with 130 after Ctrl-C, which
     keeps what was measured.
     """
-    from eatss.measurement.api import check_comparable  # noqa: PLC0415 - keeps --help fast
-    from eatss.measurement.options import (  # noqa: PLC0415
-        baseline_label,
-        folder_variants,
-        is_program,
-        parse_tile_choices,
-    )
-    from eatss.measuring import DEFAULT_TILES, keeping, refuse_output  # noqa: PLC0415
-
-    options, generating = measuring.made(), generated.made()
-    folders = [is_program(source) for source in sources]
-    if all(folders):
-        if tiles:
-            raise input_error(
-                "EATSS-E045",
-                "--tiles is for C files: the programs in folders have their tile sizes",
-                hint="leave --tiles out, or give the C file instead of the folders",
-            )
-        refuse_output(generating.directory)
-        variants: Sequence[Variant] = folder_variants(sources)
-        labels = [variant.label for variant in variants]
-    else:
-        if len(sources) > 1:
-            raise input_error(
-                "EATSS-E045",
-                "several C files, or C files and folders, cannot be compared with each other",
-                hint="compare one C file under several --tiles, or folders of eatss codegen",
-            )
-        choices = parse_tile_choices(tiles or DEFAULT_TILES)
-        labels = [choice.label for choice in choices]
-    label = baseline_label(baseline, labels)
-    with keeping(generating.directory) as folder:
-        if not all(folders):
-            made = generating.for_card(options.device)
-            variants = made.several(sources[0], choices, folder, options.device)
-        check_comparable(variants, options)
-        finish_comparison(measured_with(variants, options, card), label, output)
-
-
-def finish_comparison(found: Measured, baseline: str, output: Results) -> None:
-    """Print a comparison and end with the exit code it calls for."""
-    from eatss.measurement.api import Interrupted, compared  # noqa: PLC0415
+    import eatss  # noqa: PLC0415 - keeps --help fast
+    from eatss.measurement.api import Interrupted  # noqa: PLC0415
+    from eatss.measuring import DEFAULT_TILES  # noqa: PLC0415
     from eatss.report.measurement import render_comparison  # noqa: PLC0415
 
+    how = generated.made().arguments(sources)
+    folders = "reading" not in how
+    if folders and tiles:
+        raise input_error(
+            "EATSS-E045",
+            "--tiles is for C files: the programs in folders have their tile sizes",
+            hint="leave --tiles out, or give the C file instead of the folders",
+        )
+    if not folders and len(sources) > 1:
+        raise input_error(
+            "EATSS-E045",
+            "several C files, or C files and folders, cannot be compared with each other",
+            hint="compare one C file under several --tiles, or folders of eatss codegen",
+        )
     try:
-        comparison = compared(found, baseline)
-    except Interrupted:
-        finish(found, output)  # there is nothing to set the others beside
-        raise
-    except EatssError:
-        show(found.measurements, output)  # what was measured is not lost
-        raise
-    echo(render_comparison(comparison, output), nl=False)
-    if found.interrupted:
-        stop_interrupted(anything=True)
-    statuses = [measurement.status for measurement in found.measurements]
-    nothing = not any(status in MEASURED for status in statuses)
-    if nothing or any(status not in _HARMLESS for status in statuses):
+        with working("measuring") as step:
+            found = eatss.compare(
+                sources if folders else sources[0],
+                tiles=tiles or DEFAULT_TILES,
+                baseline=baseline,
+                **how,
+                options=measuring.made(),
+                card=card,
+                progress=partial(_tell, step),
+            )
+    except Interrupted as error:
+        _stop(error.measurements, output)
+    except KeyboardInterrupt:
+        _stop((), output)
+    echo(render_comparison(found, output), nl=False)
+    measurements = [row.measurement for row in found.rows]
+    if _interrupted(measurements):
+        say("interrupted: what was measured until then is kept")
+        raise SystemExit(INTERRUPTED)
+    statuses = {measurement.status for measurement in measurements}
+    if not statuses <= {*_HARMLESS} or statuses.isdisjoint(MEASURED):
         raise SystemExit(ExitCode.NO_SOLUTION)

@@ -62,7 +62,7 @@ def meter(
     """
     from eatss.measurement.foreign import NotStartedError, meter_program  # noqa: PLC0415
     from eatss.report.measurement import power_csv  # noqa: PLC0415 - keeps --help fast
-    from eatss.report.render import printed  # noqa: PLC0415
+    from eatss.report.pages import printed  # noqa: PLC0415
 
     for word, path in (("--output", file), ("--trace", trace)):
         if path is not None:  # before a program runs, maybe for hours

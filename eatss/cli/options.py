@@ -59,11 +59,11 @@ Nvcc = Annotated[str | None, nvcc_option()]
 _MAX_BYTES = 64 * 1024 * 1024
 
 
-def show(noun: object, output: str) -> None:
-    """Print a result as ``table`` or ``json``."""
-    from eatss.report.render import printed  # noqa: PLC0415 - Rich loads slowly
+def show(noun: object, output: str, **more: object) -> None:
+    """Print a result as ``table`` or ``json``; a page may ask for more."""
+    from eatss.report.pages import printed  # noqa: PLC0415 - Rich loads slowly
 
-    echo(printed(noun, output), nl=False)
+    echo(printed(noun, output, **more), nl=False)
 
 
 def read_selection(file: Path) -> Selection:

@@ -8,16 +8,15 @@ from typing import Annotated
 from eatss.base.options import Asked, option
 from eatss.base.streams import echo
 from eatss.base.targets import TARGETS, TargetName
-from eatss.choose.options import check_target
 from eatss.cli.options import (
     Card,
     SourceFile,
     TableOrJson,
     show,
 )
-from eatss.cli.talk import given_card, read, report_warnings, working
-from eatss.frontend.options import PpcgReadingKeywords, Reading
-from eatss.lower.recipe import CodeRequest, SizeKeywords
+from eatss.cli.talk import given_card, working
+from eatss.frontend.options import PpcgReadingKeywords
+from eatss.lower.recipe import SizeKeywords
 
 EXAMPLES = {
     "predict": """
@@ -70,24 +69,20 @@ def predict(
 
     What is not given is PPCG's default, or with --target cuda what is selected for least energy.
     """
-    from eatss.session.found import find_expectation  # noqa: PLC0415 - keeps --help fast
-    from eatss.session.source import Source  # noqa: PLC0415
+    import eatss  # noqa: PLC0415 - keeps --help fast
 
-    how, wanted = Reading(**reading.fields), CodeRequest(**sizes.fields)
-    check_target(
-        target,
-        ppcg={
-            "--max-shared-memory": max_shared_memory is not None,
-            "--unroll-gpu-tile": unroll_gpu_tile,
-        },
-        cuda={"--place": bool(wanted.placements)},
-    )
-    profile, source = given_card(gpu), Source.of(file)
+    profile = given_card(gpu)
     with working(f"predicting for {profile.title}"):
-        found, warnings = find_expectation(
-            source, how, profile, target, wanted, max_shared_memory, unroll_gpu_tile, over_clock
+        found = eatss.predict(
+            file,
+            gpu=profile,
+            target=target,
+            max_shared_memory=max_shared_memory,
+            unroll_gpu_tile=unroll_gpu_tile,
+            over_clock=over_clock,
+            **sizes.fields,
+            **reading.fields,
         )
-    report_warnings(warnings)
     show(found, output)
 
 
@@ -100,10 +95,9 @@ def inspect(
     reading: Asked[PpcgReadingKeywords],
 ) -> None:
     """Show domains, accesses, dependences, schedule, kernels and classes of a C file."""
-    from eatss.report.inspection import render_inspection  # noqa: PLC0415 - keeps --help fast
-    from eatss.session.session import Session  # noqa: PLC0415
+    import eatss  # noqa: PLC0415 - keeps --help fast
+    from eatss.report.inspection import render_inspection  # noqa: PLC0415
 
-    cut, how = TARGETS[target].cut, Reading(**reading.fields)
-    session = Session(file, how, cut=cut)
-    read(session)
-    echo(render_inspection(session.analysed), nl=False)
+    with working(f"analysing {file}"):
+        found = eatss.inspect(file, cut=TARGETS[target].cut, **reading.fields)
+    echo(render_inspection(found), nl=False)

@@ -55,12 +55,12 @@ def report(
     Of a store with several cards the rows of one count. Prints the
     names of the files that it writes: to stderr where the report goes to stdout.
     """
-    from eatss.reporting import (  # noqa: PLC0415 - keeps --help fast
+    from eatss.report.plots import write_bytes  # noqa: PLC0415 - keeps --help fast
+    from eatss.reporting import (  # noqa: PLC0415
         checked_output,
         evaluated,
         rendered,
         write_figures,
-        write_report,
     )
     from eatss.tune.store import check_no_store  # noqa: PLC0415
 
@@ -74,10 +74,6 @@ def report(
     if output is not None:
         check_no_store(output, stores)
         chosen = checked_output(output, output_format)
-    if chosen == "html":
-        from eatss.report.sweep_page import check_page  # noqa: PLC0415
-
-        check_page()
     wants_text = output is not None or figures is None or output_format is not None
     with working("evaluating"):
         found = evaluated(stores)
@@ -86,7 +82,7 @@ def report(
     if output is None:
         echo(text, nl=False)
     else:
-        write_report(output, text)
+        write_bytes(output, text.encode())
         echo(output)
     if figures is not None:
         with working("drawing"):

@@ -59,28 +59,27 @@ def select(
     caching: Asked[Caching],
 ) -> None:
     """Select energy-aware tile sizes for every kernel of a C file."""
-    from eatss.choose.selection import sizes_alone  # noqa: PLC0415 - keeps --help fast
-    from eatss.session.found import Found, find_proof, find_selection  # noqa: PLC0415
-    from eatss.session.kept import kept  # noqa: PLC0415
-    from eatss.session.source import Source  # noqa: PLC0415
+    import eatss  # noqa: PLC0415 - keeps --help fast
+    from eatss.choose.selection import sizes_alone  # noqa: PLC0415
 
-    for_ppcg = output in ("ppcg", "ppcg-args")
-    check_target(target, ppcg={f"--format {output}": for_ppcg}, cuda={})
+    check_target(target, ppcg={f"--format {output}": output in ("ppcg", "ppcg-args")}, cuda={})
     profile, options = given_card(gpu), SelectOptions(target=target, **choosing.fields)
     proof = output == "smt2"
     if proof and options.resolved()[0] not in PUBLISHED:
         check_target(target, ppcg={"--format smt2": True}, cuda={})
-    given = Source.of(file), Reading(**reading.fields), profile, options
+    asked = {**choosing.fields, **reading.fields, **caching.fields}
+    with working(f"selecting for {profile.title}") as step:
+        selection = eatss.select(file, gpu=profile, target=target, progress=step.at, **asked)
+    if proof:
+        from eatss.session.found import find_proof  # noqa: PLC0415
+        from eatss.session.source import Source  # noqa: PLC0415
 
-    def found() -> Found[Selection]:
-        with working(f"selecting for {profile.title}") as step:
-            return find_selection(*given, progress=step.at)
-
-    selected = kept(caching.made().chosen(), "select", *given).found_or(found)
-    selection = selected.noun
-    text = find_proof(*given, selection) if proof else _text(selection, output, explain)
-    alone = sizes_alone(selection) if output == "ppcg" else ()
-    report_warnings(selected.warnings + alone)
+        given = Source.of(file), Reading(**reading.fields)
+        text = find_proof(*given, profile, options, selection)
+    else:
+        text = _text(selection, output, explain)
+    if output == "ppcg":
+        report_warnings(sizes_alone(selection))
     echo(text, nl=False)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -15,9 +16,10 @@ from eatss.cli.options import (
     CARD_HELP,
     card_option,
     of_output,
+    show,
     source_argument,
 )
-from eatss.cli.talk import given_card, read, working
+from eatss.cli.talk import given_card, report_warnings, working
 from eatss.frontend.options import PpcgReadingKeywords, Reading
 
 if TYPE_CHECKING:
@@ -68,7 +70,7 @@ def space(
 
     A space is a TOML file, or it is derived from the loops of a C or Python file.
     """
-    from eatss.report.listings import render_space  # noqa: PLC0415 - keeps --help fast
+    from eatss.base.codec import encode  # noqa: PLC0415 - keeps --help fast
     from eatss.tune.bound import bind  # noqa: PLC0415
     from eatss.tune.document import read_space, space_text  # noqa: PLC0415
     from eatss.tune.points import card_constants  # noqa: PLC0415
@@ -86,7 +88,8 @@ def space(
         from eatss.tune.derived import space_of  # noqa: PLC0415
 
         session = Session(file, how, cut=TARGETS[target].cut)
-        read(session)
+        with working(f"analysing {session.file}"):
+            report_warnings(session.warnings)
         with working("deriving the space"):
             found = space_of(session, profile)
         about = ", ".join(filter(None, (about, session.analysed.dtype, f"target {target}")))
@@ -97,7 +100,11 @@ def space(
     with working(f"counting {found.name}"):
         count = bound.count()
         points = bound.sample(sample, seed) if sample and count.kept else []
-    echo(render_space(count, points, output, about), nl=False)
+    if output == "json" and points:
+        document = encode(count) | {"sample": list(map(dict, points))}
+        echo(json.dumps(document, indent=2))
+    else:
+        show(count, output, points=points, about=about)
     bound.require_points()
 
 

@@ -9,19 +9,20 @@ is done, with its time. ``--quiet`` says nothing at all.
 
 from __future__ import annotations
 
-import errno
 import shutil
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from eatss.base.diagnostics import (
     Diagnostic,
     EatssError,
+    EatssWarning,
     InputError,
     Severity,
     input_error,
@@ -33,7 +34,6 @@ from eatss.base.text import printable
 
 if TYPE_CHECKING:
     from eatss.cards import GpuProfile
-    from eatss.session.session import Session
 
 
 @frozen
@@ -106,7 +106,7 @@ def working(what: str) -> Iterator[Step]:
         if draws:
             teller.join()
     if talk.verbose and not talk.quiet:
-        echo(printable(f"{what}: {_time(step.elapsed_s)}"), err=True)
+        echo(printable(f"{what}: {step.elapsed_s:.1f} s"), err=True)
 
 
 def cleared() -> None:
@@ -120,49 +120,41 @@ def _tell(step: Step, ended: threading.Event) -> None:
     wait_s = SHOWN_AFTER_S
     while not ended.wait(wait_s):
         wait_s = _REFRESH_S
-        line = printable(f"{step.state}, {_time(step.elapsed_s)}")
+        line = printable(f"{step.state}, {step.elapsed_s:.1f} s")
         echo(f"\r\x1b[2K{line[: shutil.get_terminal_size().columns - 1]}", err=True, nl=False)
     if wait_s == _REFRESH_S:
         cleared()
 
 
-def _time(seconds: float) -> str:
-    """Return ``0.4 s``, ``12 s`` or ``3:05``."""
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
-    return f"{whole} s" if whole < 60 else f"{whole // 60}:{whole % 60:02}"
-
-
-_NOT_LET = {
-    *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EIO),
-    *(errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ESTALE),
-}
-"""Errors of the system that are no fault of eatss."""
-
-
-def read(session: Session) -> None:
-    """Analyse what a session is about, and print its warnings."""
-    with working(f"analysing {session.file}") as step:
-        step.at(f"reading {session.file}")
-        assert session.parsed
-        step.at(f"analysing {session.file}")
-        warnings = session.warnings
-    report_warnings(warnings)
-
-
-def report_warnings(warnings: Sequence[Diagnostic]) -> None:
+def report_warnings(found: Sequence[Diagnostic]) -> None:
     """Print warnings on stderr, if there are any and nobody asked for quiet."""
-    talk = current.get()
-    if warnings and not talk.quiet:
-        _print_diagnostics(warnings)
+    if found and not current.get().quiet:
+        _print_diagnostics(found)
 
 
-def warn_while_working(warnings: Sequence[Diagnostic]) -> None:
+def show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Print what the API warns of in the manner of errors; warnings of others as Python does."""
+    if isinstance(message, EatssWarning):
+        warn_while_working((message.diagnostic,))
+    else:
+        _SHOWN_BY_PYTHON(message, category, filename, lineno, file, line)
+
+
+_SHOWN_BY_PYTHON = warnings.showwarning
+
+
+def warn_while_working(found: Sequence[Diagnostic]) -> None:
     """Print warnings on stderr above the line of the step that goes on."""
-    if warnings:
+    if found:
         cleared()
-        report_warnings(warnings)
+        report_warnings(found)
 
 
 def say(text: str, *, nl: bool = True) -> None:
@@ -184,7 +176,7 @@ def of_the_system(error: Exception) -> InputError | None:
 
     Commands say it themselves of files that they name; this is of all others.
     """
-    if not isinstance(error, OSError) or error.errno not in _NOT_LET or error.filename is None:
+    if not isinstance(error, OSError) or error.filename is None:
         return None
     return input_error(
         "EATSS-C014",

@@ -99,7 +99,7 @@ class ProgramEnergy(Shown):
     the last.
     """
 
-    shown_by = "eatss.report.measurement:program_energy_parts"
+    shown_by = "program_energy"
 
     command: Texts
     runs: int

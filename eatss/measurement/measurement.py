@@ -290,7 +290,7 @@ class Measurement(Tabular):
         schema_version: Of the JSON form.
     """
 
-    shown_by = "eatss.report.measurement:measurement_parts"
+    shown_by = "measurement"
     rows_by = "eatss.measurement.measurement:measurement_rows"
 
     program: str
@@ -389,7 +389,7 @@ class Comparison(Tabular):
         schema_version: Of the JSON form.
     """
 
-    shown_by = "eatss.report.measurement:comparison_parts"
+    shown_by = "comparison"
     rows_by = "eatss.measurement.measurement:comparison_rows"
 
     program: str
@@ -437,7 +437,7 @@ comparison_to_dict, comparison_from_dict = COMPARISON.to_dict, COMPARISON.from_d
 class Measurements(Shown):
     """What ``eatss measure --format json`` prints: a measurement for each program."""
 
-    shown_by = "eatss.report.measurement:measurements_parts"
+    shown_by = "measurements"
 
     measurements: tuple[Measurement, ...]
 

@@ -327,7 +327,7 @@ class Program(Shown):
     """
 
     json_layout = JsonForm(apart=("text", "expected"))
-    shown_by = "eatss.report.selection:program_parts"
+    shown_by = "program"
 
     name: str
     file: str

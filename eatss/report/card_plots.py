@@ -131,44 +131,36 @@ def roofline_panel(row: Roofs, what: str, *, axes: Axes | None = None) -> Axes:
     A card lowers its clocks to keep to its power limit, and with them its voltage.
     """
     axes, machine, x, panel = axes or new_axes(), row.machine, _intensities(row), PANELS[what]
-    plot = partial(axes.plot, x)
-    plot(panel.values(machine, x), color=panel.colour, label=panel.line)
+    axes.plot(x, panel.values(machine, x), color=panel.colour, label=panel.line)
     limit_w, held = machine.power_limit_w, row.lowered
     if held is not None and limit_w is not None and limit_w < machine.most_power_w:
-        plot(
-            panel.values(held, x), color=BLACK, linestyle=(0, (3, 1.5)), linewidth=1,
-            label=f"held to {limit_w:.0f} W by lower clocks",
-        )  # fmt: skip
+        label = f"held to {limit_w:.0f} W by lower clocks"
+        axes.plot(x, panel.values(held, x), "--", color=BLACK, linewidth=1, label=label)
     placed = [(_intensity(one), panel.point(one)) for one in row.results]
     found = [(at, y) for at, y in placed if at > 0 and y is not None]  # others have no place
     if found:
+        x_found, y_found = zip(*found, strict=True)
         axes.plot(
-            *zip(*found, strict=True), "o", color=BLACK, markersize=4, fillstyle="none",
-            label="measured",
-        )  # fmt: skip
-    places = [] if panel.program is None else [*map(panel.program, row.programs)]
-    for number, (one, (roof, reached)) in enumerate(zip(row.programs, places, strict=False)):
-        draw = partial(axes.plot, color=PURPLE)
-        mark = partial(draw, marker="sD^vP*"[number % 6], linestyle="none", markersize=8)
-        at, top = one.intensity, roof / 1e9
-        mark([at], [top], fillstyle="none", label=f"{one.name}: ceiling")
+            x_found, y_found, "o", color=BLACK, markersize=4, fillstyle="none", label="measured"
+        )
+    for one in row.programs if panel.program else ():
+        roof, reached = panel.program(one)  # type: ignore[misc] # mypy forgets
+        draw = partial(axes.plot, [one.intensity], color=PURPLE, marker="s", linestyle="none")
+        draw([roof / 1e9], fillstyle="none", label=f"{one.name}: ceiling")
         if reached is not None:
-            draw([at, at], [reached / 1e9, top], linewidth=0.8)
-            mark([at], [reached / 1e9], label=f"{one.name}: measured")
-    if what == "power" and machine.constant_w > 0:
-        constant = f"constant power, {machine.constant_w:.0f} W"
-        axes.axhline(machine.constant_w, color=GREY, linewidth=1, label=constant)
-    for name, balance, colour, style in (
-        ("time balance", machine.time_balance, BLUE, ":"),
-        ("energy balance", machine.energy_balance, ORANGE, ":"),
-        ("half efficiency", machine.half_efficiency_intensity, PURPLE, "-."),
+            draw([reached / 1e9], label=f"{one.name}: measured")
+    for name, balance, colour in (
+        ("time balance", machine.time_balance, BLUE),
+        ("energy balance", machine.energy_balance, ORANGE),
+        ("half efficiency", machine.half_efficiency_intensity, PURPLE),
     ):
         label = f"{name}, {balance:.3g} flop/byte"
-        axes.axvline(balance, color=colour, linestyle=style, linewidth=1.2, label=label)
+        axes.axvline(balance, color=colour, linestyle=":", linewidth=1.2, label=label)
     axes.set_xscale("log", base=2)
     axes.set_xlim(x[0], x[-1])
     plain_numbers(axes.xaxis)
     if what == "power":
+        axes.axhline(machine.constant_w, color=GREY, linewidth=1, label="constant power")
         axes.set_ylim(bottom=0)
     else:
         axes.set_yscale("log")

@@ -6,48 +6,27 @@ Columns of arithmetic and memory are those of MIPP, Tables I to IV.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from math import nan
-from typing import Any
-
-from rich.table import Table
-from rich.text import Text
+from typing import NamedTuple
 
 from eatss.base.codec import JsonObject
 from eatss.base.frozen import frozen
 from eatss.cards.document import calibration_to_document
 from eatss.cards.match import CLOCK_SHARES, calibration_of
-from eatss.cards.profile import COEFFICIENTS, Calibration, GpuProfile
+from eatss.cards.profile import Calibration, GpuProfile
 from eatss.measurement.characterize.arithmetic import peak_per_cycle
 from eatss.measurement.characterize.benchmark import Record, Result, Width
-from eatss.measurement.characterize.fit import EnergyFit
+from eatss.measurement.characterize.fit import EnergyFit, Residual
 from eatss.measurement.characterize.roofline import (
-    EnergyRoofline,
     RooflinePoint,
     power_limited_roofline_of,
     roofline_of,
 )
 from eatss.report.card_plots import Roofs
-from eatss.report.render import (
-    NONE,
-    Columns,
-    Getter,
-    Parts,
-    apart,
-    figure,
-    headed,
-    listing,
-    listing_of,
-    percent,
-    render,
-    uncalibrated,
-)
-
-LARGEST = 10
-"""Residuals that are listed."""
-
-_FOUR_DIGITS = {"real/cycle", "accesses/cycle", "GB/s", "avg W", "max W", "MIPS/W"}
+from eatss.report.pages import page
+from eatss.report.render import render
 
 Rows = dict[str, dict[str, float]]
 """Figures of what has a name, by the titles of their columns; NaN is what was not measured."""
@@ -61,19 +40,20 @@ def arithmetic_rows(record: Record, fit: EnergyFit) -> Rows:
     ``net`` leaves out constant power; both hold the few other instructions of the loop. MIPS are
     10^6 instructions per second. NaN is what is not specified, too.
     """
-    rows = {}
+    rows, subject = {}, record.subject
     for one in (*record.of("arithmetic"), *record.of("tensor")):
         # an mma is counted once for a warp
         operations = one.operations * (32 if one.group == "tensor" else 1)
-        energy_j = one.energy_j or nan
+        drawn = _drawn(one, fit)
         rows[one.name] = {
-            "spec/cycle": peak_per_cycle(one.name, record.subject.compute_capability) or nan,
-            "real/cycle": operations / _cycles(one) / record.subject.sm_count,
-            **_powers(one),
-            "gross pJ": energy_j / operations * 1e12,
-            "net pJ": _net_j(one, fit) / operations * 1e12,
-            "GFLOP/s/W": (one.flops or nan) / energy_j / 1e9,
-            "MIPS/W": operations / energy_j / 1e6,
+            "spec/cycle": peak_per_cycle(one.name, subject.compute_capability) or nan,
+            "real/cycle": operations / drawn.cycles / subject.sm_count,
+            "avg W": one.power_w or nan,
+            "max W": one.most_power_w or nan,
+            "gross pJ": drawn.energy_j / operations * 1e12,
+            "net pJ": drawn.net_j / operations * 1e12,
+            "GFLOP/s/W": (one.flops or nan) / drawn.energy_j / 1e9,
+            "MIPS/W": operations / drawn.energy_j / 1e6,
         }
     return rows
 
@@ -88,87 +68,35 @@ def memory_rows(record: Record, fit: EnergyFit) -> Rows:
     rows = {}
     for one in record.of("memory"):
         wavefronts = one.amount("l1_wavefronts") or one.amount("shared_wavefronts")
-        energy_j = one.energy_j or nan
+        drawn = _drawn(one, fit)
         rows[one.name] = {
-            "accesses/cycle": one.operations / _cycles(one),
+            "accesses/cycle": one.operations / drawn.cycles,
             "GB/s": one.useful_bytes / one.time_s / 1e9,
-            **_powers(one),
-            "nJ/transaction": energy_j / (wavefronts or one.operations) * 1e9,
-            "gross pJ/B": energy_j / one.useful_bytes * 1e12,
-            "net pJ/B": _net_j(one, fit) / one.useful_bytes * 1e12,
+            "avg W": one.power_w or nan,
+            "max W": one.most_power_w or nan,
+            "nJ/transaction": drawn.energy_j / (wavefronts or one.operations) * 1e9,
+            "gross pJ/B": drawn.energy_j / one.useful_bytes * 1e12,
+            "net pJ/B": drawn.net_j / one.useful_bytes * 1e12,
         }
     return rows
 
 
-def _cycles(one: Result) -> float:
-    return one.time_s * (one.sm_clock_mhz or nan) * 1e6
+class _Drawn(NamedTuple):
+    """Cycles of a benchmark and its energy, all of it and beyond constant power."""
+
+    cycles: float
+    energy_j: float
+    net_j: float
 
 
-def _powers(one: Result) -> dict[str, float]:
-    return {"avg W": one.power_w or nan, "max W": one.most_power_w or nan}
+def _drawn(one: Result, fit: EnergyFit) -> _Drawn:
+    energy_j, constant_j = one.energy_j or nan, fit.constant_w.value * one.time_s
+    return _Drawn(one.time_s * (one.sm_clock_mhz or nan) * 1e6, energy_j, energy_j - constant_j)
 
 
-def _net_j(one: Result, fit: EnergyFit) -> float:
-    """Return the energy beyond constant power."""
-    return (one.energy_j or nan) - fit.constant_w.value * one.time_s
-
-
-def rows_table(what: str, rows: Rows) -> Table:
-    """Return rows as a table whose first column says what has the names."""
-    titles = next(iter(rows.values()), {})
-    lines = (
-        (name, *(figure(value, 4 if title in _FOUR_DIGITS else 3) for title, value in row.items()))
-        for name, row in rows.items()
-    )
-    return listing((what, *(f">{title}" for title in titles)), lines)
-
-
-def latency_table(record: Record, clock_mhz: float) -> Table:
-    """Return what one thread waits for, in cycles and at a clock in ns, and what a launch takes."""
-    columns: Columns = {
-        "latency": lambda one: one.name.removesuffix(" latency"),
-        "cycles": "cycles",
-        "ns": lambda one: (
-            one.cycles / clock_mhz * 1e3 if one.cycles else one.time_s / one.operations * 1e9
-        ),
-    }
-    return listing_of((*record.of("latency"), *record.of("launch")), columns)
-
-
-def coefficients_table(calibration: Calibration) -> Table:
-    """Return coefficients with 95 % intervals and the spread between cards."""
-    rows = []
-    for name, one in calibration.coefficients:
-        unit, what = COEFFICIENTS[name]
-        factor, shown_unit = scaled(unit)
-        low, high = figure(factor * one.low), figure(factor * one.high)
-        interval = "" if one.low == one.high else f"[{low}, {high}]"
-        spread = NONE if one.spread is None else f"±{percent(one.spread, '.2f')}"
-        rows.append((name, factor * one.value, interval, shown_unit, spread, what))
-    titles = ("coefficient", "value", "95 % interval", "unit", ">between cards", "what")
-    return listing(titles, rows)
-
-
-def fit_table(fit: EnergyFit) -> Parts:
-    """Return how well the fit explains the energies, and the largest residuals."""
-    worst = sorted(fit.residuals, key=lambda one: -abs(one.share))[:LARGEST]
-    lines = (
-        f"R² {fit.r_squared:.5f} over {len(fit.residuals)} benchmarks; "
-        f"median residual {percent(fit.median_residual, '.2g')}, "
-        f"worst {percent(abs(worst[0].share), '.2g')}"
-    )
-    columns: Columns = {
-        "largest residuals": "name",
-        "measured mJ": lambda one: 1e3 * one.energy_j,
-        "fitted mJ": lambda one: 1e3 * one.fitted_j,
-        ">residual": lambda one: percent(one.share, "+.1f"),
-    }
-    return [lines, listing_of(worst, columns)]
-
-
-def scaled(unit: str) -> tuple[float, str]:
-    """Return what seconds are multiplied with to be read as microseconds."""
-    return (1e6, "µs") if unit == "s" else (1.0, unit)
+def worst_residuals(fit: EnergyFit) -> list[Residual]:
+    """Return the residuals, the largest first."""
+    return sorted(fit.residuals, key=lambda one: -abs(one.share))
 
 
 def render_characterisation(
@@ -177,20 +105,9 @@ def render_characterisation(
     """Return the tables of a record and of the calibration it is part of, or the latter as JSON."""
     if output == "json":
         return json.dumps(calibration_to_document(calibration), indent=2) + "\n"
-    tables = (
-        rows_table("instruction", arithmetic_rows(record, fit)),
-        rows_table("memory", memory_rows(record, fit)),
-        latency_table(record, calibration.value("clock_mhz") or fit.top_clock_mhz),
-        coefficients_table(calibration),
-    )
-    return render(*apart([_head(record)], *([one] for one in tables), fit_table(fit)))
-
-
-def _head(record: Record) -> Text:
-    subject = record.subject
-    software = f"driver {subject.driver}, {subject.toolkit}, {subject.created[:10]}"
-    about = f"  {software}; energy by {subject.meter}"
-    return headed(subject.name, about, of_kernel=True)
+    clock_mhz = calibration.value("clock_mhz") or fit.top_clock_mhz
+    known = {"record": record, "fit": fit, "calibration": calibration, "clock_mhz": clock_mhz}
+    return render(*page("characterisation", **known))
 
 
 _OWN_CLOCK = 0.98
@@ -284,119 +201,51 @@ def _measured(roofs: Sequence[Roofs]) -> list[JsonObject]:
 
 def render_roofline(card: CardRoofline, output: str) -> str:
     """Return a card's rooflines as ``table`` or ``json``."""
-    roofs, calibrated = card.roofs(), card.profile.calibration is not None
-    machines, points = [row.machine for row in roofs], _measured(roofs)
+    roofs, profile = card.roofs(), card.profile
+    calibrated = profile.calibration is not None
+    points, clocks = _measured(roofs), over_clock(card)
     if output == "json":
+        shares = ("intensity", "share_of_speed", "share_of_efficiency")
         document = {
-            "gpu": card.profile.name,
-            "title": card.profile.title,
+            "gpu": profile.name,
+            "title": profile.title,
             "calibrated": calibrated,
             "rooflines": {
-                row.title: {name: getattr(row.machine, name) for name, *_ in _MACHINE}
-                for row in roofs
+                row.title: {name: getattr(row.machine, name) for name in _MACHINE} for row in roofs
             },
-            "clocks": over_clock(card),
+            "clocks": clocks,
             "programs": [
-                asdict(one)
-                | {name: getattr(one, name) for name in ("intensity", *_SHARES.values())}
-                for one in card.programs
+                asdict(one) | {name: getattr(one, name) for name in shares} for one in card.programs
             ],
             "measured": points,
         }
         return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
-    clocks = over_clock(card)
-    summary = listing(("", *(f">{row.title}" for row in roofs), ""), _summary(machines))
-    measured: Parts = []
-    if card.record is not None:
-        where = f"measured on {card.record.subject.name}"
-        measured = [f"{where}: the record holds no point of the intensity sweep"]
-        if points:
-            measured = [f"{where}, over predicted:", listing_of(points, _POINT)]
-    reached = any(one.time_s is not None for one in card.programs)
-    columns = _PROGRAM | (_REACHED if reached else {})
-    programs: Parts = [listing_of(card.programs, columns)] if card.programs else []
-    if reached:
-        programs.append(
-            "shares are of the roofline and the arch line at full clock, for the least bytes "
-            "that a program can move; lower clocks may exceed the arch line"
+    return render(
+        *page(
+            "roofline",
+            profile=profile,
+            roofs=roofs,
+            clocks=clocks,
+            programs=card.programs,
+            record=card.record,
+            points=points,
         )
-    parts = apart(
-        [headed(card.profile.title)],
-        [summary],
-        [
-            "over the clock of the SMs, constant power included:",
-            listing_of(clocks, {name: name for name in clocks[0]}),
-        ],
-        programs,
-        measured,
-        [] if calibrated else [uncalibrated(card.profile.name)],
     )
-    return render(*parts)
 
 
 _MACHINE = (
-    ("flops_s", "peak", "GFLOP/s", 1e-9),
-    ("bytes_s", "bandwidth of memory", "GB/s", 1e-9),
-    ("flop_j", "energy of a flop", "pJ", 1e12),
-    ("byte_j", "energy of a byte from memory", "pJ", 1e12),
-    ("constant_w", "constant power", "W", 1),
-    ("power_limit_w", "power limit", "W", 1),
-    ("best_flops_j", "best efficiency", "GFLOP/J", 1e-9),
-    ("time_balance", "time balance", "flop/byte", 1),
-    ("energy_balance", "energy balance", "flop/byte", 1),
-    ("half_efficiency_intensity", "effective balance (half efficiency)", "flop/byte", 1),
-    ("balance_gap", "balance gap", "", 1),
-    ("race_to_halt", "race to halt", "", 1),
-    ("most_power_w", "most power without a limit", "W", 1),
+    "flops_s",
+    "bytes_s",
+    "flop_j",
+    "byte_j",
+    "constant_w",
+    "power_limit_w",
+    "best_flops_j",
+    "time_balance",
+    "energy_balance",
+    "half_efficiency_intensity",
+    "balance_gap",
+    "race_to_halt",
+    "most_power_w",
 )
-"""The figures of a machine, as JSON has them: what each is, its unit, a factor to it."""
-
-
-def _summary(machines: Sequence[EnergyRoofline]) -> Iterator[tuple[Any, ...]]:
-    for name, title, unit, factor in _MACHINE:
-        values = [getattr(one, name) for one in machines]
-        yield (title, *(factor * one if isinstance(one, float) else one for one in values), unit)
-
-
-_SHARES = {">of speed": "share_of_speed", ">of efficiency": "share_of_efficiency"}
-
-
-def _percent(name: str) -> Getter:
-    return lambda one: percent(getattr(one, name))
-
-
-_PROGRAM: Columns = {
-    "program": "name",
-    "type": "width",
-    "flop/byte": "intensity",
-    "roof GFLOP/s": lambda one: one.speed_ceiling_flops_s / 1e9,
-    "roof GFLOP/J": lambda one: one.efficiency_ceiling_flops_j / 1e9,
-}
-"""The columns of programs."""
-
-_REACHED: Columns = {
-    "GFLOP/s": lambda one: one.speed_flops_s and one.speed_flops_s / 1e9,
-    "GFLOP/J": lambda one: one.efficiency_flops_j and one.efficiency_flops_j / 1e9,
-    **{title: _percent(name) for title, name in _SHARES.items()},
-    "measured on": "card",
-}
-"""The columns of programs that were measured."""
-
-
-def _over(measured: str, predicted: str) -> Getter:
-    return lambda one: one[measured] and one[measured] / one[predicted]
-
-
-_POINT: Columns = {
-    "type": "width",
-    "flop/byte": "intensity",
-    "MHz": "sm_clock_mhz",
-    "ms": "time_s",
-    "time": _over("time_s", "predicted_s"),
-    "mJ": lambda one: one["energy_j"] and 1e3 * one["energy_j"],
-    "energy": _over("energy_j", "predicted_j"),
-    "W": "power_w",
-    "power": _over("power_w", "predicted_w"),
-    "": lambda one: "power limit" if one["capped"] else "",
-}
-"""The columns of points, over what is predicted of them."""
+"""The figures of a machine, as JSON has them."""

@@ -12,7 +12,7 @@ from os import fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from eatss.base.diagnostics import input_error
+from eatss.base.diagnostics import InputError, input_error
 from eatss.base.files import StrPath, write_whole
 
 if TYPE_CHECKING:
@@ -154,11 +154,25 @@ def save_figure(figure: Figure, path: StrPath) -> None:
     drawn = BytesIO()
     with mpl.rc_context({"svg.hashsalt": "eatss"}):
         figure.savefig(drawn, dpi=DPI, format=kind, metadata=undated)
+    write_bytes(file, drawn.getvalue())
+
+
+def write_bytes(file: Path, data: bytes) -> None:
+    """Write a file of a report, all of it or nothing.
+
+    Raises:
+        InputError: ``EATSS-E053`` it cannot be written.
+    """
     try:
-        write_whole(file, drawn.getvalue())
+        write_whole(file, data)
     except OSError as error:
-        raise input_error(
-            "EATSS-E053",
-            f"cannot write '{file}': {error.strerror or error}",
-            hint="name a file in a folder that can be written",
-        ) from None
+        raise unwritable(file, error) from None
+
+
+def unwritable(path: Path, why: object) -> InputError:
+    """Return the error of a file or folder of a report that cannot be written."""
+    return input_error(
+        "EATSS-E053",
+        f"cannot write '{path}': {why}",
+        hint="name a file, or a folder for figures, that can be written",
+    )

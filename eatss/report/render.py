@@ -3,36 +3,25 @@
 from __future__ import annotations
 
 import math
-import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from html import escape
+from collections.abc import Iterable, Iterator
 from io import StringIO
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.segment import Segment, Segments
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from eatss.base.codec import json_text
-from eatss.base.frozen import Names, frozen
-from eatss.base.shown import parts_of
-from eatss.base.streams import page_width as page_width  # noqa: PLC0414
-from eatss.base.text import printable as printable  # noqa: PLC0414 - others take it from here
-from eatss.cards.match import REFERENCE
-from eatss.measurement.measurement import Ratio
+from eatss.base.streams import page_width
+from eatss.base.text import printable
 
-LEFT, RIGHT = (0, 0, 0, 2), (0, 2, 0, 0)
-"""Where the gaps of a table are: before its columns, which indents it, or behind them."""
+if TYPE_CHECKING:
+    from eatss.measurement.measurement import Ratio
 
 
-def listing(
-    titles: Iterable[str],
-    rows: Iterable[Iterable[Any]],
-    padding: tuple[int, int, int, int] = LEFT,
-) -> RichTable:
+def listing(titles: Iterable[str], rows: Iterable[Iterable[Any]]) -> RichTable:
     """Return a table without rules, by titles of columns and the cells of each row.
 
     Cells are texts, or numbers, which get four digits and stand at the right; ``None`` is ``-``. A
@@ -40,7 +29,9 @@ def listing(
     ``!>``, of texts that are aligned to the right.
     """
     lines, titles = [tuple(row) for row in rows], list(titles)
-    table = RichTable(box=None, padding=padding, show_header=any(one.strip("!>") for one in titles))
+    table = RichTable(
+        box=None, padding=(0, 0, 0, 2), show_header=any(one.strip("!>") for one in titles)
+    )
     for place, title in enumerate(titles):
         whole, name = title.startswith("!"), title.removeprefix("!")
         right = name.startswith(">") or any(type(line[place]) in (int, float) for line in lines)
@@ -56,73 +47,24 @@ def listing(
     return table
 
 
-def facts(
-    rows: Iterable[tuple[RenderableType, ...]], *, no_wrap: bool = True, columns: int = 1
-) -> RichTable:
-    """Return a table of words and, beside each, what is said under it; empty ones are left out."""
-    grid = RichTable.grid(padding=RIGHT)
-    if columns > 1:
-        grid.add_column(style="dim", overflow="fold", max_width=24)
-    grid.add_column(style="dim", no_wrap=no_wrap)
-    grid.add_column(overflow="fold")
-    for row in rows:
-        if row[-1]:
-            grid.add_row(*row)
-    return grid
-
-
-def headed(name: str, *more: str, of_kernel: bool = False) -> Text:
-    """Return a head: the name of a result, or of a kernel in it, and what goes on behind it."""
-    head = Text(name, style="bold cyan" if of_kernel else "bold")
-    for text in more:
-        head.append(text, style="default" if of_kernel else "not bold")
-    return head
-
-
-def apart(*groups: Iterable[Any]) -> list[RenderableType]:
-    """Return the parts of groups, those that have any, with an empty line between groups."""
-    found: list[RenderableType] = []
-    for group in map(list, groups):
-        found += [*([""] if found and group else []), *group]
-    return found
-
-
 def hanging(part: RenderableType) -> RenderableType:
-    """Return prose so that a line that is too wide goes on below where it began."""
+    """Return a line so that it goes on below where it began, if it is too wide."""
     text = Text(part) if isinstance(part, str) else part
-    if not isinstance(text, Text) or text.no_wrap:
+    if not isinstance(text, Text):
         return part
-    lines = text.split("\n", allow_blank=True)
-    indents = [len(line.plain) - len(line.plain.lstrip(" ")) for line in lines]
-    return Group(
-        *(
-            Padding(line[indent:], (0, 0, 0, indent), expand=False) if indent else line
-            for line, indent in zip(lines, indents, strict=True)
-        )
-    )
-
-
-def bold(text: object) -> Text:
-    """Return what stands out."""
-    return Text(str(text), style="bold")
-
-
-def uncut(text: str) -> Text:
-    """Return a line that stays one, however narrow the page is: an address to be copied."""
-    return Text(text, no_wrap=True, overflow="ignore")
-
-
-def printed(noun: Any, output: str) -> str:
-    """Return a result as ``json``, or as the ``table`` that a notebook shows as well."""
-    return json_text(noun) if output == "json" else render(*parts_of(noun))
+    if "://" in text.plain:  # an address, to be copied
+        return Text.assemble(text, no_wrap=True, overflow="ignore")
+    indent = len(text.plain) - len(text.plain.lstrip(" "))
+    return Padding(text[indent:], (0, 0, 0, indent), expand=False) if indent else text
 
 
 def render(*renderables: RenderableType) -> str:
     """Return what Rich prints as wide as :func:`page_width`, coloured only on a terminal."""
-    return _printed(renderables, width=page_width(), terminal=sys.stdout.isatty())
+    return printed_parts(renderables, width=page_width(), terminal=sys.stdout.isatty())
 
 
-def _printed(parts: Iterable[RenderableType], *, width: int, terminal: bool) -> str:
+def printed_parts(parts: Iterable[RenderableType], *, width: int, terminal: bool) -> str:
+    """Return what Rich prints of parts, so many columns wide."""
     buffer = StringIO()
     console = Console(
         file=buffer,
@@ -138,28 +80,30 @@ def _printed(parts: Iterable[RenderableType], *, width: int, terminal: bool) -> 
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
 
 
-def html_of(parts: Iterable[RenderableType]) -> str:
-    """Return parts for a notebook as one element of HTML, in the page's own colour."""
-    text = _printed(parts, width=110, terminal=False)
-    return f'<pre style="white-space:pre;overflow-x:auto">{escape(text)}</pre>'
-
-
 def _harmless(console: Console, part: RenderableType) -> Iterator[Segment]:
     """Yield text that steers no terminal."""
     for one in console.render(hanging(part)):
-        yield one if one.control else Segment(printable(one.text), one.style)
+        text = printable(one.text.replace(BAR, "|"))
+        yield one if one.control else Segment(text, one.style)
 
 
-MODULE_NOTE = "NVML's power is of the module: GPU, CPU and their memory, not of the GPU alone"
+_COUNTERS = {
+    "dram__bytes_read.sum": "DRAM read",
+    "dram__bytes_write.sum": "DRAM written",
+    "lts__t_sectors_srcunit_tex_op_read.sum": "L2 sectors read by L1",
+    "sm__warps_active.avg.pct_of_peak_sustained_active": "achieved occupancy",
+    "smsp__inst_executed.sum": "warp instructions",
+    "gpu__time_duration.sum": "time when counted",
+}
 
 
-def uncalibrated(gpu: str) -> str:
-    """Return what a prediction for a card that was not characterised is based on."""
-    return (
-        f"uncalibrated: not all that it takes was measured on a card like {gpu}; the rest is that "
-        f"of an {REFERENCE.upper()}, scaled by specifications"
-    )
+def counter_words(name: str) -> str:
+    """Return a counter's name in words; the name of anything else as it is."""
+    return _COUNTERS.get(name, name)
 
+
+BAR = "\uff5c"
+"""Stands for a vertical bar in a page, where that ends a cell."""
 
 NONE = "-"
 """Stands for what has no value."""
@@ -181,11 +125,6 @@ def percent(share: float | None, form: str = ".1f") -> str:
     return NONE if share is None else f"{100 * share:{form}} %"
 
 
-def listed(*words: str | None) -> str:
-    """Return words that are there with commas between."""
-    return ", ".join(filter(None, words))
-
-
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
@@ -204,16 +143,11 @@ def off_by(share: float | None) -> str:
 
 
 def ratio_text(ratio: Ratio | None) -> str:
-    """Return a ratio and its interval, ``1.020 [1.001, 1.039]``, whose width has two digits."""
+    """Return a ratio and its interval, ``1.020 [1.001, 1.039]``."""
     if ratio is None:
         return NONE
-    value, low, high = ratio.value, ratio.low, ratio.high
-    if low is None or high is None:
-        return figure(value)
-    digits = max(0, 3 - math.floor(math.log10(abs(value)))) if value else 3
-    if high > low:
-        digits = max(0, min(digits, 1 - math.floor(math.log10(high - low))))
-    return f"{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
+    interval = "" if ratio.low is None else f" [{ratio.low:.3f}, {ratio.high:.3f}]"
+    return f"{ratio.value:.3f}{interval}"
 
 
 def with_prefix(value: float) -> str:
@@ -229,81 +163,8 @@ def grouped(number: int) -> str:
     return f"{number:,}".replace(",", " ") if number < 10**12 else f"{number:.5e}"
 
 
-def seconds(value: float) -> str:
-    """Return a duration in words short enough for a line: ``12 s``, ``3 min 20 s``."""
-    if value < 60:
-        return f"{figure(value, 2) if value < 10 else round(value)} s"
-    minutes, rest = divmod(round(value), 60)
-    return f"{minutes} min {rest} s"
-
-
 Parts: TypeAlias = list[RenderableType]
 """What is printed, one under the other."""
-
-Getter: TypeAlias = str | Callable[[Any], Any]
-"""What a row has in a column: ``"figures.time_s"``, or a function."""
-
-Columns: TypeAlias = dict[str, Getter]
-"""The same by the titles of columns; ``>`` before one sets it to the right."""
-
-
-@frozen
-class Table:
-    """Rows under titles, for a page and for a terminal; ``name`` is for addresses in the page."""
-
-    name: str
-    title: str
-    note: str
-    columns: Names
-    rows: tuple[tuple[Any, ...], ...]
-
-    def listing(self, most: int | None = None) -> RichTable:
-        """Return the first columns, all by default."""
-        return listing(self.columns[:most], (row[:most] for row in self.rows))
-
-
-_MS = re.compile(r"\bms$")
-
-
-def table_of(
-    name: str, title: str, items: Iterable[object], columns: Mapping[str, Getter], note: str = ""
-) -> Table:
-    """Return a table with a row for each item, by the titles of columns and what they get.
-
-    Seconds become milliseconds under a title that ends in ``ms``, shares percent under one that
-    begins with ``%``.
-    """
-    return Table(
-        name=name,
-        title=title,
-        note=note,
-        columns=tuple(columns),
-        rows=tuple(tuple(cell_of(item, *column) for column in columns.items()) for item in items),
-    )
-
-
-def listing_of(
-    items: Iterable[object],
-    columns: Mapping[str, Getter],
-    padding: tuple[int, int, int, int] = LEFT,
-) -> RichTable:
-    """Return a table for a terminal with a row for each item, as :func:`table_of` makes it."""
-    table = table_of("", "", items, columns)
-    return listing(table.columns, table.rows, padding)
-
-
-def cell_of(item: Any, title: str, get: Getter) -> Any:
-    """Return what an item has under a title, in its unit."""
-    value = get(item) if callable(get) else got(item, get)
-    factor = 1e3 if _MS.search(title) else 100.0 if title.startswith("%") else None
-    return value if factor is None or value is None else factor * value
-
-
-def got(item: Any, path: str) -> Any:
-    """Return what ``"figures.time_s"`` of an item is; ``None`` where there is no such thing."""
-    for name in path.split("."):
-        item = item.get(name) if isinstance(item, Mapping) else getattr(item, name, None)
-    return item
 
 
 def cell_text(cell: Any) -> Any:

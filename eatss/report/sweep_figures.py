@@ -6,7 +6,6 @@ Every function draws a figure and returns its axes.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from eatss.report import plots
-from eatss.report.measurement import counter_words
 from eatss.report.plots import (
     BLACK,
     BLUE,
@@ -25,6 +23,7 @@ from eatss.report.plots import (
     new_figure,
     plain_numbers,
 )
+from eatss.report.render import counter_words
 from eatss.tune.evaluation import (
     TARGETS,
     Correlation,
@@ -157,40 +156,36 @@ def sorted_distribution(found: Population) -> Axes:
     axes = new_axes()
     default = of_role(found.rows, "default")
     order = np.argsort(found.performance, kind="stable")
-    ranks = np.arange(1, len(found) + 1, dtype=float)
-
-    def draw(side: Axes, what: str, values: Floats, colour: str, mark: str, line: str) -> None:
-        cloud(side, ranks, values[order], label=what, colour=colour, mark=mark)
-        if default is not None and np.isfinite(level := values[found.rows.index(default)]):
-            label = f"default's {what.split(maxsplit=1)[0]}"
-            side.axhline(level, color=colour, linewidth=1, linestyle=line, label=label)
-        side.set_ylim(bottom=0)
-
-    speed, unit = speeds(found)
-    draw(axes, "performance (left)", speed, BLUE, "o", "--")
+    sides = [(axes, "performance", found.performance, BLUE)]
     if found.has_energy:
-        right, (energy, energy_unit) = axes.twinx(), joules(found)
-        draw(right, "energy (right)", energy, VERMILION, "^", ":")
-        right.set_ylabel(f"energy of a run in {energy_unit}")
+        sides.append((axes.twinx(), "energy", found.energy_j, VERMILION))
+    for side, what, values, colour in sides:
+        cloud(side, np.arange(1.0, len(found) + 1), values[order], label=what, colour=colour)
+        if default is not None and np.isfinite(level := values[found.rows.index(default)]):
+            side.axhline(level, color=colour, linestyle="--", label=f"default's {what}")
+        side.set_ylim(bottom=0)
+    if found.has_energy:
+        sides[1][0].set_ylabel("energy of a run in J (right)")
         # the slowest few would squeeze all others
-        right.set_ylim(top=float(np.nanquantile(energy, 0.995)) * 1.15)
-    title = "All variants, sorted by performance"
-    x_label, y_label = "variants, sorted by performance", f"performance in {unit}"
-    return finished(axes, title, x_label, y_label, legend=2)
+        sides[1][0].set_ylim(top=float(np.nanquantile(found.energy_j, 0.995)) * 1.15)
+    title, x_label = "All variants, sorted by performance", "variants, sorted by performance"
+    return finished(axes, title, x_label, _speed(found), legend=2)
+
+
+def _speed(found: Population) -> str:
+    return f"performance in {found.performance_unit}"
 
 
 def performance_energy_scatter(found: Population) -> Axes:
     """Draw energy over performance with the choices [EATSS, Figs. 3 and 11]: low right is good."""
-    axes = new_axes()
-    (x, speed_unit), (y, energy_unit) = speeds(found), joules(found)
+    axes, x, y = new_axes(), found.performance, found.energy_j
     cloud(axes, x, y)
-    title = _with_choices(axes, found, x, y, "Energy over performance")
+    title = _with_choices(axes, found, x, y, "Energy over performance: low right is good")
     axes.set_xlim(left=0)
-    if (times := np.nanmax(y) / np.nanmin(y)) > 5:
+    if np.nanmax(y) > 5 * np.nanmin(y):
         axes.set_yscale("log")
-        plain_numbers(axes.yaxis, (1.0, 2.0, 3.0, 5.0) if times < 20 else (1.0, 3.0))
-    x_label = f"performance in {speed_unit} (right is better)"
-    return finished(axes, title, x_label, f"energy of a run in {energy_unit} (low is better)")
+        plain_numbers(axes.yaxis, (1.0, 3.0))
+    return finished(axes, title, _speed(found), "energy of a run in J")
 
 
 def spectrum(found: Population) -> Axes:
@@ -205,18 +200,9 @@ def spectrum(found: Population) -> Axes:
     for height, values in enumerate(lines.values()):
         share = values / np.nanmax(values)
         y = np.full(len(found), float(height))
-        axes.axhline(height, color=GREY, linewidth=0.8, zorder=1)
-        axes.scatter(
-            share, y, s=110, marker="|", color=BLUE, alpha=0.45, linewidths=0.9,
-            rasterized=len(found) > _MANY,
-        )  # fmt: skip
-        middle = float(np.nanmedian(share))
-        axes.plot([middle], [height - 0.3], "^", color=BLACK, markersize=5)
-        axes.annotate(
-            "median", (middle, height - 0.3), xytext=(6, 0), textcoords="offset points",
-            fontsize=8, va="center",
-        )  # fmt: skip
-        title = _with_choices(axes, found, share, y, "Where the choices stand")
+        cloud(axes, share, y, mark="|")
+        axes.plot([float(np.nanmedian(share))], [height - 0.3], "^", color=BLACK, label="median")
+        title = _with_choices(axes, found, share, y, "Where the choices stand; ▲ is the median")
     axes.set_yticks(range(len(lines)), list(lines))
     axes.set_ylim(-0.55, len(lines) - 0.45)
     axes.set_xlim(0, 1.1)
@@ -228,24 +214,19 @@ def hull_figure(found: Population) -> Axes:
 
     [BEAST, Fig. 5]
     """
-    axes = new_axes()
-    (x, speed_unit), y = speeds(found), found.efficiency
+    axes, x, y = new_axes(), found.performance, found.efficiency
     cloud(axes, x, y)
     hull, front = list(convex_hull(x, y)), list(pareto_front(x, y))
     closed = [*hull, hull[0]]
-    axes.plot(x[closed], y[closed], color=GREY, linewidth=1, label="hull")
-    axes.plot(
-        x[front], y[front], color=BLACK, linewidth=1.3, marker="o", markersize=3.5,
-        label=f"Pareto front ({len(front)})",
-    )  # fmt: skip
+    axes.plot(x[closed], y[closed], color=GREY, label="hull")
+    axes.plot(x[front], y[front], "o-", color=BLACK, label=f"Pareto front ({len(front)})")
     if (low := thriftiest(found)) is not None:
-        axes.axvline(x[low], color=ORANGE, linestyle="--", label="speed of the thriftiest")
         top = found.with_energy()
+        axes.axvline(x[low], color=ORANGE, linestyle="--", label="speed of the thriftiest")
         level, label = top.efficiency[fastest(top)], "efficiency of the fastest"
         axes.axhline(level, color=VERMILION, linestyle=":", label=label)
     title = _with_choices(axes, found, x, y, "Efficiency over performance")
-    labels = f"performance in {speed_unit}", f"efficiency in {found.efficiency_unit}"
-    return finished(axes, title, *labels, legend=3)
+    return finished(axes, title, _speed(found), f"efficiency in {found.efficiency_unit}", legend=3)
 
 
 def correlation_bars(found: Sequence[Correlation], *, target: Target = "performance") -> Axes:
@@ -253,24 +234,20 @@ def correlation_bars(found: Sequence[Correlation], *, target: Target = "performa
 
     A dot is Spearman's [BEAST, Figs. 6 to 8].
     """
-    strongest = sorted(of_target(tuple(found), target), key=lambda one: -abs(one.pearson))
-    shown = [one for one in of_target(tuple(found), target) if one in strongest[:MOST_BARS]]
+    every = of_target(tuple(found), target)
+    strongest = sorted(every, key=lambda one: -abs(one.pearson))[:MOST_BARS]
+    shown = [one for one in every if one in strongest]
     axes = new_axes(height_in=1.5 + 0.22 * len(shown))
-    y, names = np.arange(len(shown)), [counter_words(one.metric) for one in shown]
-    pearson = np.array([one.pearson for one in shown])
-    ends = np.abs(np.array([(one.low, one.high) for one in shown]).reshape(-1, 2).T - pearson)
-    axes.barh(
-        y, pearson, 0.7, color=[VERMILION if one < 0 else BLUE for one in pearson], xerr=ends,
-        capsize=1.5, error_kw={"elinewidth": 0.7, "alpha": 0.7}, label="Pearson, 95 % interval",
-    )  # fmt: skip
-    axes.plot([one.spearman for one in shown], y, "o", color=BLACK, markersize=3, label="Spearman")
-    axes.set_yticks(y, names, fontsize=8)
-    axes.axvline(0, color=BLACK, linewidth=0.8)
+    y, pearson = np.arange(len(shown)), np.array([one.pearson for one in shown])
+    ends = np.abs([[one.low for one in shown], [one.high for one in shown]] - pearson)
+    colours = [VERMILION if one < 0 else BLUE for one in pearson]
+    axes.barh(y, pearson, 0.7, color=colours, xerr=ends, capsize=1.5)
+    axes.plot([one.spearman for one in shown], y, "o", color=BLACK, markersize=3)
+    axes.set_yticks(y, [counter_words(one.metric) for one in shown], fontsize=8)
     axes.set_xlim(-1.02, 1.02)
-    samples = [one.samples for one in shown] or [0]
-    fewest = f"{min(samples)} to " if min(samples) < max(samples) else ""
     name = "performance × efficiency" if target == "product" else target
-    x_label = f"correlation coefficient, {fewest}{max(samples)} variants"
+    most = max((one.samples for one in shown), default=0)
+    x_label = f"correlation coefficient, up to {most} variants"
     return finished(axes, f"Correlation with {name}", x_label, lines="x")
 
 
@@ -279,14 +256,13 @@ def over_metric(found: Population, metric: str) -> Axes:
 
     Each panel that has data has the line of least squares and Pearson's coefficient.
     """
-    speed, unit = speeds(found)
     drawn = {
-        f"performance in {unit}": speed,
+        _speed(found): found.performance,
         f"efficiency in {found.efficiency_unit}": found.efficiency,
         "mean power in W": found.power_w,
     }
-    x, words, places = found.column(metric), counter_words(metric), new_figure(9.6, 3.5)
-    panels = places.subplots(1, len(drawn))
+    x, words = found.column(metric), counter_words(metric)
+    panels = new_figure(9.6, 3.5).subplots(1, len(drawn))
     for axes, (label, y) in zip(panels, drawn.items(), strict=True):
         cloud(axes, x, y)
         axes.locator_params(axis="x", nbins=5)
@@ -309,15 +285,11 @@ def split_bars(bars: Sequence[SplitBar]) -> Axes:
     axes = new_axes(width_in=max(6.0, 1.2 + 0.48 * len(bars)))
     x = np.arange(len(bars), dtype=float)
     axes.bar(x - 0.2, [one.speedup for one in bars], 0.38, color=BLUE, label="speed-up (high)")
-    if any(one.energy is not None for one in bars):
-        energies = [np.nan if one.energy is None else one.energy for one in bars]
+    energies = np.array([one.energy for one in bars], dtype=float)
+    if not np.isnan(energies).all():
         axes.bar(x + 0.2, energies, 0.38, color=VERMILION, hatch="//", label="energy (low)")
     axes.axhline(1.0, color=BLACK, linewidth=0.8)
-    names = [
-        "\n".join("-" if value is None else str(value) for value in (one.split, one.warp_fraction))
-        for one in bars
-    ]
-    axes.set_xticks(x, names, fontsize=8)
+    axes.set_xticks(x, [f"{one.split}\n{one.warp_fraction}" for one in bars], fontsize=8)
     title = "Split and warp fraction: the fastest variant of each"
     labels = "split of shared memory, warp fraction", "ratio to the default"
     return finished(axes, title, *labels, lines="y", legend=2)
@@ -332,31 +304,12 @@ def cloud(
     colour: str = BLUE,
     mark: str = "o",
 ) -> None:
-    """Draw variants as points."""
-    few = x.size <= 150
+    """Draw variants as points, many of them smaller and as pixels."""
+    size = 16 if x.size <= 150 else 6
     axes.scatter(
-        x, y, s=16 if few else 9 if x.size <= 1000 else 5, color=colour, marker=mark,
-        alpha=0.75 if few else 0.5, linewidths=0, label=label, rasterized=x.size > _MANY,
+        x, y, s=110 if mark == "|" else size, color=colour, marker=mark, alpha=0.5,
+        label=label, rasterized=x.size > _MANY,
     )  # fmt: skip
-
-
-def joules(found: Population) -> tuple[Floats, str]:
-    """Return energies of a run in the unit that suits them."""
-    return _suited(found.energy_j, "J")
-
-
-def speeds(found: Population) -> tuple[Floats, str]:
-    """Return performances in the unit that suits them."""
-    if found.performance_unit != "GFLOP/s":
-        return found.performance, found.performance_unit
-    return _suited(1e9 * found.performance, "FLOP/s")
-
-
-def _suited(values: Floats, unit: str) -> tuple[Floats, str]:
-    known = values[np.isfinite(values)]
-    thousands = math.floor(math.log10(float(np.median(known))) / 3) if known.size else 0
-    thousands = max(-2, min(4, thousands))
-    return values / 1000.0**thousands, ("µ", "m", "", "k", "M", "G", "T")[thousands + 2] + unit
 
 
 def _with_choices(axes: Axes, found: Population, x: Floats, y: Floats, title: str) -> str:
@@ -365,14 +318,15 @@ def _with_choices(axes: Axes, found: Population, x: Floats, y: Floats, title: st
     axes.margins(0.1, 0.15)
     for role, (letter, colour, beside) in LETTERS.items():
         row = of_role(found.rows, role)
-        place = None if row is None else found.rows.index(row)
-        if place is not None and np.isfinite(x[place]) and np.isfinite(y[place]):
+        if row is None:
+            continue
+        place = x[found.rows.index(row)], y[found.rows.index(row)]
+        if np.isfinite(place).all():
             meant.append(f"{letter} {role}")
             axes.annotate(
-                letter, (x[place], y[place]), xytext=beside, textcoords="offset points",
-                color="white", weight="bold", fontsize=9, ha="center", va="center", zorder=6,
+                letter, place, xytext=beside, textcoords="offset points", color="white",
+                weight="bold", fontsize=9, ha="center", va="center", zorder=6,
                 bbox={"boxstyle": "circle,pad=0.22", "facecolor": colour, "edgecolor": "white"},
-                arrowprops={"arrowstyle": "-", "color": BLACK, "linewidth": 0.8},
-                annotation_clip=False,
+                arrowprops={"arrowstyle": "-"}, annotation_clip=False,
             )  # fmt: skip
     return "\n".join(filter(None, (title, ", ".join(meant))))

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib.resources import files
-from importlib.util import find_spec
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
-from eatss.base.diagnostics import input_error
-from eatss.base.shown import energy_text
+from jinja2 import Environment, StrictUndefined
+
+from eatss.base.shown import energy_text, time_text
 from eatss.base.text import equations
-from eatss.report.render import cell_text, seconds
+from eatss.report.plots import check_matplotlib
 from eatss.report.sweep_figures import sweep_figures
 from eatss.report.sweep_tables import (
     all_tables,
     heading,
-    means_table,
-    programs_table,
+    overall_tables,
     sentences,
 )
 from eatss.tune.evaluation import Evaluated, SweepReport
@@ -31,23 +30,6 @@ PNG_DPI = 130
 SCREEN_DPI = 96
 
 
-def check_page() -> None:
-    """Refuse a page where it cannot be made.
-
-    Raises:
-        InputError: ``EATSS-E052`` Jinja2 or matplotlib is not installed.
-    """
-    missing = [name for name in ("jinja2", "matplotlib") if find_spec(name) is None]
-    if missing:
-        raise input_error(
-            "EATSS-E052",
-            f"a page needs {' and '.join(missing)}, which {'is' if len(missing) == 1 else 'are'} "
-            "not installed",
-            hint="install what is missing with: pip install 'eatss[report]'; --format text needs "
-            "neither",
-        )
-
-
 def html_page(evaluated: Sequence[Evaluated], report: SweepReport) -> str:
     """Return the page of sweeps, and tables over all where there are several.
 
@@ -56,13 +38,11 @@ def html_page(evaluated: Sequence[Evaluated], report: SweepReport) -> str:
         report: what was computed of them.
 
     Raises:
-        InputError: ``EATSS-E052`` Jinja2 or matplotlib is not installed.
+        InputError: ``EATSS-E052`` matplotlib is not installed.
     """
-    check_page()
-    from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 - optional
-
+    check_matplotlib()
     several = len(evaluated) > 1
-    overall = (programs_table(report.sweeps), means_table(report.means)) if several else ()
+    overall = overall_tables(report) if several else ()
     template = files("eatss.report").joinpath("sweep_page.html").read_text(encoding="utf-8")
     environment = Environment(autoescape=True, undefined=StrictUndefined)
     return environment.from_string(template).render(
@@ -72,31 +52,15 @@ def html_page(evaluated: Sequence[Evaluated], report: SweepReport) -> str:
         sweeps=evaluated,
         heading=heading,
         sentences=sentences,
-        facts=_facts,
+        energy=energy_text,
+        time=time_text,
+        equations=equations,
         figures=sweep_figures,
         tables=all_tables,
         image=_image,
         size=lambda drawn: [round(side * SCREEN_DPI) for side in drawn.get_size_inches()],
-        text=cell_text,
         number=_number,
     )
-
-
-def _facts(one: Evaluated) -> Iterator[tuple[str, str]]:
-    found = one.evaluation
-    identity = found.identity
-    seen = [card for card in one.sweep.cards if card.power_limit_w is not None]
-    limits = " and ".join(sorted({f"{card.power_limit_w:g} W" for card in seen}))
-    yield "card", identity.card + (f", power limit {limits}" if limits else "")
-    yield "driver", identity.driver
-    yield "compiler", identity.compiler
-    yield "generator", f"{identity.target}, {identity.generator}"
-    yield "sizes", equations(found.sizes)
-    yield "macros", " ".join(identity.defines)
-    drawn = "" if found.card_j is None else f", {energy_text(found.card_j)}"
-    spent = f"{seconds(found.card_s)} of cards, {seconds(found.processor_s)} of processors"
-    yield "spent", spent + drawn
-    yield "source (SHA-256)", identity.source_hash[:12]
 
 
 def _number(cell: Any) -> float | None:

@@ -6,7 +6,6 @@ Each takes a process of its own that is bounded, unless this one is.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -158,6 +157,15 @@ def find_interface(source: Source, reading: Reading) -> Found[Interface]:
     return Found(noun=Session(source, reading, code=True).interface)
 
 
+_OFFERED = {
+    "recomputed": "recomputable",
+    "factored": "factorable",
+    "reverse": "reversible",
+    "private": "privatisable",
+    "split": "splittable",
+}
+"""Where a session has what may be changed of regions, by what is decided."""
+
 _LOOPS_EMPTY = ("EATSS-P006", "EATSS-K011", "EATSS-F050")
 """All or some loops are empty at sizes as small as 0 or 1, and what is left has other kernels, or
 C has no arrays of such sizes: there the program for the sizes of the source is as good as any."""
@@ -197,15 +205,13 @@ def find_program(
             how = {"strict_fp": wanted.strict_fp, **wanted.joins}
             selection = sized.select(profile, choosing, **how, progress=progress)
             own = session.before_classes(selection)
-            checks: tuple[tuple[Sequence[object], Callable[[], Sequence[object]]], ...] = (
-                (selection.recomputed, lambda: session.recomputable),
-                (selection.factored, lambda: session.factorable),
-                (selection.reverse, lambda: session.reversible),
-                (selection.private, lambda: session.privatisable),
-                (selection.split, lambda: session.splittable),
-                ([one.region for one in selection.classes], lambda: own.in_classes),
+            kept = all(
+                {*getattr(selection, name)} <= {*getattr(session, offered)}
+                for name, offered in _OFFERED.items()
+                if getattr(selection, name)
             )
-            kept = all(not one or {*one} <= {*may()} for one, may in checks)
+            classes = {one.region for one in selection.classes}
+            kept = kept and (not classes or classes <= {*own.in_classes})
             kept = kept and session.has(selection.chunks)
             if not kept or not session.of(selection).has_kernels(selection):  # loops are empty here
                 selection = sized.plain.select(profile, choosing, **how, progress=progress)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from eatss.base.cache import Cache, key_of, versions
 from eatss.base.diagnostics import InputError
 from eatss.base.files import StrPath, folder_named, read_regular
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names
 from eatss.base.options import changed
 from eatss.cards import GpuProfile
 from eatss.choose.options import SelectOptions
@@ -32,39 +32,10 @@ if TYPE_CHECKING:
 Noun = TypeVar("Noun")
 
 
-@frozen
-class Kept:
-    """The place of a result in the cache; there is none where ``cache`` is ``None``.
-
-    ``again`` makes the key anew.
-    """
-
-    cache: Cache | None
-    kind: str
-    key: str
-    again: Callable[[], str]
-
-    def found_or(self, find: Callable[[], Found[Noun]]) -> Found[Noun]:
-        """Return what was found before, or what ``find`` finds.
-
-        That is kept, if nothing that decides it has changed meanwhile.
-        """
-        from eatss.session.found import found_bytes, found_of  # noqa: PLC0415 - a printed one needs none
-
-        if self.cache is None:
-            return find()
-        data = self.cache.get(self.kind, self.key)
-        found: Found[Noun] | None = None if data is None else found_of(self.kind, data)
-        if found is None:
-            found = find()
-            if found.lasting and self.again() == self.key:
-                self.cache.put(self.kind, self.key, found_bytes(found))
-        return found
-
-
 def kept(
     cache: Cache | None,
     kind: Literal["select", "codegen", "interface"],
+    find: Callable[[], Found[Noun]],
     source: Source,
     reading: Reading,
     profile: GpuProfile | None = None,
@@ -72,8 +43,12 @@ def kept(
     wanted: CodeRequest | None = None,
     decided: Selection | Recipe | None = None,
     sizes: SizePairs | None = None,
-) -> Kept:
-    """Return the place of what ``eatss.session.found`` finds for the same arguments."""
+) -> Found[Noun]:
+    """Return what was found before of the same arguments, or what ``find`` finds.
+
+    That is kept, if nothing that decides it has changed meanwhile.
+    """
+    from eatss.session.found import found_bytes, found_of  # noqa: PLC0415 - a printed one needs none
 
     def key() -> str:
         try:
@@ -83,8 +58,16 @@ def kept(
         except (UnknownFilesError, InputError, OSError, ValueError, TypeError):
             return ""  # what is wrong is told by who reads it
 
-    found = "" if cache is None else key()
-    return Kept(cache=cache if found else None, kind=kind, key=found, again=key)
+    place = "" if cache is None else key()
+    if cache is None or not place:
+        return find()
+    data = cache.get(kind, place)
+    found: Found[Noun] | None = None if data is None else found_of(kind, data)
+    if found is None:
+        found = find()
+        if found.lasting and key() == place:
+            cache.put(kind, place, found_bytes(found))
+    return found
 
 
 def write_kept(

@@ -274,15 +274,11 @@ class Session:
     @cached_property
     def recomputable(self) -> Arrays:
         """The arrays that code of eatss may compute anew where they are read."""
-        if self.cut != "eatss":
-            return ()
         return recomputable(self._written.scops, lambda: self._written_symbolic.scops, self._once)
 
     @cached_property
     def privatisable(self) -> Private:
         """The regions whose arrays code of eatss may give elements for each iteration."""
-        if self.cut != "eatss":
-            return ()
         return privatisable(self._written.scops, lambda: self._written_symbolic.scops)
 
     @cached_property
@@ -318,8 +314,6 @@ class Session:
         return self._with(Rewrites(**{one: decided.rewriting()[one] for one in names}))
 
     def _changed_by(self, change: Callable[[Scop], Scop]) -> Numbers:
-        if self.cut != "eatss":
-            return ()
         return changeable(self.parsed.scops, lambda: self.parsed_symbolic.scops, change)
 
     def chunkable(self, profile: GpuProfile, *, strict_fp: bool) -> Chunks:
@@ -327,14 +321,12 @@ class Session:
 
         With ``strict_fp`` those that come to the same value in any order.
         """
-        if self.cut != "eatss":
-            return ()
         return chunkable(self._written.scops, profile, strict_fp=strict_fp)
 
     @cached_property
     def pairable(self) -> Chunks:
         """The sums that code of eatss may add up in the pass of others that they need."""
-        return pairable(self._written.scops) if self.cut == "eatss" else ()
+        return pairable(self._written.scops)
 
     def has(self, chunks: Chunks) -> bool:
         """Tell whether the regions have all of some recurrences."""

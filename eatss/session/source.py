@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 
 MAX_BYTES = 4 << 20
-_MAX_HEADERS = 2_000
-_MAX_TOTAL_BYTES = 64 << 20
 _OWN_HEADERS = Path(__file__).resolve().parents[1] / "frontend" / "include"
 _SPLICE = re.compile(rb"\\[ \t]*\r?\n")
 _DIRECTIVE = re.compile(
@@ -53,7 +51,7 @@ def read_files(source: StrPath, include_dirs: Sequence[str]) -> tuple[tuple[str,
 
     Raises:
         UnknownFilesError: a file is included by a macro, or in another way that only a compiler
-            understands, or too many are.
+            understands.
         OSError: a file cannot be read.
         ValueError: a path is none.
     """
@@ -67,7 +65,7 @@ def read_files(source: StrPath, include_dirs: Sequence[str]) -> tuple[tuple[str,
         home = Path(name).absolute().parent
     searched = [*(Path(folder).absolute() for folder in include_dirs), _OWN_HEADERS]
     found = {name: data}
-    todo, total = [(home, data)], len(data)
+    todo = [(home, data)]
     while todo:
         folder, text = todo.pop()
         for candidate in _candidates(text, (folder, *searched)):
@@ -76,9 +74,6 @@ def read_files(source: StrPath, include_dirs: Sequence[str]) -> tuple[tuple[str,
             header = read_regular(candidate, MAX_BYTES)
             found[str(candidate)] = header
             todo.append((candidate.parent, header))
-            total += len(header)
-            if len(found) > _MAX_HEADERS or total > _MAX_TOTAL_BYTES:
-                raise UnknownFilesError("there is too much")
     own = str(_OWN_HEADERS)
     return tuple((path, text) for path, text in found.items() if not path.startswith(own))
 

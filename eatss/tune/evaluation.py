@@ -199,7 +199,7 @@ class SweepEvaluation(Shown):
         card_j: Joules that cards drew in their windows, of the rows that know.
     """
 
-    shown_by = "eatss.report.sweep_tables:evaluation_parts"
+    shown_by = "evaluation"
 
     identity: Identity
     cards: tuple[CardRows, ...]

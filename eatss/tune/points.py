@@ -15,6 +15,7 @@ from typing import Annotated, TypeAlias
 
 from eatss.base.codec import BY_NAME
 from eatss.base.frozen import frozen
+from eatss.base.shown import Shown
 from eatss.base.text import NamedTexts, Texts
 from eatss.cards.profile import FIGURES, GpuProfile
 
@@ -166,13 +167,15 @@ class FilterCount:
 
 
 @frozen
-class SpaceCount:
+class SpaceCount(Shown):
     """How large a space is.
 
     ``raw`` points are those of the iterators alone, whatever filters say. ``kept`` are left by all
     filters. A filter on the first iterators removes a prefix once; ``removed`` counts the raw
     points that begin with it, so that ``raw`` is ``kept`` and all that was removed.
     """
+
+    shown_by = "space"
 
     name: str
     raw: int

@@ -97,7 +97,7 @@ class Replay(Shown):
         runs: Strategy by strategy, seed by seed.
     """
 
-    shown_by = "eatss.report.results:replay_parts"
+    shown_by = "replay"
 
     program: str
     target: SweepTarget

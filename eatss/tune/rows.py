@@ -205,7 +205,7 @@ class Sweep(Tabular):
         schema_version: Of the JSON form.
     """
 
-    shown_by = "eatss.report.results:sweep_parts"
+    shown_by = "sweep"
     rows_by = "eatss.tune.exchange:sweep_rows"
 
     identity: Identity

@@ -160,7 +160,7 @@ class Verification(Shown):
         coverage: What all runs covered, those that ``results`` does not list included.
     """
 
-    shown_by = "eatss.report.listings:verification_parts"
+    shown_by = "verification"
 
     program: str
     device: Device
@@ -198,7 +198,7 @@ class Verification(Shown):
 class Verifications(Shown):
     """What ``eatss verify --format json`` prints: a verification for each folder."""
 
-    shown_by = "eatss.report.listings:verifications_parts"
+    shown_by = "verifications"
 
     verifications: tuple[Verification, ...]
 

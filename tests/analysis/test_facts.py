@@ -16,7 +16,7 @@ from eatss.api import inspect
 from eatss.base.shipped import data_directory
 from eatss.base.targets import TargetName
 from eatss.frontend.parse import parse_source
-from eatss.report.render import printed
+from eatss.report.pages import printed
 from eatss.session.session import Session
 
 KERNELS = data_directory("kernels")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.text import Text
 
 import eatss
 from eatss.base.diagnostics import Diagnostic
@@ -19,7 +19,7 @@ from eatss.base.shown import Shown, in_lines
 from eatss.building import PpcgBuild
 from eatss.choose.expectation import ProgramExpectation
 from eatss.measurement.energy_meter import EnergyMeter
-from eatss.report.render import html_of
+from eatss.report.pages import html_of
 from eatss.tune.evaluation import evaluate
 from eatss.verify.result import SizeResult, Verification
 from tests.measurement.meters.conftest import FakeNvml
@@ -146,7 +146,7 @@ def test_results_are_pickled_as_before() -> None:
 
 
 def test_what_a_user_named_is_escaped() -> None:
-    html = html_of([Text("<script>alert(1)</script> & \x1b[2J"), Text("plain", style="dim")])
+    html = html_of(replace(measurement(), program="<script>alert(1)</script> & \x1b[2J"))
     assert "<script" not in html
     assert "\x1b" not in html
     assert parsed(html).text.startswith("<script>alert(1)</script> & \\x1b[2J")

@@ -13,7 +13,7 @@ import pytest
 import eatss.cards.environment as environment
 from eatss.cards.environment import Check, examine
 from eatss.report.cards import Examination
-from eatss.report.render import printed
+from eatss.report.pages import printed
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -30,6 +30,7 @@ NEEDED = {
     "tomlkit",
     "click",
     "rich",
+    "jinja2",
     "GPU profiles",
     "kernels",
 }

@@ -18,7 +18,7 @@ from eatss.choose.options import SelectOptions
 from eatss.cost.card import card_of
 from eatss.polyhedral.kernel import Kernel
 from eatss.polyhedral.scop import Scop
-from eatss.report.render import printed
+from eatss.report.pages import printed
 from eatss.session.session import Session
 
 SEVEN_ARRAYS = """

@@ -73,8 +73,6 @@ def test_a_wrong_option_is_the_users_error(arguments: list[str], code: str) -> N
     [
         (["slect", "@gemm"], "did you mean select?"),
         (["results", "shw"], "did you mean show?"),
-        (["select", "@gemm", "--tile", "i=32"], "eatss codegen and eatss predict take --tile"),
-        (["compare", "@gemm", "--plot", "a.svg"], "eatss roofline takes --plot"),
     ],
 )
 def test_a_mistyped_word_is_told_what_it_may_mean(words: list[str], hint: str) -> None:

@@ -148,8 +148,9 @@ def test_the_tables_fit_the_width(width: int, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("COLUMNS", str(width))
     lines = render_comparison(SIDES, "table").splitlines()
     assert max(map(len, lines)) <= width
-    assert "selected  ok       7.000 ±0.1% 4.800 ±0.6% 685.7   18286   26.67       5" in lines
-    assert "selected    2.000 [1.980, 2.020]   0.500 [0.495, 0.505]  2.000 [1.980, 2.020]" in lines
+    rows = [" ".join(line.split()) for line in lines]
+    assert "selected ok 7.000 ±0.1% 4.800 ±0.6% 685.7 18286 26.67" in rows
+    assert "selected 2.000 [1.980, 2.020] 0.500 [0.495, 0.505] 2.000 [1.980, 2.020]" in rows
 
 
 def test_what_holds_for_all_is_said_once() -> None:

@@ -44,14 +44,14 @@ def labels(axes: Axes) -> list[str]:
 def test_sorting_by_performance_draws_every_variant_from_slow_to_fast() -> None:
     axes = sorted_distribution(FOUND)
     (points,) = clouds(axes)
-    assert points[:, 1].tolist() == pytest.approx(sorted(FOUND.performance / 1e3))
+    assert points[:, 1].tolist() == pytest.approx(sorted(FOUND.performance))
     right = axes.figure.axes[1]
     energies = np.asarray(right.collections[0].get_offsets())[:, 1]
-    assert sorted(energies) == pytest.approx(sorted(FOUND.energy_j * 1e3))
-    assert axes.get_ylabel() == "performance in TFLOP/s"
-    assert right.get_ylabel() == "energy of a run in mJ"
+    assert sorted(energies) == pytest.approx(sorted(FOUND.energy_j))
+    assert axes.get_ylabel() == "performance in GFLOP/s"
+    assert right.get_ylabel() == "energy of a run in J (right)"
     assert axes.lines[0].get_ydata()[0] == pytest.approx(  # type: ignore[index]
-        next(r.gflops for r in FOUND.rows if r.role == "default") / 1e3  # type: ignore[operator]
+        next(r.gflops for r in FOUND.rows if r.role == "default")
     )
 
 
@@ -72,7 +72,7 @@ def test_letters_that_would_cover_each_other_stand_apart() -> None:
 
 def test_the_hull_is_closed_and_the_front_is_on_it() -> None:
     axes = hull_figure(FOUND)
-    x, y = FOUND.performance / 1e3, FOUND.efficiency
+    x, y = FOUND.performance, FOUND.efficiency
     hull, front = axes.lines[0], axes.lines[1]
     assert len(hull.get_xdata()) == len(convex_hull(x, y)) + 1  # type: ignore[arg-type]
     assert list(front.get_xdata()) == pytest.approx(x[list(pareto_front(x, y))].tolist())  # type: ignore[arg-type]
@@ -90,9 +90,7 @@ def test_bars_of_correlations_are_sorted() -> None:
 def test_over_a_metric_each_panel_shows_every_variant_and_its_trend() -> None:
     panels = over_metric(FOUND, "occupancy").figure.axes
     assert len(panels) == 3
-    for axes, y in zip(
-        panels, (FOUND.performance / 1e3, FOUND.efficiency, FOUND.power_w), strict=True
-    ):
+    for axes, y in zip(panels, (FOUND.performance, FOUND.efficiency, FOUND.power_w), strict=True):
         (cloud,) = clouds(axes)
         assert cloud[:, 1] == pytest.approx(y)
         (trend,) = axes.lines

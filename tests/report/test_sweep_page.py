@@ -13,7 +13,6 @@ from importlib.resources import files
 
 import pytest
 
-from eatss.base.diagnostics import InputError
 from eatss.report import sweep_page as pages
 from eatss.report.sweep_figures import sweep_figures
 from eatss.report.sweep_page import html_page
@@ -120,20 +119,6 @@ def test_a_sweep_without_anything_measured_says_so() -> None:
     text = "".join(Reader(page_of(made)).text)
     assert "Nothing was measured" in text
     assert "no result after 30 s" in text
-
-
-@pytest.mark.parametrize("missing", ["jinja2", "matplotlib"])
-def test_what_is_missing_is_named_with_what_to_install(
-    missing: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pages, "find_spec", lambda name: None if name == missing else object())
-    with pytest.raises(InputError) as caught:
-        pages.check_page()
-    (finding,) = caught.value.diagnostics
-    assert finding.code == "EATSS-E052"
-    assert missing in finding.message
-    assert finding.hint is not None
-    assert "eatss[report]" in finding.hint
 
 
 def test_sentences_say_the_numbers_of_a_small_sweep() -> None:

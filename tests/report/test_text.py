@@ -14,8 +14,10 @@ from rich.text import Text
 from eatss.base.diagnostics import Diagnostic, EatssError, SourceSpan
 from eatss.cards import list_profiles, load_profile, profile_from_document
 from eatss.report.cards import render_profile, render_profiles
-from eatss.report.render import listing, render, uncut
+from eatss.report.pages import parts_of
+from eatss.report.render import listing, render
 from tests.end_to_end.in_process import eatss as command
+from tests.report.measurements import measured
 
 ALL = list_profiles()
 
@@ -109,7 +111,7 @@ def test_a_line_that_is_too_wide_goes_on_below_where_it_began(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", str(width))
-        shown = render("\n".join(" " * indent + words for indent, words in prose)).splitlines()
+        shown = render(*(" " * indent + words for indent, words in prose)).splitlines()
     assert max(map(len, shown)) <= width
     for indent, words in prose:
         own = ""
@@ -121,7 +123,7 @@ def test_a_line_that_is_too_wide_goes_on_below_where_it_began(
     assert shown == []
 
 
-def test_lines_to_copy_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "20")
-    address = "     https://example.org/" + "x" * 60
-    assert render(uncut(address)) == address + "\n"
+@pytest.mark.parametrize("name", ["[red]a|b[/]", "a\\", "[link=x]", "{{ 1 }}"])
+def test_a_name_is_no_mark_and_no_cell(name: str) -> None:
+    text = render(*parts_of(measured(program=name, variant="")))
+    assert text.startswith(f"{name}  ok\n")

@@ -19,7 +19,6 @@ from scipy import stats
 
 from eatss.base.codec import encode
 from eatss.measurement.measurement import Status
-from eatss.report.render import cell_text
 from eatss.report.sweep_tables import all_tables, report_text, sentences
 from eatss.tune.evaluation import (
     correlation,
@@ -78,7 +77,7 @@ def test_every_store_has_a_report(made: list[Row]) -> None:
     assert report_text(report)
     for table in all_tables(found):
         assert all(len(row) == len(table.columns) for row in table.rows)
-        assert "nan" not in {cell_text(cell) for row in table.rows for cell in row}
+        assert "nan" not in {cell for row in table.rows for cell in row}
 
 
 def swept(*powers_w: float, again: tuple[int, ...] = (), stage: Stage = "careful") -> Sweep:

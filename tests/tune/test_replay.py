@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eatss.base.diagnostics import InputError
-from eatss.report.render import printed
+from eatss.report.pages import printed
 from eatss.tune.points import Point
 from eatss.tune.replay import recorded, replayed
 from eatss.tune.rows import Sweep

@@ -24,7 +24,7 @@ from eatss.program import (
     Parameter,
     Program,
 )
-from eatss.report.render import printed
+from eatss.report.pages import printed
 from eatss.verify.compare import bounds_by_perturbing
 from eatss.verify.data import Buffer, make_buffers
 from eatss.verify.instrumentation import Branch, instrumented_text, least_sizes

@@ -144,24 +144,21 @@ def note_written(values: Values, names: Sequence[str]) -> None:
 def _numpy_view(array: np.ndarray[Any, Any]) -> ArrayView:
     if isinstance(array, np.ma.MaskedArray):
         raise TypeError("it has a mask; give its data")
-    return ArrayView(
-        pointer=array.ctypes.data,
-        shape=array.shape,
-        dtype=array.dtype,
-        contiguous=array.flags.c_contiguous,
-        device=None,
-        writable=array.flags.writeable,
-        owner=array,
-    )
+    return _view(array, array.ctypes.data, None, owner=array, writable=array.flags.writeable)
 
 
 def _cupy_view(array: Any, *, owner: Any, writable: bool = True) -> ArrayView:
+    memory = array.data
+    return _view(array, memory.ptr, memory.device_id, owner=owner, writable=writable)
+
+
+def _view(array: Any, pointer: int, device: int | None, *, owner: Any, writable: bool) -> ArrayView:
     return ArrayView(
-        pointer=array.data.ptr,
+        pointer=pointer,
         shape=array.shape,
         dtype=array.dtype,
         contiguous=array.flags.c_contiguous,
-        device=array.data.device_id,
+        device=device,
         writable=writable,
         owner=owner,
     )
@@ -279,20 +276,17 @@ def checked_place(views: Mapping[str, ArrayView]) -> int | None:
     Raises:
         InputError: ``EATSS-J006``, they are in several places.
     """
-    places = {name: view.device for name, view in views.items() if view.bytes}
-    places = places or {name: view.device for name, view in views.items()}
-    words = {
-        name: "in the memory of the host" if device is None else f"on card {device}"
-        for name, device in places.items()
-    }
-    for first, other in zip([*words][:1] * len(words), words, strict=True):
-        if words[other] != words[first]:
-            raise input_error(
-                "EATSS-J006",
-                f"'{first}' is {words[first]}, and '{other}' is {words[other]}",
-                hint="bring all arrays to one place",
-            )
-    return next(iter(places.values()), None)
+    filled = {name: view for name, view in views.items() if view.bytes} or views
+    places: dict[int | None, str] = {}
+    for name, view in filled.items():
+        places.setdefault(view.device, name)
+    if len(places) > 1:
+        where = [
+            f"'{name}' is " + ("in the memory of the host" if one is None else f"on card {one}")
+            for one, name in places.items()
+        ]
+        raise input_error("EATSS-J006", ", and ".join(where), hint="bring all arrays to one place")
+    return next(iter(places), None)
 
 
 def check_aliases(signature: CallSignature, views: Mapping[str, ArrayView]) -> None:

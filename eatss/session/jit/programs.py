@@ -236,8 +236,7 @@ class Maker:
         if self.program is not None:
             return Interface.of(self.program)
         given = Source.of(self.source), self._reading(dtype)
-        place = kept(self.cache, "interface", *given)
-        return place.found_or(lambda: find_interface(*given)).noun
+        return kept(self.cache, "interface", lambda: find_interface(*given), *given).noun
 
     def class_of(self, sizes: SizePairs) -> SizePairs:
         """Return the sizes that stand for those of a call: the least of the class, or the same."""
@@ -265,7 +264,7 @@ class Maker:
         if self.program is not None:
             return self.program
         given = self._given()
-        found = kept(self.cache, "codegen", *given).found_or(lambda: find_program(*given))
+        found = kept(self.cache, "codegen", lambda: find_program(*given), *given)
         warn_caller(found.warnings)
         return found.noun
 

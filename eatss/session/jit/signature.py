@@ -11,7 +11,7 @@ import numpy as np
 
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import Names, Numbers, frozen
-from eatss.base.text import NamedTexts, counted
+from eatss.base.text import NamedTexts, counted, equations
 from eatss.program import Argument, Interface, IntExpr, c_text, evaluate, names_in
 from eatss.program.expression import OwnSizes, Sizes
 from eatss.verify.data import dtype_of
@@ -210,22 +210,15 @@ def infer_sizes(signature: CallSignature, shapes: Mapping[str, Numbers], given: 
     """
     names = {one.size: one.name for one in signature.sizes.values()}
     sizes = {size: given[name] for size, name in names.items() if name in given}
-    because = {size: f"{names[size]}={value}" for size, value in sizes.items()}
     extents = []
     for name, shape in shapes.items():
-        wanted = signature[name].shape
-        if len(shape) != len(wanted):
-            raise input_error(
-                "EATSS-J003",
-                f"'{name}' has {_dimensions(shape)}, the program's has {len(wanted)}: "
-                f"{_shape_text(wanted)}",
-                hint="reshape it; a view costs nothing",
-            )
+        takes = f"the program takes {name}[{_shape_text(signature[name].shape)}]"
+        if len(shape) != len(signature[name].shape):
+            raise input_error("EATSS-J003", f"'{name}' has {_dimensions(shape)}", hint=takes)
         for seen in signature[name].shapes:
             extents += [(name, *one) for one in zip(range(len(shape)), seen, shape, strict=True)]
     while found := _determined(extents, sizes):
-        name, size, value = found
-        sizes[size], because[size] = value, f"'{name}' makes {names[size]} {value}"
+        sizes |= found
     for one in signature.sizes.values():
         if one.size not in sizes:
             if one.default is None:
@@ -235,17 +228,15 @@ def infer_sizes(signature: CallSignature, shapes: Mapping[str, Numbers], given: 
                     hint=f"call with {one.name}=VALUE",
                 )
             sizes[one.size] = one.default
-            because[one.size] = f"{one.name} is {one.default} in the source"
     for name, axis, expression, extent in extents:
         needed = max(0, evaluate(expression, sizes))
         if needed != extent:
             shape = shapes[name]
-            why = "; ".join(because[size] for size in names_in(expression) if size in because)
+            at = equations((names[size], sizes[size]) for size in names_in(expression))
             raise input_error(
                 "EATSS-J003",
                 f"'{name}' has the shape {shape}, and {(*shape[:axis], needed, *shape[axis + 1 :])}"
-                f" is needed: dimension {axis} is {c_text(expression)}"
-                + (f", and {why}" if why else ""),
+                f" is needed: dimension {axis} is {c_text(expression)}{at and f', {at}'}",
                 hint=f"the program takes {name}[{_shape_text(signature[name].shape)}]",
             )
     return sizes
@@ -255,18 +246,16 @@ def _shape_text(shape: Shape) -> str:
     return " × ".join(c_text(extent) for extent in shape) or "one element"
 
 
-def _determined(
-    extents: Sequence[tuple[str, int, IntExpr, int]], sizes: Sizes
-) -> tuple[str, str, int] | None:
-    """Return an array, a size that an extent of it determines, and its value; if there is one."""
-    for name, _, expression, extent in extents:
+def _determined(extents: Sequence[tuple[str, int, IntExpr, int]], sizes: Sizes) -> OwnSizes:
+    """Return a size that an extent determines, and its value; if there is one."""
+    for _, _, expression, extent in extents:
         unknown = {*names_in(expression)} - sizes.keys()
         if len(unknown) == 1:
             (size,) = unknown
             value = _solved(expression, size, sizes, extent)
             if value is not None:
-                return name, size, value
-    return None
+                return {size: value}
+    return {}
 
 
 def _solved(expression: IntExpr, name: str, sizes: Sizes, extent: int) -> int | None:

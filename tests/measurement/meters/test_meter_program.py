@@ -15,7 +15,7 @@ from eatss.base.codec import decode, encode
 from eatss.measurement.foreign import NotStartedError, ProgramEnergy, meter_program
 from eatss.measurement.options import MeterOptions
 from eatss.report.measurement import power_csv
-from eatss.report.render import printed
+from eatss.report.pages import printed
 from tests.forked_workers import python
 from tests.measurement.meters.conftest import FakeNvml
 from tests.refusals import refusing

@@ -276,8 +276,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str, str]] = {
     ),
     "shape": (
         changed(B=random(8, 6)),
-        "'B' has the shape (8, 6), and (7, 6) is needed: dimension 0 is NK, and 'A' makes NK 7 "
-        "[EATSS-J003]",
+        "'B' has the shape (8, 6), and (7, 6) is needed: dimension 0 is NK, NK=7 [EATSS-J003]",
         "the program takes B[NK × NJ]",
     ),
     "type": (

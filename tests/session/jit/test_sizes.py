@@ -156,21 +156,20 @@ TWICE = Apply(Operator.SUB, (Apply(Operator.MUL, (Constant(2), N)), Constant(1))
         (
             {"A": (5,), "B": (5,)},
             {},
-            "'B' has the shape (5,), and (6,) is needed: dimension 0 is n + 1, and "
-            "'A' makes n 5 [EATSS-J003]",
+            "'B' has the shape (5,), and (6,) is needed: dimension 0 is n + 1, n=5 [EATSS-J003]",
             "the program takes B[n + 1]",
         ),
         (
             {"A": (5,), "B": (6,)},
             {"n": 4},
-            "'A' has the shape (5,), and (4,) is needed: dimension 0 is n, and n=4 [EATSS-J003]",
+            "'A' has the shape (5,), and (4,) is needed: dimension 0 is n, n=4 [EATSS-J003]",
             "the program takes A[n]",
         ),
         (
             {"A": (5, 1), "B": (6,)},
             {},
-            "'A' has 2 dimensions, the program's has 1: n [EATSS-J003]",
-            "reshape it; a view costs nothing",
+            "'A' has 2 dimensions [EATSS-J003]",
+            "the program takes A[n]",
         ),
         (
             {"C": (7,)},
@@ -208,7 +207,7 @@ def test_sizes_of_the_source_stand_where_nothing_says_more() -> None:
     assert infer_sizes(taken, {"A": (5,)}, {}) == {"n": 5, "m": 20}
     assert infer_sizes(taken, {"A": (5,), "C": (8,)}, {}) == {"n": 5, "m": 3}
     assert infer_sizes(taken, {"C": (8,)}, {"m": 1}) == {"n": 7, "m": 1}
-    with pytest.raises(eatss.InputError, match=r"n is 100 in the source; m is 20 in the source"):
+    with pytest.raises(eatss.InputError, match=r"n=100, m=20"):
         infer_sizes(taken, {"C": (8,)}, {})
 
 
