@@ -216,9 +216,14 @@ class Pace:
         return 0 if self.run_s > LONGEST_SETTLE_S else max(1, math.ceil(self.settle_s / self.run_s))
 
     @property
+    def all_runs(self) -> int:
+        """Runs of settling and of the window."""
+        return self.runs + self.settling_runs
+
+    @property
     def expected_s(self) -> float:
         """Seconds that settling and the window take."""
-        return (self.runs + self.settling_runs) * self.run_s
+        return self.all_runs * self.run_s
 
     def after(self, window: Window) -> Pace:
         """Return the pace for the next window, from how long the runs of one took."""
