@@ -11,7 +11,7 @@ from pathlib import Path
 
 from eatss.base.targets import CardNumber
 from eatss.base.text import Texts
-from eatss.measurement.arguments import ArgumentStore, CardMemory, complete_sizes
+from eatss.measurement.arguments import CardMemory, complete_sizes
 from eatss.measurement.card import cuda_card, import_cupy, translated
 from eatss.measurement.compile import compile_target
 from eatss.measurement.measurement import CardState, DeviceInfo, Missing
@@ -68,8 +68,6 @@ class CupyCard:
         self.memory = CardMemory(
             cupy=self._cupy,
             stream=self._stream,
-            store=ArgumentStore(self._cupy),
-            choices={},
             current=self._current,
         )
 

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from eatss.base.diagnostics import InputError
 from eatss.base.supervisor import Refused
 from eatss.base.text import Texts
-from eatss.measurement.arguments import complete_sizes
+from eatss.measurement.arguments import Kept, complete_sizes
 from eatss.measurement.assemble import energy_estimate, mean_estimate
 from eatss.measurement.card import NotComparedError, VariantError, WrongResultError
 from eatss.measurement.job import (
@@ -108,7 +108,7 @@ class Known:
     ``repeatable`` is how many runs in a row do not drift.
     """
 
-    references: dict[Texts, tuple[str, object]] = field(default_factory=dict)
+    references: dict[Texts, tuple[str, Kept]] = field(default_factory=dict)
     repeatable: dict[Texts, int] = field(default_factory=dict)
 
 
