@@ -77,9 +77,9 @@ def mean_clock_mhz(before: npt.NDArray[np.int64], after: npt.NDArray[np.int64]) 
         twice, their cycles do not grow, or less than a millisecond lies between.
     """
     cycles, ns = (after - before).astype(np.float64).T
-    told = (before[:, 1] > 0) | (after[:, 1] > 0)
-    whole = (before[:, 1] > 0) & (after[:, 1] > 0) & (cycles > 0) & (ns >= _LEAST_NS)
-    if not whole.any() or whole.sum() < _LEAST_SHARE * told.sum():
+    begun, ended = before[:, 1] > 0, after[:, 1] > 0
+    whole = begun & ended & (cycles > 0) & (ns >= _LEAST_NS)
+    if not whole.any() or whole.sum() < _LEAST_SHARE * (begun | ended).sum():
         return None
     return float(np.median(cycles[whole] / ns[whole]) * 1e3)
 
@@ -102,16 +102,10 @@ class SmClock:
             self.blocks = _BLOCKS_PER_SM * (card.gpu.sm_count or 1)
             self.told = cupy.zeros((2, MOST_SMS, 2), dtype=cupy.int64)
 
-    def begin(self) -> None:
-        """Tell, before a load."""
-        self.told[:] = 0
-        self._tell(0)
-
-    def end(self) -> None:
-        """Tell, after it."""
-        self._tell(1)
-
-    def _tell(self, when: int) -> None:
+    def tell(self, when: int) -> None:
+        """Tell, before a load (0) and after it (1)."""
+        if not when:
+            self.told[:] = 0
         self.kernel((self.blocks,), (_THREADS,), (self.told[when],))
 
     def mean_mhz(self) -> float | None:
@@ -216,12 +210,11 @@ class CupyBench:
                 visited = visited * wanted.stride
                 found[visited] = cupy.roll(visited, -1).astype(cupy.uint32)
             return found
-        bits = cupy.random.default_rng(self._seed).integers(0, 2**32, size=words, dtype=cupy.uint32)
-        if wanted.fill == "fp32":
-            bits = (bits >> np.uint32(9)) | np.uint32(0x3F800000)
-        elif wanted.fill == "fp64":
-            bits[1::2] = (bits[1::2] >> np.uint32(12)) | np.uint32(0x3FF00000)
-        return bits
+        rng = cupy.random.default_rng(self._seed)
+        if wanted.fill == "bits":
+            return rng.integers(0, 2**32, size=words, dtype=cupy.uint32)
+        kind = np.dtype(np.float32 if wanted.fill == "fp32" else np.float64)
+        return 1 + rng.random(wanted.size_bytes // kind.itemsize, dtype=kind)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -252,12 +245,12 @@ class CupyBenchmark:
         with translated(self.benchmark.name), memory.current():
             launch = self._graph() if self.benchmark.group == "launch" else self._launch
             start, end = cuda.Event(), cuda.Event()
-            clock.begin()
+            clock.tell(0)
             start.record(stream)
             for _ in range(count):
                 launch()
             end.record(stream)
-            clock.end()
+            clock.tell(1)
             stream.synchronize()
             self.clock_mhz = clock.mean_mhz()
             return float(cuda.get_elapsed_time(start, end)) / 1e3

@@ -17,14 +17,14 @@ import re
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import IO, Any, Literal, TypeAlias
 
 from eatss.base.codec import JsonObject, decode, encode
 from eatss.base.diagnostics import input_error
-from eatss.base.files import read_regular, write_whole
+from eatss.base.files import read_regular
 from eatss.base.frozen import Names, frozen, frozen_part
 from eatss.base.text import Texts
 
@@ -284,17 +284,15 @@ _DAMAGED = (
 )  # fmt: skip
 
 
-def written_first(path: Path) -> Path:
-    """Return where results are kept until all are there, and the record is compressed."""
-    return path.with_suffix("") if path.suffix == COMPRESSED else path
+def new_record(path: Path) -> IO[str]:
+    """Open a file for the lines of a record; compressed where its name says so.
 
-
-def compress_record(path: Path) -> None:
-    """Make a compressed record of what was :func:`written_first`, which goes."""
-    first = written_first(path)
-    if first != path:
-        write_whole(path, lzma.compress(first.read_bytes()))
-        first.unlink()
+    Raises:
+        OSError: it cannot be written.
+    """
+    opened: Any = lzma.open if path.suffix == COMPRESSED else open
+    file: IO[str] = opened(path, "wt", encoding="utf-8")
+    return file
 
 
 def read_record(path: Path) -> Record:
@@ -332,11 +330,9 @@ def read_record(path: Path) -> Record:
 
 
 _LIMIT_S = 120.0
-_INSTRUCTION = re.compile(
-    r"^\s*/\*(?P<at>[0-9a-f]{4,})\*/\s+(?:@!?U?P\w+\s+)?(?P<opcode>[A-Z][\w.]*)"
-)
-_LABEL = re.compile(r"^(?P<label>\.L_x_\d+):")
-_BRANCH = re.compile(r"\bBRA(?:\.\w+)*\s+(?:!?U?P\w+,\s*)?`\((?P<label>\.L_x_\d+)\)")
+_INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)")
+_LABEL = re.compile(r"^(\.L_x_\d+):")
+_BRANCH = re.compile(r"\bBRA(?:\.\w+)*\s+(?:!?U?P\w+,\s*)?`\((\.L_x_\d+)\)")
 
 
 @frozen
@@ -383,23 +379,22 @@ def machine_code(text: str, kernel: str) -> MachineCode:
 
     A kernel without a loop counts as one.
     """
+    own = re.search(rf"^\.text\.{kernel}:?$(.*?)(?=^\.text\.|\Z)", text, re.MULTILINE | re.DOTALL)
     opcodes: list[str] = []
     labels: dict[str, int] = {}
-    jumps: list[tuple[int, str]] = []
-    for line in _section(text, kernel):
+    loops: list[tuple[int, int]] = []
+    for line in own[1].splitlines() if own else ():
         if label := _LABEL.match(line):
-            labels[label["label"]] = len(opcodes)
+            labels[label[1]] = len(opcodes)
         elif found := _INSTRUCTION.match(line):
-            if branch := _BRANCH.search(line):
-                jumps.append((len(opcodes), branch["label"]))
-            opcodes.append(found["opcode"])
-    loops = [(labels[label], at) for at, label in jumps if labels.get(label, at + 1) <= at]
+            branch = _BRANCH.search(line)
+            if branch and branch[1] in labels:  # back
+                loops.append((labels[branch[1]], len(opcodes)))
+            opcodes.append(found[1])
     inner = [
         (first, last)
         for first, last in loops
-        if not any(
-            first <= begin and end <= last and (begin, end) != (first, last) for begin, end in loops
-        )
+        if not any(first <= a and b <= last and (a, b) != (first, last) for a, b in loops)
     ]
     first, last = max(inner, key=lambda loop: loop[1] - loop[0], default=(0, len(opcodes) - 1))
     inside = Counter(opcodes[first : last + 1])
@@ -416,13 +411,3 @@ def missing(benchmark: Benchmark, code: MachineCode) -> Names:
         for opcode, count in benchmark.expected.items()
         if code.count(opcode) != count
     )
-
-
-def _section(text: str, kernel: str) -> Iterator[str]:
-    """Yield the lines of one function."""
-    inside = False
-    for line in text.splitlines():
-        if line.startswith(".text."):
-            inside = line.rstrip(":") == f".text.{kernel}"
-        elif inside:
-            yield line

@@ -59,7 +59,7 @@ MEMORY = ("dram_read_bytes", "dram_write_bytes")
 OPCODES: Mapping[str, str] = TABLES["opcodes"]
 """What of the fit an opcode is: the first that matches as a whole. NOP is nothing."""
 
-SEQUENCES = {one.sequence for one in OPERATIONS if one.sequence}
+SEQUENCES = {one["sequence"] for one in OPERATIONS.values() if "sequence" in one}
 """Features that are many instructions; their price is that of all of them."""
 
 MOST_FLOOR = 0.9

@@ -25,12 +25,11 @@ from eatss.measurement.characterize.benchmark import (
     Repeat,
     Result,
     Subject,
-    compress_record,
     hashed,
     missing,
+    new_record,
     result_line,
     subject_line,
-    written_first,
 )
 from eatss.measurement.characterize.latency import (
     awake_benchmark,
@@ -291,7 +290,7 @@ def run_bench(
     )
     results, warnings = list[Result](), list[Diagnostic]()
     try:
-        file = written_first(path).open("w", encoding="utf-8")
+        file = new_record(path)
     except OSError as error:
         why = f"cannot write the record {path}: {error.strerror}"
         raise input_error("EATSS-C008", why) from None
@@ -304,6 +303,5 @@ def run_bench(
                 results.append(one)
                 file.write(result_line(one))
                 file.flush()
-    compress_record(path)
     record = Record(subject=subject, results=tuple(results))
     return Characterised(record=record, warnings=tuple(warnings))
