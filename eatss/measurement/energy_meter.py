@@ -144,34 +144,38 @@ def wait_for_cards(cuda: Any = None) -> tuple[list[str], list[str]]:
     Returns:
         What was waited for, in words, and why other cards could not be.
     """
-    count, device, flags, active = (ctypes.c_int() for _ in range(4))
-    context = ctypes.c_void_p()
-    waited, failures = list[str](), list[str]()
+    waited, failures, count = list[str](), list[str](), ctypes.c_int()
     try:
         library = cuda or ctypes.CDLL("libcuda.so.1")
         if library.cuDeviceGetCount(ctypes.byref(count)):  # nothing here has begun to use CUDA
             count.value = 0
         for number in range(count.value):
-            unknown = library.cuDeviceGet(ctypes.byref(device), number)
-            unknown = unknown or library.cuDevicePrimaryCtxGetState(
-                device, ctypes.byref(flags), ctypes.byref(active)
-            )
-            if unknown or not active.value:
-                continue
-            code = library.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
-            if not code:
-                code = library.cuCtxPushCurrent_v2(context)
-                if not code:
-                    code = library.cuCtxSynchronize()
-                    library.cuCtxPopCurrent_v2(ctypes.byref(context))
-                library.cuDevicePrimaryCtxRelease_v2(device)
+            code = _waited_for(library, number)
             if code:
                 failures.append(f"card {number} could not be waited for: CUDA error {code}")
-            else:
+            elif code is not None:
                 waited.append(f"card {number}")
     except (OSError, AttributeError):
         pass  # there is no CUDA
     return waited, failures
+
+
+def _waited_for(cuda: Any, number: int) -> int | None:
+    """Wait for a card; return CUDA's code, ``None`` where this process has no context on it."""
+    device, flags, active = (ctypes.c_int() for _ in range(3))
+    context, byref = ctypes.c_void_p(), ctypes.byref
+    unknown = cuda.cuDeviceGet(byref(device), number)
+    unknown = unknown or cuda.cuDevicePrimaryCtxGetState(device, byref(flags), byref(active))
+    if unknown or not active.value:
+        return None
+    code: int = cuda.cuDevicePrimaryCtxRetain(byref(context), device)
+    if not code:
+        code = cuda.cuCtxPushCurrent_v2(context)
+        if not code:
+            code = cuda.cuCtxSynchronize()
+            cuda.cuCtxPopCurrent_v2(byref(context))
+        cuda.cuDevicePrimaryCtxRelease_v2(device)
+    return code
 
 
 MARGIN_S = 0.15
@@ -292,54 +296,39 @@ def _guarded(what: str, missing: list[Missing]) -> Iterator[None]:
     """
     try:
         yield
-    except MeterError as error:
-        missing.append(Missing(what=what, reason=error.whole))
-    except EatssError as error:
-        missing.append(Missing(what=what, reason=one_line(error, 400)))
-    except Exception as error:  # of the meter's own making
-        missing.append(Missing(what=what, reason=f"it failed: {class_and_line(error, 400)}"))
+    except Exception as error:  # of the meter's own making, too
+        told = isinstance(error, (MeterError, EatssError))
+        why = one_line(error, 400) if told else f"it failed: {class_and_line(error, 400)}"
+        missing.append(Missing(what=what, reason=getattr(error, "whole", why)))
 
 
-@dataclass(slots=True)
-class _Block:
-    """What is open while a block runs."""
-
-    sources: list[_Source] = field(default_factory=list)
-    waited_for: list[str] = field(default_factory=list)
-    failures: list[str] = field(default_factory=list)
-    begin_s: float = 0.0
-
-    def close(self) -> None:
-        for source in reversed(self.sources):
-            source.close()
-
-    def result(self, end_s: float, error: BaseException | None) -> EnergyMeasurement:
-        cards = tuple(source.result(self.begin_s, end_s) for source in self.sources)
-        known = [
-            (one.energy_j, one.uncertainty_j or 0.0) for one in cards if one.energy_j is not None
-        ]
-        whole = bool(cards) and len(known) == len(cards)
-        time_s, energy_j = end_s - self.begin_s, sum(one for one, _ in known)
-        return EnergyMeasurement(
-            time_s=time_s,
-            energy_j=energy_j if whole else None,
-            uncertainty_j=sum(off for _, off in known) if whole else None,
-            power_w=energy_j / time_s if whole else None,
-            cards=cards,
-            error="" if error is None else class_and_line(error),
-            missing=(
-                *(
-                    replace(one, reason=f"{card.name}: {one.reason}") if len(cards) > 1 else one
-                    for card in cards
-                    for one in card.missing
-                ),
-                *(
-                    Missing(what="synchronisation", reason=why)
-                    for why in dict.fromkeys(self.failures)
-                ),
-            ),
-            waited_for=tuple(dict.fromkeys(self.waited_for)),
-        )
+def _joint(
+    cards: Sequence[CardEnergy], time_s: float, error: BaseException | None
+) -> EnergyMeasurement:
+    """Return what all cards drew together; nothing, if of one it is not known."""
+    known = [one for one in cards if one.energy_j is not None]
+    found = EnergyMeasurement(
+        time_s=time_s,
+        energy_j=None,
+        uncertainty_j=None,
+        power_w=None,
+        cards=tuple(cards),
+        error="" if error is None else class_and_line(error),
+        missing=tuple(
+            replace(one, reason=f"{card.name}: {one.reason}") if len(cards) > 1 else one
+            for card in cards
+            for one in card.missing
+        ),
+    )
+    if not cards or len(known) < len(cards):
+        return found
+    energy_j = sum(one.energy_j or 0.0 for one in known)
+    return replace(
+        found,
+        energy_j=energy_j,
+        uncertainty_j=sum(one.uncertainty_j or 0.0 for one in known),
+        power_w=energy_j / time_s,
+    )
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -369,14 +358,14 @@ class EnergyMeter:
     module: object | None = None
     now: Callable[[], float] = time.perf_counter
     sleep: Callable[[float], None] = time.sleep
-    _block: _Block | None = field(default=None, init=False)
+    _sources: list[_Source] | None = field(default=None, init=False)
     _result: EnergyMeasurement | None = field(default=None, init=False)
 
     def __repr__(self) -> str:
         return f"<EnergyMeter: {self._state() if self._result is None else self._result}>"
 
     def _state(self) -> str:
-        return "it has had no block" if self._block is None else "its block has not ended"
+        return "it has had no block" if self._sources is None else "its block has not ended"
 
     @property
     def result(self) -> EnergyMeasurement:
@@ -394,57 +383,51 @@ class EnergyMeter:
         return self._result
 
     def __enter__(self) -> Self:
-        if self._block is not None:
+        if self._sources is not None:
             raise input_error(
                 "EATSS-E061",
                 "this energy meter is measuring a block already",
                 hint="make one for each block: `with energy_meter() as inner:`",
             )
-        block = self._block = _Block()
-        self._result = None
+        self._sources, self._result = [], None
+        self._waited_for: dict[str, None] = {}
+        self._failures: dict[str, None] = {}
         try:
             for number, card in enumerate(named_cards(self.gpus, module=self.module)):
-                self._open(block, card, first=number == 0)
-            for source in block.sources:
+                self._open(self._sources, card, first=number == 0)
+            for source in self._sources:
                 source.start()
-            if any(source.recording for source in block.sources):
-                self.sleep(self.margin_s)
-            self._wait(block)
+            self._rest(self._sources, self.margin_s)
+            self._wait()
         except BaseException:
-            self._block = None
-            block.close()
+            self._close()
             raise
-        block.begin_s = self.now()
+        self._begin_s = self.now()
         return self
 
-    def __exit__(
-        self,
-        kind: object,
-        error: BaseException | None,
-        traceback: object,
-    ) -> None:
-        block, self._block = self._block, None
-        if block is None:
-            return
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         try:
             # A block that failed is not waited for: the wait could raise, and hide why it failed.
             if error is None:
-                self._wait(block)
+                self._wait()
         except BaseException as failure:
             error = failure
             raise
         finally:
             end_s = self.now()
             try:
-                if any(source.recording for source in block.sources):
-                    self.sleep(min(MARGIN_S, self.margin_s))
+                self._rest(self._sources or (), min(MARGIN_S, self.margin_s))
             finally:
-                block.close()
-                self._result = block.result(end_s, error)
+                cards = [one.result(self._begin_s, end_s) for one in self._close()]
+                found = _joint(cards, end_s - self._begin_s, error)
+                gaps = (Missing(what="synchronisation", reason=why) for why in self._failures)
+                self._result = replace(
+                    found, missing=(*found.missing, *gaps), waited_for=tuple(self._waited_for)
+                )
 
-    def _open(self, block: _Block, card: NamedCard, *, first: bool) -> None:
+    def _open(self, sources: list[_Source], card: NamedCard, *, first: bool) -> None:
         source = _Source(card.name)
-        block.sources.append(source)
+        sources.append(source)
         if card.reason:
             source.missing.append(Missing(what="energy", reason=card.reason))
         else:
@@ -466,11 +449,22 @@ class EnergyMeter:
                 hint="--gpus none leaves cards out, --meter none tells time alone",
             )
 
-    def _wait(self, block: _Block) -> None:
-        if self.synchronize is not None:
+    def _rest(self, sources: Sequence[_Source], seconds: float) -> None:
+        """Record what comes before the block or after it."""
+        if any(source.recording for source in sources):
+            self.sleep(seconds)
+
+    def _close(self) -> list[_Source]:
+        sources, self._sources = self._sources or [], None
+        for source in reversed(sources):
+            source.close()
+        return sources
+
+    def _wait(self) -> None:
+        if self.synchronize is None:
+            waited, failures = wait_for_cards()
+            self._waited_for |= dict.fromkeys(waited)
+            self._failures |= dict.fromkeys(failures)
+        else:
             self.synchronize()
-            block.waited_for.append("synchronize()")
-            return
-        waited, failures = wait_for_cards()
-        block.waited_for += waited
-        block.failures += failures
+            self._waited_for["synchronize()"] = None

@@ -16,12 +16,14 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
 from eatss.base.frozen import frozen
+from eatss.base.text import class_and_line
 from eatss.measurement.measurement import CardState
 from eatss.measurement.meters.meter import SHARP_S, Meter, MeterError, Sample, Trace, TraceKind
 
@@ -64,7 +66,7 @@ class BackgroundMeter:
 
     def __init__(self, name: str, kind: TraceKind, sample: Sampler) -> None:
         self.name, self.kind, self.sample = name, kind, sample
-        self._thread: threading.Thread | None = None
+        self._ticker: Ticker | None = None
 
     def start(self) -> None:
         """Begin to record.
@@ -72,46 +74,42 @@ class BackgroundMeter:
         Raises:
             MeterError: it records already.
         """
-        if self._thread is not None:
+        if self._ticker is not None:
             raise MeterError(
                 f"{self.name} is recording already", "make a meter for each thread that measures"
             )
-        self._samples: list[Sample] = []
-        self._failure: Exception | None = None
         self._ticker = Ticker()
-        self._thread = threading.Thread(target=self._run, name=f"eatss {self.name}", daemon=True)
-        self._thread.start()
+        self._samples: Future[tuple[Sample, ...]] = Future()
+        recording = (self._ticker, self._samples)
+        threading.Thread(target=self._run, args=recording, daemon=True).start()
 
-    def _run(self) -> None:
+    def _run(self, ticker: Ticker, samples: Future[tuple[Sample, ...]]) -> None:
+        found = list[Sample]()
         try:
-            self.sample(self._ticker, self._samples.append)
+            self.sample(ticker, found.append)
         except Exception as error:  # handed over to stop()
-            self._failure = error
+            samples.set_exception(error)
+        else:
+            samples.set_result(tuple(found))
 
     def stop(self) -> Trace:
         """End recording and return the trace.
 
         Raises:
-            MeterError: it was not recording, or the sensor stopped answering.
+            MeterError: the sensor stopped answering.
         """
-        thread, self._thread = self._thread, None
-        if thread is None:
-            raise MeterError(f"{self.name} was not recording")
-        self._ticker.end()
-        thread.join(JOIN_S)
-        if thread.is_alive():
-            raise MeterError(
-                f"{self.name} has not answered for {JOIN_S:g} s",
-                "look for errors of the driver with `dmesg | grep -i nvrm`",
-            )
-        if isinstance(self._failure, MeterError):
-            raise self._failure
-        if self._failure is not None:
-            raise MeterError(
-                f"{self.name} failed: {type(self._failure).__name__}: {self._failure}",
-                "choose another meter (`--meter`)",
-            ) from self._failure
-        return Trace(meter=self.name, kind=self.kind, samples=tuple(self._samples))
+        ticker, self._ticker = self._ticker, None
+        assert ticker is not None
+        ticker.end()
+        try:
+            return Trace(meter=self.name, kind=self.kind, samples=self._samples.result(JOIN_S))
+        except MeterError:
+            raise
+        except TimeoutError:
+            why, remedy = f"has not answered for {JOIN_S:g} s", "see `dmesg | grep -i nvrm`"
+        except Exception as error:  # of any sensor
+            why, remedy = f"failed: {class_and_line(error)}", "choose another meter (`--meter`)"
+        raise MeterError(f"{self.name} {why}", remedy)
 
 
 @contextmanager
