@@ -28,12 +28,11 @@ import numpy as np
 from scipy.special import stdtrit
 
 from eatss.base.codec import encode
-from eatss.base.frozen import frozen
+from eatss.base.frozen import complete, frozen
 from eatss.measurement.job import Record, Records, Result
 from eatss.measurement.measurement import (
     DeviceInfo,
     Estimate,
-    LoadState,
     Measurement,
     Method,
     Missing,
@@ -56,13 +55,11 @@ COMPARISON = "comparison with the original"
 
 def _unread(device: DeviceInfo | None, windows: Sequence[Window]) -> Iterator[Missing]:
     """Yield the fields of the card, and of its state under load, that could not be read."""
-    for field in fields(DeviceInfo) if device is not None else ():
-        if getattr(device, field.name) is None:
-            yield Missing(what=f"device.{field.name}", reason=NOT_REPORTED)
     loads = [one.during for one in windows if one.during is not None and one.during.samples]
-    for field in fields(LoadState) if loads else ():
-        if all(getattr(load, field.name) is None for load in loads):
-            yield Missing(what=f"windows.{field.name}", reason=NOT_REPORTED)
+    for where, nouns in (("device", [device] if device else []), ("windows", loads)):
+        for field in fields(nouns[0]) if nouns else ():
+            if all(getattr(noun, field.name) is None for noun in nouns):
+                yield Missing(what=f"{where}.{field.name}", reason=NOT_REPORTED)
 
 
 NOT_FLOPS = ("compare",)
@@ -83,27 +80,27 @@ class CountedWork:
 
 def count_work(program: Program | None, sizes: Sizes) -> CountedWork:
     """Return the work of one run of a program; of ``None``, one that could not be generated."""
-    works = [entry.work for entry in program.entries] if program else []
-    known = [work for work in works if work is not None]
-    whole = bool(works) and len(known) == len(works)
+    works = (complete(entry.work for entry in program.entries) if program else None) or ()
+    operations = complete(work.operations for work in works)
+    sides = complete(side for work in works for side in (work.read_bytes, work.written_bytes))
     counts: Counter[str] | None = None
     least_bytes: int | None = None
-    if whole and all(work.operations is not None for work in known):
+    if works and operations is not None:
         counts = Counter()
-        for one in chain(*(work.operations or () for work in known)):
+        for one in chain(*operations):
             counts[one.kind] += evaluate(one.count, sizes)
-    sides = [side for work in known for side in (work.read_bytes, work.written_bytes)]
-    if whole and None not in sides:
-        least_bytes = sum(evaluate(side, sizes) for side in sides if side is not None)
+    if works and sides is not None:
+        least_bytes = sum(evaluate(side, sizes) for side in sides)
     why = "nothing was generated"
     if program is not None:
-        why = "; ".join(note for work in known for note in work.notes)
+        why = "; ".join(note for work in works for note in work.notes)
         why = why or "the launch plan does not count them; generate the program again"
+    listed = (counts or {}).items()
     return CountedWork(
         operations=None
         if counts is None
-        else tuple(OperationCount(kind=kind, count=count) for kind, count in counts.items()),
-        flops=None if counts is None else sum(n for k, n in counts.items() if k not in NOT_FLOPS),
+        else tuple(OperationCount(kind=kind, count=n) for kind, n in listed),
+        flops=None if counts is None else sum(n for kind, n in listed if kind not in NOT_FLOPS),
         least_bytes=least_bytes,
         missing=_lacking(
             ("operations", counts, why), ("flops", counts, why), ("least_bytes", least_bytes, why)
