@@ -226,12 +226,7 @@ def launch_error(error: Exception, doing: str) -> LaunchError | None:
     if isinstance(error, MemoryError):
         return LaunchError(f"{doing}: the card's memory is too small ({one_line(error, 300)})")
     kind, code = type(error).__name__, getattr(error, "status", None)
-    if kind == "CompileException":
-        return LaunchError(
-            f"{doing}: CuPy cannot compile its own kernels ({one_line(error, 300)}); "
-            "install the headers of CUDA: pip install 'cupy-cuda13x[ctk]'"
-        )
-    if not isinstance(code, int):
+    if not isinstance(code, int) and kind != "CompileException":
         return None
     lost = code in _LOST and kind != "NVRTCError"  # which counts its errors apart
     return LaunchError(f"{doing}: {one_line(error, 300)}", lost=lost)

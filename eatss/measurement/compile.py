@@ -15,6 +15,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -177,7 +178,7 @@ def _toolchain(choice: CompilerChoice, nvcc: str | None) -> Toolchain:
         except InputError as error:
             if nvcc is not None:
                 raise
-            reasons.append(error.diagnostics[0].message)
+            reasons.append(error.message)
     raise input_error(
         "EATSS-E020",
         f"nothing compiles CUDA here: {'; '.join(reasons)}",
@@ -199,9 +200,9 @@ def _run(tool: Toolchain, words: Sequence[str], given: str, directory: str, limi
 
 def first_errors(said: str) -> str:
     """Return the first errors of what a compiler said, or its last line if it names none."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    errors = [line for line in lines if re.search(r"\berror\b", line, re.IGNORECASE)]
-    return "\n".join(errors[:_SHOWN_ERRORS] or lines[-1:] or ["it failed and said nothing"])
+    lines = said.split("\n")
+    errors = [line.strip() for line in lines if re.search(r"\berror\b", line, re.IGNORECASE)]
+    return "\n".join(errors[:_SHOWN_ERRORS]) or said.strip().rpartition("\n")[2]
 
 
 @once
@@ -266,12 +267,6 @@ class Kernels:
 
 def _loaded(module: Any, code: KernelCode) -> Any:
     kernel = module.get_function(code.name)
-    threads = prod(code.block)
-    if threads > kernel.max_threads_per_block:
-        raise LaunchError(
-            f"kernel {code.name} takes {kernel.num_regs} registers a thread: on this card its "
-            f"blocks may have {kernel.max_threads_per_block} threads, not {threads}"
-        )
     if code.dynamic_shared:
         kernel.max_dynamic_shared_size_bytes = code.shared_bytes
     return kernel
@@ -285,6 +280,8 @@ BATCH_S = 0.005
 
 _MOST_RUNS = 1000
 _LONG_S = 0.1
+_EVENTS = 128
+"""Pairs of events under way."""
 
 
 @dataclass(slots=True)
@@ -357,16 +354,14 @@ class Runner:
 
     def timed_apart(self, count: int, before: Callable[[], None]) -> float:
         """Run ``count`` times, each after ``before``; return the seconds of the runs alone."""
-        cuda = self.cupy.cuda
-        pairs = [(cuda.Event(), cuda.Event()) for _ in range(min(count, 128))]
-        seconds = 0.0
-        pending: list[tuple[Any, Any]] = []
-        for number in range(count):
-            start, end = pairs[number % len(pairs)]
-            if number >= len(pairs):
+        seconds, pending = 0.0, deque[tuple[Any, Any]]()
+        for _ in range(count):
+            if len(pending) == _EVENTS:
+                start, end = pending.popleft()
                 end.synchronize()  # of long ago: the card has all other pairs ahead of it
-                seconds += self.between_s(*pending.pop(0))
+                seconds += self.between_s(start, end)
             before()
+            start, end = self.cupy.cuda.Event(), self.cupy.cuda.Event()
             start.record(self.stream)
             self.run(1)
             end.record(self.stream)

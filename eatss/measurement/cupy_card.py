@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +18,7 @@ from eatss.measurement.measurement import CardState, DeviceInfo, Missing
 from eatss.measurement.meters.background import sampled_states
 from eatss.measurement.meters.choose import choose_meters
 from eatss.measurement.meters.meter import Meter, MeterError
-from eatss.measurement.meters.nvml import GpuProcess, NvmlDevice, card_state, device_info
+from eatss.measurement.meters.nvml import NvmlDevice, card_state, device_info
 from eatss.measurement.options import CompilerChoice
 from eatss.measurement.workload import CupyWorkload
 from eatss.program import Program
@@ -169,19 +169,18 @@ class CupyCard:
         )
 
 
-def other_processes(listed: Sequence[GpuProcess], own: int) -> Texts:
+def other_processes(listed: Mapping[int, str], own: int) -> Texts:
     """Return in words those of the listed processes that are not ``own``, which is on the card.
 
     Where ``own`` is not listed, the numbers are those of the host of a container, and one of them
     is this process.
     """
-    others = [process for process in listed if process.pid != own]
-    words = tuple(map(str, others))
+    others = tuple(words for pid, words in listed.items() if pid != own)
     if len(others) < len(listed):
-        return words
-    if len(words) < 2:
+        return others
+    if len(others) < 2:
         return ()
-    return (f"all but one, which is this measurement, of {', '.join(words)}",)
+    return (f"all but one, which is this measurement, of {', '.join(others)}",)
 
 
 def _nvml(card: str) -> NvmlDevice | None:

@@ -133,7 +133,7 @@ def _joules(energy_j: float | None, uncertainty_j: float | None) -> str:
     return f"{energy_j:.4g} ± {uncertainty_j:.2g} J"
 
 
-def wait_for_cards(cuda: Any = None) -> tuple[list[str], list[str]]:
+def wait_for_cards(cuda: Any = None) -> list[str]:
     """Wait for all work that this process gave to cards.
 
     A card on which it has no context is left alone: waiting for it would begin to use it.
@@ -142,40 +142,29 @@ def wait_for_cards(cuda: Any = None) -> tuple[list[str], list[str]]:
         cuda: what stands in for the driver's library.
 
     Returns:
-        What was waited for, in words, and why other cards could not be.
+        What was waited for, in words; of work that failed its own program hears.
     """
-    waited, failures, count = list[str](), list[str](), ctypes.c_int()
+    waited, count, device, flags, active = list[str](), *(ctypes.c_int() for _ in range(4))
+    context, byref = ctypes.c_void_p(), ctypes.byref
     try:
         library = cuda or ctypes.CDLL("libcuda.so.1")
-        if library.cuDeviceGetCount(ctypes.byref(count)):  # nothing here has begun to use CUDA
-            count.value = 0
+        if library.cuDeviceGetCount(byref(count)):  # nothing here has begun to use CUDA
+            return []
         for number in range(count.value):
-            code = _waited_for(library, number)
-            if code:
-                failures.append(f"card {number} could not be waited for: CUDA error {code}")
-            elif code is not None:
-                waited.append(f"card {number}")
+            unknown = library.cuDeviceGet(byref(device), number)
+            unknown |= library.cuDevicePrimaryCtxGetState(device, byref(flags), byref(active))
+            if unknown or not active.value:
+                continue
+            if library.cuDevicePrimaryCtxRetain(byref(context), device):
+                continue
+            if not library.cuCtxPushCurrent_v2(context):
+                if not library.cuCtxSynchronize():
+                    waited.append(f"card {number}")
+                library.cuCtxPopCurrent_v2(byref(context))
+            library.cuDevicePrimaryCtxRelease_v2(device)
     except (OSError, AttributeError):
         pass  # there is no CUDA
-    return waited, failures
-
-
-def _waited_for(cuda: Any, number: int) -> int | None:
-    """Wait for a card; return CUDA's code, ``None`` where this process has no context on it."""
-    device, flags, active = (ctypes.c_int() for _ in range(3))
-    context, byref = ctypes.c_void_p(), ctypes.byref
-    unknown = cuda.cuDeviceGet(byref(device), number)
-    unknown = unknown or cuda.cuDevicePrimaryCtxGetState(device, byref(flags), byref(active))
-    if unknown or not active.value:
-        return None
-    code: int = cuda.cuDevicePrimaryCtxRetain(byref(context), device)
-    if not code:
-        code = cuda.cuCtxPushCurrent_v2(context)
-        if not code:
-            code = cuda.cuCtxSynchronize()
-            cuda.cuCtxPopCurrent_v2(byref(context))
-        cuda.cuDevicePrimaryCtxRelease_v2(device)
-    return code
+    return waited
 
 
 MARGIN_S = 0.15
@@ -391,7 +380,6 @@ class EnergyMeter:
             )
         self._sources, self._result = [], None
         self._waited_for: dict[str, None] = {}
-        self._failures: dict[str, None] = {}
         try:
             for number, card in enumerate(named_cards(self.gpus, module=self.module)):
                 self._open(self._sources, card, first=number == 0)
@@ -420,10 +408,7 @@ class EnergyMeter:
             finally:
                 cards = [one.result(self._begin_s, end_s) for one in self._close()]
                 found = _joint(cards, end_s - self._begin_s, error)
-                gaps = (Missing(what="synchronisation", reason=why) for why in self._failures)
-                self._result = replace(
-                    found, missing=(*found.missing, *gaps), waited_for=tuple(self._waited_for)
-                )
+                self._result = replace(found, waited_for=tuple(self._waited_for))
 
     def _open(self, sources: list[_Source], card: NamedCard, *, first: bool) -> None:
         source = _Source(card.name)
@@ -461,10 +446,9 @@ class EnergyMeter:
         return sources
 
     def _wait(self) -> None:
+        waited = ["synchronize()"]
         if self.synchronize is None:
-            waited, failures = wait_for_cards()
-            self._waited_for |= dict.fromkeys(waited)
-            self._failures |= dict.fromkeys(failures)
+            waited = wait_for_cards()
         else:
             self.synchronize()
-            self._waited_for["synchronize()"] = None
+        self._waited_for |= dict.fromkeys(waited)

@@ -338,14 +338,15 @@ def examine_sensors(device: CardNumber = 0, *, module: Any = None) -> Check:
     try:
         with closing(NvmlDevice(named.device, module=module)) as card:
             chosen = choose_meters("auto", named.device, nvml=card)
-        found = ", ".join(meter.name for meter in chosen.meters)
-        reason = "" if found else chosen.missing[0].reason
     except MeterError as error:
-        found, reason, remedy = "", named.reason or str(error), error.remedy or remedy
+        found, why, remedy = "", named.reason or str(error), error.remedy or remedy
+    else:
+        found = ", ".join(meter.name for meter in chosen.meters)
+        why = "; ".join(one.reason for one in chosen.missing)
     return Check(
         name="energy meter",
         ok=True if found else None,
-        found=found or reason,
+        found=found or why,
         needed_for="measuring energy",
         remedy="" if found else remedy,
     )

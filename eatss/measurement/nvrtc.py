@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +27,9 @@ def version() -> str:
         Exception: CuPy or NVRTC is not there or does not load; classes are theirs.
     """
     nvrtc = _nvrtc()
-    major, minor = nvrtc.getVersion()
-    ptx, _ = _compiled(nvrtc, "", "empty.cu", (), ptx=True)
-    found = _RELEASE.search(ptx.decode(errors="replace"))
-    return found[1] if found else f"{major}.{minor}"
+    ptx, _ = _compiled(nvrtc, nvrtc.getPTX, "", "empty.cu", ())
+    found = _RELEASE.search((ptx or b"").decode(errors="replace"))
+    return found[1] if found else ".".join(map(str, nvrtc.getVersion()))
 
 
 def compile_text(text: str, name: str, options: Texts) -> tuple[bytes | None, str]:
@@ -40,10 +40,9 @@ def compile_text(text: str, name: str, options: Texts) -> tuple[bytes | None, st
         name: What messages call it.
         options: Of NVRTC.
     """
-    try:
-        return _compiled(_nvrtc(), text, name, options)
-    except _RefusedError as error:
-        return None, str(error)
+    nvrtc = _nvrtc()
+    cubin, log = _compiled(nvrtc, nvrtc.getCUBIN, text, name, options)
+    return cubin and _whole(cubin), log
 
 
 def main() -> int:
@@ -57,10 +56,6 @@ def main() -> int:
     return 0
 
 
-class _RefusedError(Exception):
-    """The text does not compile."""
-
-
 def _nvrtc() -> Any:
     import cupy  # noqa: F401, PLC0415  # it knows where the toolkit's libraries are
     from cupy.cuda import nvrtc  # noqa: PLC0415
@@ -69,17 +64,14 @@ def _nvrtc() -> Any:
 
 
 def _compiled(
-    nvrtc: Any, text: str, name: str, options: Texts, *, ptx: bool = False
-) -> tuple[bytes, str]:
+    nvrtc: Any, made: Callable[[Any], bytes], text: str, name: str, options: Texts
+) -> tuple[bytes | None, str]:
     program = nvrtc.createProgram(text, name, (), ())
     try:
-        try:
-            nvrtc.compileProgram(program, options)
-        except nvrtc.NVRTCError as error:
-            log = nvrtc.getProgramLog(program).strip("\0\n ")
-            raise _RefusedError(log or str(error)) from None
-        binary = bytes(nvrtc.getPTX(program) if ptx else nvrtc.getCUBIN(program))
-        return binary if ptx else _whole(binary), nvrtc.getProgramLog(program).strip("\0\n ")
+        nvrtc.compileProgram(program, options)
+        return bytes(made(program)), nvrtc.getProgramLog(program).strip("\0\n ")
+    except nvrtc.NVRTCError as error:
+        return None, nvrtc.getProgramLog(program).strip("\0\n ") or str(error)
     finally:
         nvrtc.destroyProgram(program)
 

@@ -129,7 +129,6 @@ class CupyWorkload:
 
         ``count`` times over, through graphs as runs are, so that the card need not wait.
         """
-        self._need_data()
         with self._at("restoring"):
             self._restorer.run(count)
 
@@ -139,7 +138,6 @@ class CupyWorkload:
         Raises:
             LaunchError: the card refused or a kernel failed.
         """
-        self._need_data()
         with self._at("running"):
             if restoring:
                 return self._runner.timed_apart(count, lambda: self._restorer.run(1))
@@ -147,7 +145,8 @@ class CupyWorkload:
 
     def drifted(self) -> str:
         """Say what is wrong with the values now in memory, "" if nothing."""
-        after_one_run = self._need_data().after_one_run
+        assert self._choice is not None
+        after_one_run = self._choice.after_one_run
         with self._at("looking at results"):
             found = self._healths()
         for key, now in found.items():
@@ -246,12 +245,6 @@ class CupyWorkload:
     def _array(self, key: ArrayKey) -> Array:
         return self._shared.array(key)
 
-    def _need_data(self) -> DataChoice:
-        if self._choice is None:
-            self.reset()
-        assert self._choice is not None
-        return self._choice
-
     def _prepare(self) -> DataChoice:
         """Choose the data, capture graphs; leaves something or other in memory."""
         choices = self._memory.choices
@@ -326,12 +319,9 @@ class CupyWorkload:
 
     def _too_large(self) -> LaunchError:
         wanted = sum(use.key.bytes * (2 if use.overwritten else 1) for use in self._uses)
-        self._arguments = None
-        free, total = self._memory.cupy.cuda.runtime.memGetInfo()
         return LaunchError(
             f"the arguments of {self._program.name} and copies of what it overwrites take "
-            f"{wanted / 1e9:.2f} GB; of the card's {total / 1e9:.2f} GB {free / 1e9:.2f} GB are "
-            "free: choose smaller sizes"
+            f"{wanted / 1e9:.2f} GB, more than is free on the card: choose smaller sizes"
         )
 
     def _launch(self) -> Iterator[None]:

@@ -224,8 +224,9 @@ def _gathered(
     """
     moved = sectors * SECTOR_BYTES
     passed = access["turns"] * 8 * chip.sms * 4 * 512 * span
+    values = access["values"] | {"place": place.replace("%", "%%")}
     return _accesses(
-        chip, name, **dict(access) | {"values": access["values"] | {"place": place.replace("%", "%%")}},
+        chip, name, **{**access, "values": values},
         given_bytes=STREAM_BYTES + MOST_STRIDE_BYTES, blocks=chip.sms * 4,
         amounts={"l1_wavefronts": lines, "l2_bytes": moved, "dram_read_bytes": moved},
         window_s=CURVE_WINDOW_S, repeats=max(1, round(STREAM_BYTES / passed)), **point,

@@ -307,9 +307,4 @@ def gpu_rail(rails: tuple[Rail, ...]) -> Rail | None:
     ``VDD_SYS_GPU`` (TX2) or ``POM_5V_GPU`` (Nano).
     """
     of_gpu = [rail for rail in rails if "GPU" in rail.name.split("_")]
-    shared = ("CPU", "CV", "SOC")
-    return min(
-        of_gpu,
-        key=lambda rail: (sum(part in rail.name.split("_") for part in shared), len(rail.name)),
-        default=None,
-    )
+    return min(of_gpu, key=lambda rail: rail.name.count("_"), default=None)
