@@ -36,7 +36,7 @@ from eatss.base.supervisor import child_environment, run_bounded
 from eatss.base.text import Texts, one_line
 from eatss.measurement import nvrtc
 from eatss.measurement.arguments import ResolvedLaunch
-from eatss.measurement.card import CompileError, LaunchError, is_out_of_memory
+from eatss.measurement.card import CompileError, is_out_of_memory
 from eatss.measurement.measurement import CompilerName, KernelResources, LaunchedBy
 from eatss.measurement.options import CompilerChoice
 from eatss.program import KernelCode, Program

@@ -17,7 +17,6 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -138,7 +137,7 @@ def with_counters(
         return without(measurement, f"the program was not counted: {measurement.status}")
     program, sizes = load_program(directory), dict(measurement.sizes)
     kernels = [kernel.name for kernel in program.kernels]
-    total = sum(1 for _ in islice(launches(program, sizes), limit + 1))
+    total = sum(1 for _ in launches(program, sizes))
     try:
         text = _run(ncu_command(ncu, directory, options, sizes, kernels, limit))
         found = kernel_counters(text, kernels)
@@ -151,7 +150,7 @@ def with_counters(
         Missing(what=f"{name} of {kernel.kernel}", reason="ncu gives no value for it on this card")
         for kernel in found
         for name in METRICS
-        if all(counter.name != name for counter in kernel.counters)
+        if name not in {counter.name for counter in kernel.counters}
     ]
     if total > counted:
         reason = f"only the first {counted} launches of the run were counted"
@@ -210,7 +209,6 @@ def _run(command: Sequence[str]) -> str:
 
 
 def _tail(text: str) -> str:
-    """Return ncu's last lines in one."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    said = [line for line in lines if line.startswith(("==ERROR==", "==WARNING=="))] or lines
-    return "ncu says: " + (" ".join(said[-3:])[:300] or "nothing")
+    """Return what ncu complains of, or its last words."""
+    said = re.findall("^==(?:ERROR|WARNING)== .*", text, re.MULTILINE) or text.split()
+    return f"ncu says: {' '.join(said[-40:])[-300:] or 'nothing'}"

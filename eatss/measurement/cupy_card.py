@@ -14,10 +14,10 @@ from eatss.base.text import Texts
 from eatss.measurement.arguments import CardMemory, complete_sizes
 from eatss.measurement.card import cuda_card, import_cupy, translated
 from eatss.measurement.compile import compile_target
-from eatss.measurement.measurement import CardState, DeviceInfo, Missing
+from eatss.measurement.measurement import CardState, DeviceInfo
 from eatss.measurement.meters.background import sampled_states
-from eatss.measurement.meters.choose import choose_meters
-from eatss.measurement.meters.meter import Meter, MeterError
+from eatss.measurement.meters.choose import ChosenMeters, choose_meters
+from eatss.measurement.meters.meter import MeterError
 from eatss.measurement.meters.nvml import NvmlDevice, card_state, device_info
 from eatss.measurement.options import CompilerChoice
 from eatss.measurement.workload import CupyWorkload
@@ -62,7 +62,6 @@ class CupyCard:
             self._capability, compiler, nvcc, device=self._number, cache=cache
         )
         self._nvml = _nvml(self.gpu.uuid)
-        self._meter_reasons: tuple[Missing, ...] = ()
         with translated("opening the card"), self._cupy.cuda.Device(self._number):
             self._stream = self._cupy.cuda.Stream(non_blocking=True)
         self.memory = CardMemory(
@@ -92,20 +91,13 @@ class CupyCard:
             return None
         return other_processes(listed, os.getpid())
 
-    def meters(self, choice: str) -> tuple[Meter, ...]:
-        """Return the energy meters to use, the one that results rest on first; may be none.
+    def meters(self, choice: str) -> ChosenMeters:
+        """Return the energy meters to use, and why others are not.
 
         Raises:
             MeterError: the one asked for by name does not work here.
         """
-        card = self.gpu.uuid or self._number
-        chosen = choose_meters(choice, card, nvml=self._nvml)
-        self._meter_reasons = () if choice == "none" else chosen.missing
-        return chosen.meters
-
-    def missing_meters(self) -> tuple[Missing, ...]:
-        """Return why :meth:`meters` left some out the last time it was asked."""
-        return self._meter_reasons
+        return choose_meters(choice, self.gpu.uuid or self._number, nvml=self._nvml)
 
     def load(self, program: Program, directory: Path, sizes: Sizes, seed: int) -> CupyWorkload:
         """Compile and load a program with seeded random arguments.

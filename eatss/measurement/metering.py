@@ -65,19 +65,19 @@ class Metering:
         Raises:
             MeterError: the meter that was asked for by name does not work here.
         """
+        chosen = card.meters(choice)
         self.card = card
+        self.missing = chosen.missing
         self.primary: str | None = None
         self.failure = ""
-        self._live: list[Meter] = list(card.meters(choice))
+        self._live: list[Meter] = list(chosen.meters)
         with self.recording():
             pass
         if self._live:
             self.primary, self.failure = self._live[0].name, ""
-        elif choice == "none":
-            self.failure = "no meter was asked for"
         elif not self.failure:
-            reasons = "; ".join(f"{one.what}: {one.reason}" for one in card.missing_meters())
-            self.failure = f"no sensor of energy or power answers here: {reasons or 'see doctor'}"
+            reasons = "; ".join(one.reason for one in chosen.missing)
+            self.failure = reasons or "no sensor of energy or power answers here"
 
     @property
     def works(self) -> bool:
@@ -166,7 +166,7 @@ class Metering:
             device=self.card.info,
             meter=self.primary,
             no_meter=self.failure,
-            missing_meters=self.card.missing_meters(),
+            missing_meters=self.missing,
         )
 
 
