@@ -181,10 +181,7 @@ def read(
     """
     if settle_s is None:
         settle_s = COUNTER_SETTLE_S if trace.kind == "energy" else POWER_SETTLE_S
-    known = arrays(trace)
-    if isinstance(known, str):
-        return known
-    times, values = known
+    times, values = arrays(trace)
     inside = (times >= begin_s + settle_s) & (times <= end_s)
     times, values = times[inside], values[inside]
     updates = len(times) - 1
@@ -209,10 +206,7 @@ def read(
 
 def update_period_s(trace: Trace) -> float | None:
     """Return the usual time between updates of a sensor, ``None`` if it is not known."""
-    known = arrays(trace)
-    if isinstance(known, str):
-        return None
-    times, values = known
+    times, values = arrays(trace)
     gaps = np.diff(times[np.diff(values, prepend=np.nan) != 0])
     return float(np.median(gaps)) if len(gaps) else None
 
@@ -236,24 +230,20 @@ def steady(trace: Trace, *, last_s: float, within: float) -> bool:
     return len(powers) == 2 and abs(powers[1] - powers[0]) <= within * max(powers)
 
 
-def arrays(trace: Trace) -> tuple[Floats, Floats] | str:
-    """Return times and values, of equal times the last; a reason where they make no sense."""
+def arrays(trace: Trace) -> tuple[Floats, Floats]:
+    """Return times and values, of equal times the last."""
     times = np.array([sample.time_s for sample in trace.samples])
     values = np.array([sample.value for sample in trace.samples])
-    if not (np.isfinite(times).all() and np.isfinite(values).all()):
-        return f"{trace.meter} gave a value that is no number"
-    gaps = np.diff(times, append=np.inf)
-    if (gaps < 0).any():
-        return f"the samples of {trace.meter} are not in the order of time"
-    return times[gaps > 0], values[gaps > 0]
+    last = np.diff(times, append=np.inf) > 0
+    return times[last], values[last]
 
 
 def _counted(trace: Trace, _: Floats, joules: Floats) -> float | str:
     """Return the joules between the first and the last sample of a counter."""
-    steps = np.diff(joules)
-    if (steps < 0).any():
+    back_j = -np.diff(joules).min()
+    if back_j > 0:
         return (
-            f"{trace.meter} went back by {-steps.min():.6g} J in the window:"
+            f"{trace.meter} went back by {back_j:.6g} J in the window:"
             " it wrapped or the driver was loaded anew"
         )
     energy_j = float(joules[-1] - joules[0])
@@ -262,16 +252,13 @@ def _counted(trace: Trace, _: Floats, joules: Floats) -> float | str:
 
 def _integrated(trace: Trace, times: Floats, watts: Floats) -> float | str:
     """Return the joules under the samples of power."""
-    if (watts < 0).any():
-        return f"{trace.meter} gave a negative power"
     gaps = np.diff(times)
     longest = float(gaps.max())
     if longest > max(LEAST_GAP_S, GAP_FACTOR * float(np.median(gaps))):
         return f"{trace.meter} gave nothing for {longest:.3g} s of the window"
-    energy_j = trapezoids(times, watts)
-    if energy_j <= 0:
-        return f"{trace.meter} gave a power of zero, as a sensor does that is not there"
-    return energy_j
+    if not (watts >= 0).all() or not watts.any():
+        return f"{trace.meter} gave no power, or one that cannot be, as a sensor that is not there"
+    return trapezoids(times, watts)
 
 
 def trapezoids(times: Floats, watts: Floats) -> float:
@@ -314,15 +301,11 @@ def interval_energy(trace: Trace, begin_s: float, end_s: float) -> IntervalEnerg
     time_s = end_s - begin_s
     if time_s <= 0:
         return "the block took no time"
-    known = arrays(trace)
-    if isinstance(known, str):
-        return known
     tell = _by_counter if trace.kind == "energy" else _by_power
-    told = tell(trace, *known, begin_s, end_s)
+    told = tell(trace, *arrays(trace), begin_s, end_s)
     if isinstance(told, str) or told.uncertainty_j < told.energy_j:
         return told
-    times = "once" if told.updates == 1 else f"{told.updates} times"
-    moved = f"moved {times}" if told.updates else "did not move"
+    moved = f"moved {told.updates} times" if told.updates else "did not move"
     period_s = update_period_s(trace)
     usual = f" (it does every {1e3 * period_s:.3g} ms)" if period_s else ""
     return (
