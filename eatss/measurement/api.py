@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from eatss.base.diagnostics import Diagnostics, input_error
@@ -275,37 +276,37 @@ def what_ended(did: Entered, outcome: Outcome) -> tuple[Status, str]:
     return ("compile error" if did.stage == "compile" else "launch error"), how
 
 
-Traits: TypeAlias = dict[str, str | None]
-"""What makes results of two variants comparable, in words; ``None`` is what is not known."""
+Traits: TypeAlias = dict[str, str]
+"""What makes results of two variants comparable, in words."""
 
 
-def check_measurable(
-    variants: Sequence[Variant], options: MeasureOptions
-) -> tuple[tuple[str, Traits], ...]:
-    """Look at all programs before any is measured; return their labels and what they are.
+def check_measurable(variants: Sequence[Variant], options: MeasureOptions) -> dict[str, Traits]:
+    """Look at all programs before any is measured; return what they are by their labels.
+
+    One that was rejected stands beside anything.
 
     Raises:
         InputError: ``EATSS-V0xx`` a folder holds no program, ``EATSS-E072`` the sizes are not a
             program's.
     """
-    found: list[tuple[str, Traits]] = []
-    for variant in variants:
-        if variant.directory is None:
-            continue  # it was rejected, and stands beside anything
-        program = load_program(variant.directory)
-        # without the definition of the type, which dtype tells, given or not
-        given = (one for one in program.original.defines if one.partition("=")[2] != program.dtype)
-        sizes = complete_sizes(program, options.sizes)
-        source_hash, _ = source_hash_of(program, variant.directory)
-        traits: Traits = {
-            "program": program.name,
-            "type": program.dtype,
-            "definitions (-D)": " ".join(sorted(given)),
-            "sizes": equations(sizes.items(), " "),
-            "original source, whose hashes are": source_hash and source_hash[:12],
-        }
-        found.append((variant.label, traits))
-    return tuple(found)
+    return {
+        variant.label: _traits(variant.directory, options)
+        for variant in variants
+        if variant.directory is not None
+    }
+
+
+def _traits(directory: Path, options: MeasureOptions) -> Traits:
+    program = load_program(directory)
+    # without the definition of the type, which dtype tells, given or not
+    given = (one for one in program.original.defines if one.partition("=")[2] != program.dtype)
+    return {
+        "program": program.name,
+        "type": program.dtype,
+        "definitions (-D)": " ".join(sorted(given)),
+        "sizes": equations(complete_sizes(program, options.sizes).items(), " "),
+        "original source, whose hashes are": source_hash_of(program, directory)[:12],
+    }
 
 
 def check_comparable(variants: Sequence[Variant], options: MeasureOptions) -> None:
@@ -315,17 +316,18 @@ def check_comparable(variants: Sequence[Variant], options: MeasureOptions) -> No
         InputError: as :func:`check_measurable`; ``EATSS-E079`` they differ in program, type,
             original source, definitions or sizes.
     """
-    (label, first), *others = check_measurable(variants, options) or (("", {}),)
-    for other_label, other in others:
-        for what, own in first.items():
-            if own is not None and other[what] not in (own, None):
-                raise input_error(
-                    "EATSS-E079",
-                    f"'{label}' and '{other_label}' differ in their {what}: {own or 'none'} and "
-                    f"{other[what] or 'none'}",
-                    hint="compare variants of one C file, of one type and at the same sizes; to "
-                    "measure different programs use: eatss measure",
-                )
+    found = check_measurable(variants, options)
+    for label, first in list(found.items())[:1]:
+        for other_label, other in found.items():
+            for what, own in first.items():
+                if own != other[what]:
+                    raise input_error(
+                        "EATSS-E079",
+                        f"'{label}' and '{other_label}' differ in their {what}: {own or 'none'} "
+                        f"and {other[what] or 'none'}",
+                        hint="compare variants of one C file, of one type and at the same sizes; "
+                        "to measure different programs use: eatss measure",
+                    )
 
 
 LEAST_PAIRS = 3

@@ -142,7 +142,7 @@ def assemble(records: Records, record: Record) -> Measurement:
     gflops, no_gflops = _rate(work.flops, time_s, "time_s")
     gflops_per_joule, no_efficiency = _rate(work.flops, energy_j, "energy_j")
     revision, no_revision = package_revision()
-    source_hash, no_source = source_hash_of(program, directory)
+    source_hash = source_hash_of(program, directory) if program and directory else None
     names = [one.program.name for one in (record, *records.variants) if one.program is not None]
     return Measurement(
         program=names[0] if names else "",  # one without a program is of that of the others
@@ -202,7 +202,7 @@ def assemble(records: Records, record: Record) -> Measurement:
             *work.missing,
             *_lacking(
                 ("revision", revision, no_revision),
-                ("source_hash", source_hash, no_source),
+                ("source_hash", source_hash, "nothing was generated"),
                 ("text_hash", program, "nothing was generated"),
                 ("device", device, "no card was opened"),
                 (COMPARISON, None if found.unchecked else "", found.unchecked),
@@ -347,12 +347,6 @@ def option_hash(program: Program | None, options: MeasureOptions) -> str:
     return sha256(text.encode()).hexdigest()
 
 
-def source_hash_of(program: Program | None, directory: Path | None) -> tuple[str | None, str]:
-    """Return the hash of the original C file, or ``None`` and why there is none."""
-    if program is None or directory is None:
-        return None, "nothing was generated"
-    try:
-        content = (directory / program.original.file).read_bytes()
-    except OSError as error:
-        return None, f"'{program.original.file}' cannot be read: {error.strerror}"
-    return sha256(content).hexdigest(), ""
+def source_hash_of(program: Program, directory: Path) -> str:
+    """Return the hash of the original C file."""
+    return sha256((directory / program.original.file).read_bytes()).hexdigest()

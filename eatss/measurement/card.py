@@ -174,35 +174,27 @@ def cuda_card(cupy: Any, device: CardNumber) -> tuple[int, DetectedGpu]:
     try:
         cards = cuda_cards(cupy)
     except RuntimeError as error:
-        raise input_error(
-            "EATSS-E022",
-            f"CUDA finds no card: {one_line(error)}",
-            hint="measure where nvidia-smi lists a card; start a container with its GPUs",
-        ) from None
+        cards, seen = (), f"none ({one_line(error)})"
+    else:
+        seen = ", ".join(card.uuid or f"card {number}" for number, card in enumerate(cards))
     for number, card in enumerate(cards):
         if device in (number, card.uuid):
             return number, card
-    seen = f"{len(cards)}, counted from 0"
-    if isinstance(device, str):
-        seen = ", ".join(card.uuid or f"card {number}" for number, card in enumerate(cards))
     raise input_error(
         "EATSS-E022",
         f"there is no card {device}: CUDA sees {seen}",
-        hint="see CUDA_VISIBLE_DEVICES, which hides cards and renumbers them, and nvidia-smi -L",
+        hint="see nvidia-smi -L; CUDA_VISIBLE_DEVICES hides cards and renumbers them; start a "
+        "container with its GPUs",
     )
 
 
-_LOST = frozenset(
-    (
-        4,  # the driver shuts down
-        46,  # devices unavailable
-        *(214, 220, 226, 227),  # ECC or NVLink error that could not be corrected, or was contained
-        *(700, 702, 709, 710),  # illegal address, launch timeout, context destroyed, assert
-        *range(714, 720),  # hardware stack, illegal instruction, alignment, space, pc, failure
-        *(721, 999),  # external device, unknown
-    )
-)
-"""Errors after which every call of the process fails (CUDA driver and runtime API, error codes)."""
+_LOST = {4, 46, 214, 220, 226, 227, 700, 702, 709, 710, *range(714, 722), 999}
+"""Errors after which every call of the process fails (CUDA driver and runtime API, error codes).
+
+The driver shuts down, devices are unavailable; ECC or NVLink errors; illegal address, launch
+timeout, context destroyed, assert; hardware stack, illegal instruction, alignment, space, pc,
+failure, external device; unknown.
+"""
 
 _OUT_OF_MEMORY = 2
 

@@ -10,7 +10,6 @@ not used, because it adds ``-ftz=true``, which is not what nvcc does to the same
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -50,7 +49,7 @@ _SHOWN_ERRORS = 4
 
 @frozen
 class Toolchain:
-    """A compiler that is there. ``command`` starts nvcc, or the program of :mod:`.nvrtc`."""
+    """A compiler that is there; ``command`` starts nvcc, or :mod:`.nvrtc`, told the same."""
 
     name: CompilerName
     version: str
@@ -101,20 +100,15 @@ class CompileTarget:
         tool = self.toolchain
         # NVRTC optimises as -O3 does without being told
         optimised = ("-O3",) if tool.name == "nvcc" else ()
-        options = (f"-arch=sm_{self.capability}", "--std=c++17", *optimised, *more)
-        kind = ("-cubin",) if tool.name == "nvcc" else ()
+        options = ("-cubin", f"-arch=sm_{self.capability}", "--std=c++17", *optimised, *more)
         kept = Cache(Path(self.cache), self.limit_bytes)
-        key = key_of(1, tool.name, tool.version, kind + options, file, text)
+        key = key_of(2, tool.name, tool.version, options, file, text)
         code = kept.get("cubin", key)
         if code is None:
             with tempfile.TemporaryDirectory(prefix="eatss-making-") as work:
                 made = Path(work) / "made"
-                words, given = ("-cubin", *options, file, "-o", str(made)), ""
-                if tool.name == "nvcc":
-                    (Path(work) / file).write_text(text, encoding="utf-8")
-                else:
-                    words, given = (), json.dumps([text, file, options, str(made)])
-                _run(tool, words, given, work, limit_s)
+                (Path(work) / file).write_text(text, encoding="utf-8")
+                _run(tool, (*options, file, "-o", str(made)), work, limit_s)
                 if not made.is_file():
                     raise CompileError(f"{tool} says that all is well, and made no code")
                 code = made.read_bytes()
@@ -186,10 +180,10 @@ def _toolchain(choice: CompilerChoice, nvcc: str | None) -> Toolchain:
     )
 
 
-def _run(tool: Toolchain, words: Sequence[str], given: str, directory: str, limit_s: float) -> None:
+def _run(tool: Toolchain, words: Sequence[str], directory: str, limit_s: float) -> None:
     command, environment = (*tool.command, *words), child_environment({"LC_ALL": "C"})
     try:
-        code, said = run_bounded(command, directory, limit_s, given, environment)
+        code, said = run_bounded(command, directory, limit_s, environment=environment)
     except OSError as error:
         raise CompileError(f"{tool} does not start: {error}") from None
     except subprocess.TimeoutExpired:

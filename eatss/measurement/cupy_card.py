@@ -58,8 +58,9 @@ class CupyCard:
         """
         self._cupy = import_cupy()
         self._number, self.gpu = cuda_card(self._cupy, device)
+        major, minor = self.gpu.compute_capability or (0, 0)
         self.compile_target = compile_target(
-            self._capability, compiler, nvcc, device=self._number, cache=cache
+            10 * major + minor, compiler, nvcc, device=self._number, cache=cache
         )
         self._nvml = _nvml(self.gpu.uuid)
         with translated("opening the card"), self._cupy.cuda.Device(self._number):
@@ -141,11 +142,6 @@ class CupyCard:
         with self._cupy.cuda.Device(self._number), self._stream:
             yield
 
-    @property
-    def _capability(self) -> int:
-        major, minor = self.gpu.compute_capability or (0, 0)
-        return 10 * major + minor
-
     @cached_property
     def info(self) -> DeviceInfo:
         """Which card it is."""
@@ -155,7 +151,7 @@ class CupyCard:
         return DeviceInfo(
             name=self.gpu.name,
             uuid=self.gpu.uuid or None,
-            compute_capability=self._capability,
+            compute_capability=self.compile_target.capability,
             driver=None,
             toolkit=toolkit,
         )

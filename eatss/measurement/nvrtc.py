@@ -1,13 +1,11 @@
 """NVRTC through CuPy; as a program, in a process of its own that may be ended when it hangs.
 
-``python -m eatss.measurement.nvrtc`` reads a list as JSON from standard input: a text, its name in
-messages, options, and a file. It writes a cubin there and prints the compiler's log; exit code 1 is
-a text that does not compile.
+``python -m eatss.measurement.nvrtc -cubin OPTIONS… FILE -o CUBIN`` is like nvcc with these options.
+It prints the compiler's log; exit code 1 is a text that does not compile.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Callable
@@ -46,9 +44,10 @@ def compile_text(text: str, name: str, options: Texts) -> tuple[bytes | None, st
 
 
 def main() -> int:
-    """Do what standard input asks for."""
-    text, name, options, target = json.load(sys.stdin)
-    cubin, log = compile_text(text, name, tuple(options))
+    """Do what the command line asks for."""
+    _, _, *options, file, _, target = sys.argv
+    text = Path(file).read_text(encoding="utf-8")
+    cubin, log = compile_text(text, file, tuple(options))
     sys.stdout.write(log)
     if cubin is None:
         return 1
