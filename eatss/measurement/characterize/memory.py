@@ -33,11 +33,17 @@ from eatss.measurement.characterize.benchmark import (
     Fill,
     even_elements,
     output,
-    streamed_amounts,
 )
 
 TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 """Accesses that are timed, and templates of CUDA."""
+
+PATTERNS = tuple(TABLES["patterns"])
+"""The six operations of Allen and Ge, section III-C."""
+
+MOST_THREADS = 1024
+ITEMS = 1 << 20
+"""Work items of a launch, as in the paper."""
 
 MOST_STRIDE_BYTES = 1 << 18
 BLOCKS_PER_SM = 2
@@ -97,9 +103,15 @@ def curve_benchmarks(chip: Chip) -> Iterator[Benchmark]:
             lines=lines, sectors=sectors, span=min(stride, SECTOR_BYTES),
             parameters=(("stride_bytes", stride),),
         )  # fmt: skip
-    for pattern in PATTERNS:
+    for pattern, access in TABLES["patterns"].items():
         for threads in range(WARP, MOST_THREADS + 1, WARP):
-            yield _patterned(chip, pattern, threads)
+            yield _accesses(
+                chip, f"{pattern}, {threads} threads", **access, group="block size",
+                text="pattern", asked_bytes=LINE_BYTES, blocks=-(-ITEMS // threads),
+                threads=threads, turns=4, unroll=16, more=("activity", "recording"),
+                window_s=CURVE_WINDOW_S, shared_bytes=16 * threads,
+                parameters=(("threads", threads),),
+            )  # fmt: skip
 
 
 def _accesses(
@@ -230,47 +242,4 @@ def _gathered(
         given_bytes=STREAM_BYTES + MOST_STRIDE_BYTES, blocks=chip.sms * 4,
         amounts={"l1_wavefronts": lines, "l2_bytes": moved, "dram_read_bytes": moved},
         window_s=CURVE_WINDOW_S, repeats=max(1, round(STREAM_BYTES / passed)), **point,
-    )  # fmt: skip
-
-
-MOST_THREADS = 1024
-ITEMS = 1 << 20
-"""Work items of a launch, as in the paper."""
-
-_PIECE, _PIECE_UNROLL = 64, 16
-"""Words of 4 bytes that a thread accesses in a turn, and those under way at a time."""
-
-_ROUNDS = 4
-"""Turns until a thread comes back to a word: a launch covers 1 GiB."""
-
-_PLACES: Mapping[str, str] = TABLES["patterns"]["places"]
-
-PATTERNS = tuple(f"{place} {verb}" for place in _PLACES for verb in ("read", "write"))
-"""The six operations of the paper, section III-C."""
-
-
-def _patterned(chip: Chip, pattern: str, threads: int) -> Benchmark:
-    place, verb = pattern.rsplit(maxsplit=1)
-    memory = place.removeprefix("sequential ").removeprefix("strided ")
-    access, opcode = TABLES["patterns"]["accesses"][f"{memory} {verb}"]
-    words = ITEMS + MOST_THREADS  # the last block may stand out, in each size by another number
-    whole, small = 4 * words * _PIECE * _ROUNDS, 4 * (words + 4)
-    streams, reads = memory == "global", verb == "read"
-    of_each: dict[str, Amounts] = {  # what L1 answers of strided accesses is not known beforehand
-        "shared": {"shared_wavefronts": 1, "shared_bytes": LINE_BYTES},
-        "strided global": {"l1_wavefronts": WARP, "sectors": LINE_BYTES / SECTOR_BYTES},
-        "sequential global": streamed_amounts(LINE_BYTES, dram=f"dram_{verb}_bytes"),
-    }
-    values = {
-        "on_chip": not streams,
-        "access": access.replace("PLACE", _PLACES[place]).replace("%", "%%"),
-        "fold": "sum ^= v[k];" if reads else "",
-    }
-    return _accesses(
-        chip, f"{pattern}, {threads} threads", group="block size", text="pattern",
-        values=values, given_bytes=whole if streams and reads else small,
-        blocks=-(-ITEMS // threads), threads=threads, turns=_PIECE // _PIECE_UNROLL,
-        unroll=_PIECE_UNROLL, opcodes=(opcode,), asked_bytes=LINE_BYTES, amounts=of_each[place],
-        written_bytes=small if not streams or reads else whole, more=("activity", "recording"),
-        window_s=CURVE_WINDOW_S, shared_bytes=16 * threads, parameters=(("threads", threads),),
     )  # fmt: skip
