@@ -353,9 +353,7 @@ def complete_sizes(program: Program, given: Sizes) -> OwnSizes:
             raise input_error(
                 "EATSS-E072",
                 f"'{program.name}' has no size '{name}'",
-                hint=f"its sizes are {', '.join(names)}"
-                if names
-                else "all its sizes are fixed; generate it without -D for them",
+                hint=f"its sizes are {', '.join(names)}" if names else "all its sizes are fixed",
             )
     values = {}
     for parameter in program.parameters:

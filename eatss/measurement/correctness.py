@@ -67,6 +67,7 @@ from eatss.measurement.card import (
     NotComparedError,
     WrongResultError,
     import_cupy,
+    translated,
 )
 from eatss.measurement.compile import CompileTarget, Kernels
 from eatss.program import Entry, Program
@@ -353,14 +354,10 @@ class CupyMachine:
         if refused := expected_code(entry, self.sizes):
             return Launched(refused, "ok", "")
         try:
-            self._launch(entry, buffers)
+            with translated(f"running {entry.launcher}"):
+                self._launch(entry, buffers)
         except LaunchError as error:
             return Launched(0, "launch error", str(error))
-        except RuntimeError as error:
-            code = getattr(error, "status", None)
-            if not isinstance(code, int):
-                raise
-            return Launched(code, "crash", f"a kernel failed: {error}")
         return Launched(0, "ok", "")
 
     def _launch(self, entry: Entry, buffers: Sequence[Buffer]) -> None:

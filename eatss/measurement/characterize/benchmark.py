@@ -13,6 +13,7 @@ import hashlib
 import importlib.util
 import json
 import lzma
+import os
 import re
 import shutil
 import subprocess
@@ -351,10 +352,10 @@ class MachineCode:
 def find_disassembler() -> Path | None:
     """Return nvdisasm: of PATH, of the CUDA toolkit, or of the package nvidia-cuda-nvdisasm."""
     package = importlib.util.find_spec("nvidia")
-    places = [Path("/usr/local/cuda/bin")]
-    for root in (package and package.submodule_search_locations) or ():
-        places += sorted(Path(root).glob("*/bin"))
-    found = shutil.which("nvdisasm") or shutil.which("nvdisasm", path=":".join(map(str, places)))
+    roots = (package and package.submodule_search_locations) or ()
+    places = [place for root in roots for place in sorted(Path(root).glob("*/bin"))]
+    path = os.pathsep.join(map(str, (os.environ.get("PATH", ""), "/usr/local/cuda/bin", *places)))
+    found = shutil.which("nvdisasm", path=path)
     return None if found is None else Path(found)
 
 
