@@ -15,14 +15,14 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from eatss.base.codec import JsonForm, JsonObject, encode
-from eatss.base.diagnostics import EatssError, input_error
+from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
-from eatss.base.text import Texts, class_and_line, one_line
+from eatss.base.text import Texts, class_and_line
 from eatss.measurement.card import Gpus, NamedCard, checked_gpus, named_cards
 from eatss.measurement.measurement import DeviceInfo, Missing
 from eatss.measurement.meters.choose import METERS, choose_meters
@@ -31,9 +31,11 @@ from eatss.measurement.meters.meter import (
     Meter,
     MeterError,
     PowerSample,
+    Recorder,
     Trace,
     interval_energy,
     power_samples,
+    reason_of,
 )
 from eatss.measurement.meters.nvml import NvmlDevice, device_info
 
@@ -217,40 +219,35 @@ def energy_meter(
 
 @dataclass(slots=True)
 class _Source:
-    """A card while it is recorded; its meters in the order in which results rest on them."""
+    """A card while it is recorded."""
 
     name: str
-    meters: Sequence[Meter] = ()
-    card: NvmlDevice | None = None
+    recorder: Recorder = field(default_factory=lambda: Recorder(()))
     info: DeviceInfo | None = None
     missing: list[Missing] = field(default_factory=list)
-    recording: list[Meter] = field(default_factory=list)
     traces: list[Trace] = field(default_factory=list)
 
-    def start(self) -> None:
-        for meter in self.meters:
-            with _guarded(f"energy by {meter.name}", self.missing):
-                meter.start()
-                self.recording.append(meter)
-
-    def close(self) -> None:
-        """Stop what records, and give the card back."""
-        for meter in self.recording:
-            with _guarded(f"energy by {meter.name}", self.missing):
-                self.traces.append(meter.stop())
-        if self.card is not None:
-            with _guarded("device", self.missing):
-                self.card.close()
+    @contextmanager
+    def guarded(self, what: str) -> Iterator[None]:
+        """Make a reason of what a sensor raises: the block that it records goes on."""
+        try:
+            yield
+        except Exception as error:  # of any package's meter
+            self.missing.append(Missing(what=what, reason=reason_of(error)))
 
     def result(self, begin_s: float, end_s: float) -> CardEnergy:
-        """Return what was drawn between two moments by the clock of the traces, once closed."""
+        """Return what was drawn between two moments by the clock of the traces."""
         told = list[IntervalEnergy]()
+        reasons = {**self.recorder.failures}
         for trace in self.traces:
             energy = interval_energy(trace, begin_s, end_s)
             if isinstance(energy, str):
-                self.missing.append(Missing(what=f"energy by {trace.meter}", reason=energy))
+                reasons[trace.meter] = energy
             else:
                 told.append(energy)
+        self.missing += (
+            Missing(what=f"energy by {meter}", reason=reason) for meter, reason in reasons.items()
+        )
         if not told and not any(one.what.startswith("energy") for one in self.missing):
             self.missing.append(Missing(what="energy", reason="no meter was given"))
         powers = power_samples(self.traces, begin_s, end_s)
@@ -275,20 +272,6 @@ class _Source:
             meter=best.meter,
             updates=best.updates,
         )
-
-
-@contextmanager
-def _guarded(what: str, missing: list[Missing]) -> Iterator[None]:
-    """Make a reason of what a sensor raises: the block that it records goes on.
-
-    Meters come from packages as well, and theirs may raise anything.
-    """
-    try:
-        yield
-    except Exception as error:  # of the meter's own making, too
-        told = isinstance(error, (MeterError, EatssError))
-        why = one_line(error, 400) if told else f"it failed: {class_and_line(error, 400)}"
-        missing.append(Missing(what=what, reason=getattr(error, "whole", why)))
 
 
 def _joint(
@@ -347,14 +330,14 @@ class EnergyMeter:
     module: object | None = None
     now: Callable[[], float] = time.perf_counter
     sleep: Callable[[float], None] = time.sleep
-    _sources: list[_Source] | None = field(default=None, init=False)
+    _open: ExitStack | None = field(default=None, init=False)
     _result: EnergyMeasurement | None = field(default=None, init=False)
 
     def __repr__(self) -> str:
         return f"<EnergyMeter: {self._state() if self._result is None else self._result}>"
 
     def _state(self) -> str:
-        return "it has had no block" if self._sources is None else "its block has not ended"
+        return "it has had no block" if self._open is None else "its block has not ended"
 
     @property
     def result(self) -> EnergyMeasurement:
@@ -372,28 +355,29 @@ class EnergyMeter:
         return self._result
 
     def __enter__(self) -> Self:
-        if self._sources is not None:
+        if self._open is not None:
             raise input_error(
                 "EATSS-E061",
                 "this energy meter is measuring a block already",
                 hint="make one for each block: `with energy_meter() as inner:`",
             )
-        self._sources, self._result = [], None
+        self._result = None
+        self._sources: list[_Source] = []
         self._waited_for: dict[str, None] = {}
-        try:
+        with ExitStack() as stack:
             for number, card in enumerate(named_cards(self.gpus, module=self.module)):
-                self._open(self._sources, card, first=number == 0)
+                self._sources.append(self._opened(card, stack, first=number == 0))
             for source in self._sources:
-                source.start()
-            self._rest(self._sources, self.margin_s)
+                source.traces = stack.enter_context(source.recorder.recording())
+            self._rest(self.margin_s)
             self._wait()
-        except BaseException:
-            self._close()
-            raise
+            self._open = stack.pop_all()
         self._begin_s = self.now()
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        stack, self._open = self._open, None
+        assert stack is not None
         try:
             # A block that failed is not waited for: the wait could raise, and hide why it failed.
             if error is None:
@@ -404,46 +388,41 @@ class EnergyMeter:
         finally:
             end_s = self.now()
             try:
-                self._rest(self._sources or (), min(MARGIN_S, self.margin_s))
+                self._rest(min(MARGIN_S, self.margin_s))
             finally:
-                cards = [one.result(self._begin_s, end_s) for one in self._close()]
+                stack.close()
+                cards = [one.result(self._begin_s, end_s) for one in self._sources]
                 found = _joint(cards, end_s - self._begin_s, error)
                 self._result = replace(found, waited_for=tuple(self._waited_for))
 
-    def _open(self, sources: list[_Source], card: NamedCard, *, first: bool) -> None:
-        source = _Source(card.name)
-        sources.append(source)
-        if card.reason:
-            source.missing.append(Missing(what="energy", reason=card.reason))
-        else:
-            with _guarded("device", source.missing):
-                source.card = NvmlDevice(card.device, module=self.module)
-                source.info = device_info(source.card)
-            if self.meters is not None:
-                source.meters = self.meters if first else ()
-            else:
-                with _guarded("energy", source.missing):
-                    chosen = choose_meters(self.choice, card.device, nvml=source.card)
-                    source.meters = chosen.meters
-                    source.missing += chosen.missing
-        if self.strict and not source.meters and (self.choice != "none" or source.card is None):
+    def _opened(self, card: NamedCard, stack: ExitStack, *, first: bool) -> _Source:
+        source, opened = _Source(card.name), None
+        with source.guarded("energy" if card.reason else "device"):
+            if card.reason:
+                raise MeterError(card.reason)
+            opened = NvmlDevice(card.device, module=self.module)
+            stack.callback(opened.close)
+            source.info = device_info(opened)
+        if self.meters is not None:
+            source.recorder = Recorder(self.meters if first else ())
+        elif not card.reason:
+            with source.guarded("energy"):
+                chosen = choose_meters(self.choice, card.device, nvml=opened)
+                source.recorder = Recorder(chosen.meters)
+                source.missing += chosen.missing
+        if self.strict and not source.recorder.live and (self.choice != "none" or opened is None):
             reasons = "; ".join(dict.fromkeys(one.reason for one in source.missing))
             raise input_error(
                 "EATSS-E074",
                 f"{source.name} cannot be metered: {reasons}",
                 hint="--gpus none leaves cards out, --meter none tells time alone",
             )
+        return source
 
-    def _rest(self, sources: Sequence[_Source], seconds: float) -> None:
+    def _rest(self, seconds: float) -> None:
         """Record what comes before the block or after it."""
-        if any(source.recording for source in sources):
+        if any(source.recorder.live for source in self._sources):
             self.sleep(seconds)
-
-    def _close(self) -> list[_Source]:
-        sources, self._sources = self._sources or [], None
-        for source in reversed(sources):
-            source.close()
-        return sources
 
     def _wait(self) -> None:
         waited = ["synchronize()"]

@@ -21,8 +21,8 @@ joules; the mean of these over its windows is subtracted. Time needs no such sub
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import fields, replace
 from functools import partial
 from itertools import chain
@@ -39,8 +39,8 @@ from eatss.measurement.measurement import CardState, LoadState, Reading, Window
 from eatss.measurement.meters.choose import choose_meters
 from eatss.measurement.meters.meter import (
     POWER_SETTLE_S,
-    Meter,
     MeterError,
+    Recorder,
     Trace,
     read,
     update_period_s,
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from eatss.measurement.cupy_card import CupyCard
 
 
-class Metering:
+class Metering(Recorder):
     """The meters of a card. One that fails is left out from then on.
 
     Results rest on the first meter that starts (``primary``) and on no other: where it fails
@@ -66,49 +66,25 @@ class Metering:
             MeterError: the meter that was asked for by name does not work here.
         """
         chosen = card.meters(choice)
+        super().__init__(chosen.meters)
         self.card = card
         self.missing = chosen.missing
-        self.primary: str | None = None
-        self.failure = ""
-        self._live: list[Meter] = list(chosen.meters)
         with self.recording():
             pass
-        if self._live:
-            self.primary, self.failure = self._live[0].name, ""
-        elif not self.failure:
-            reasons = "; ".join(one.reason for one in chosen.missing)
-            self.failure = reasons or "no sensor of energy or power answers here"
+        self.primary = self.live[0].name if self.live else None
 
     @property
     def works(self) -> bool:
         """Whether the meter that results rest on still answers."""
-        return any(meter.name == self.primary for meter in self._live)
+        return any(meter.name == self.primary for meter in self.live)
 
-    @contextmanager
-    def recording(self) -> Iterator[list[Trace]]:
-        """Record while the block runs; the traces are in the list after it."""
-        traces: list[Trace] = []
-        started = []
-        for meter in tuple(self._live):
-            with self._guarded(meter):
-                meter.start()
-                started.append(meter)
-        try:
-            yield traces
-        finally:
-            for meter in started:
-                with self._guarded(meter):
-                    traces.append(meter.stop())
-
-    @contextmanager
-    def _guarded(self, meter: Meter) -> Iterator[None]:
-        """Leave a meter out from now on if it fails in the block."""
-        try:
-            yield
-        except MeterError as error:
-            self._live.remove(meter)
-            if self.primary is None or meter.name == self.primary:
-                self.failure = error.whole
+    @property
+    def failure(self) -> str:
+        """Why no meter tells the energy, or the one that results rest on no more."""
+        if self.primary is not None:
+            return self.failures.get(self.primary, "")
+        reasons = (*self.failures.values(), *(one.reason for one in self.missing))
+        return "; ".join(reasons) or "no sensor of energy or power answers here"
 
     def readings(
         self, traces: Sequence[Trace], load_begin_s: float, begin_s: float, end_s: float

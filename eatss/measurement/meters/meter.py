@@ -18,12 +18,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from eatss.base.diagnostics import EatssError
 from eatss.base.frozen import frozen
+from eatss.base.text import class_and_line, one_line
 from eatss.measurement.measurement import Reading
 
 TraceKind: TypeAlias = Literal["energy", "power"]
@@ -88,6 +91,50 @@ class MeterError(Exception):
     def whole(self) -> str:
         """The sentence, and in brackets what to do."""
         return f"{self} ({self.remedy})" if self.remedy else str(self)
+
+
+class Recorder:
+    """Meters of one card, which record together; one that fails is left out from then on.
+
+    ``failures`` say why, by the names of meters.
+    """
+
+    def __init__(self, meters: Sequence[Meter]) -> None:
+        self.live = list(meters)
+        self.failures: dict[str, str] = {}
+
+    @contextmanager
+    def recording(self) -> Iterator[list[Trace]]:
+        """Record while the block runs; the traces are in the list after it."""
+        traces: list[Trace] = []
+        started = []
+        for meter in tuple(self.live):
+            with self._guarded(meter):
+                meter.start()
+                started.append(meter)
+        try:
+            yield traces
+        finally:
+            for meter in started:
+                with self._guarded(meter):
+                    traces.append(meter.stop())
+
+    @contextmanager
+    def _guarded(self, meter: Meter) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:  # of any package's meter
+            self.live.remove(meter)
+            self.failures[meter.name] = reason_of(error)
+
+
+def reason_of(error: Exception) -> str:
+    """Return what a sensor raised as a reason."""
+    if isinstance(error, MeterError):
+        return error.whole
+    if isinstance(error, EatssError):
+        return one_line(error, 400)
+    return f"it failed: {class_and_line(error, 400)}"
 
 
 STEP_S = 0.1
