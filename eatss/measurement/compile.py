@@ -267,7 +267,7 @@ def _loaded(module: Any, code: KernelCode) -> Any:
 
 
 GRAPH_LAUNCHES = 20_000
-"""Launches of one graph; a run of more is several graphs, one after another."""
+"""Launches of a graph of several runs, at most."""
 
 BATCH_S = 0.005
 """Graphs of short runs hold several, so that replaying lasts longer than enqueuing the next."""
@@ -288,8 +288,8 @@ class Runner:
     cupy: Any
     stream: Any
     launch: Callable[[], Iterator[None]]
-    _once: tuple[Any, ...] | None = None
-    _batch: tuple[Any, ...] = ()
+    _once: Any = None
+    _batch: Any = None
     _batch_runs: int = 0
 
     @property
@@ -321,9 +321,8 @@ class Runner:
         wanted = int(BATCH_S / max(run_s, 1e-7))
         runs = min(_MOST_RUNS, GRAPH_LAUNCHES // max(1, count), wanted)
         if runs > 1:
-            batch, _ = self._captured(runs)
-            assert batch is not None  # it is one graph at most
-            self._batch, self._batch_runs = batch, runs
+            self._batch_runs = runs
+            self._batch, _ = self._captured(runs)
 
     def run(self, count: int) -> None:
         """Enqueue runs."""
@@ -332,10 +331,9 @@ class Runner:
                 self.launch_once()
             return
         batches, once = divmod(count, self._batch_runs) if self._batch_runs else (0, count)
-        for graph in (*self._batch,) * batches:
-            graph.launch(self.stream)
-        for graph in (*self._once,) * once:
-            graph.launch(self.stream)
+        for graph, times in ((self._batch, batches), (self._once, once)):
+            for _ in range(times):
+                graph.launch(self.stream)
 
     def timed(self, enqueue: Callable[[], None]) -> float:
         """Wait for what is enqueued and return the seconds it took by the card's clock."""
@@ -367,25 +365,18 @@ class Runner:
         """Return the seconds between two events that have happened."""
         return float(self.cupy.cuda.get_elapsed_time(start, end)) / 1e3
 
-    def _captured(self, runs: int) -> tuple[tuple[Any, ...] | None, int]:
-        """Return graphs of some runs and how many launches they are; ``None`` for too many."""
+    def _captured(self, runs: int) -> tuple[Any, int]:
+        """Return a graph of some runs and how many launches they are; ``None`` for too many."""
         launches = chain.from_iterable(self.launch() for _ in range(runs))
-        graphs = []
-        total = 0
-        while True:
-            self.stream.begin_capture()
-            try:
-                count = sum(1 for _ in islice(launches, GRAPH_LAUNCHES))
-            except BaseException:
-                with suppress(Exception):  # what went wrong is on its way already
-                    self.stream.end_capture()
-                raise
-            graph = self.stream.end_capture()
-            total += count
-            if count:
-                graph.upload(self.stream)
-                graphs.append(graph)
-            if total > MOST_LAUNCHES:
-                return None, total
-            if count < GRAPH_LAUNCHES:
-                return tuple(graphs), total
+        self.stream.begin_capture()
+        try:
+            count = sum(1 for _ in islice(launches, MOST_LAUNCHES + 1))
+        except BaseException:
+            with suppress(Exception):  # what went wrong is on its way already
+                self.stream.end_capture()
+            raise
+        graph = self.stream.end_capture()
+        if count > MOST_LAUNCHES:
+            return None, count
+        graph.upload(self.stream)
+        return graph, count
