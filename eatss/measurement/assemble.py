@@ -44,7 +44,7 @@ from eatss.measurement.measurement import (
 )
 from eatss.measurement.options import MeasureOptions
 from eatss.program import Program, evaluate
-from eatss.program.expression import Sizes
+from eatss.program.expression import IntExpr, Sizes
 from eatss.version import __version__, package_revision
 
 NOT_REPORTED = "the driver does not tell"
@@ -82,6 +82,7 @@ def count_work(program: Program | None, sizes: Sizes) -> CountedWork:
     """Return the work of one run of a program; of ``None``, one that could not be generated."""
     works = (complete(entry.work for entry in program.entries) if program else None) or ()
     operations = complete(work.operations for work in works)
+    sides: tuple[IntExpr, ...] | None
     sides = complete(side for work in works for side in (work.read_bytes, work.written_bytes))
     counts: Counter[str] | None = None
     least_bytes: int | None = None
