@@ -21,7 +21,7 @@ import numpy as np
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import Numbers, frozen
 from eatss.base.text import Texts
-from eatss.program import Argument, Entry, HostIf, HostStep, KernelCode, Launch, Program, evaluate
+from eatss.program import Argument, Entry, HostIf, HostStep, Launch, Program, evaluate
 from eatss.program.expression import OwnSizes, SizePairs, Sizes
 from eatss.verify.data import FLAVOURS, Flavour, dtype_of, limits_of, shape_at
 
@@ -305,16 +305,8 @@ def launches(program: Program, sizes: Sizes) -> Iterator[ResolvedLaunch]:
     A grid with an extent that is not positive launches nothing.
     """
     kernels = {kernel.name: kernel for kernel in program.kernels}
-    for number, entry in enumerate(program.entries):
-        yield from entry_launches(entry, number, kernels, sizes)
 
-
-def entry_launches(
-    entry: Entry, number: int, kernels: Mapping[str, KernelCode], sizes: Sizes
-) -> Iterator[ResolvedLaunch]:
-    """Yield the launches of one entry, the ``number``-th of its program."""
-
-    def walked(steps: Sequence[HostStep], values: Sizes) -> Iterator[ResolvedLaunch]:
+    def walked(number: int, steps: Sequence[HostStep], values: Sizes) -> Iterator[ResolvedLaunch]:
         for step in steps:
             if isinstance(step, Launch):
                 x, y, z = (evaluate(extent, values) for extent in step.grid)
@@ -332,13 +324,14 @@ def entry_launches(
                     )
             elif isinstance(step, HostIf):
                 if evaluate(step.condition, values):
-                    yield from walked(step.body, values)
+                    yield from walked(number, step.body, values)
             else:
                 lower, upper = evaluate(step.lower, values), evaluate(step.upper, values)
                 for counter in range(lower, upper + 1, step.step):
-                    yield from walked(step.body, {**values, step.counter: counter})
+                    yield from walked(number, step.body, {**values, step.counter: counter})
 
-    return walked(entry.body, sizes)
+    for number, entry in enumerate(program.entries):
+        yield from walked(number, entry.body, sizes)
 
 
 def complete_sizes(program: Program, given: Sizes) -> OwnSizes:

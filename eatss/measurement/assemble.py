@@ -13,7 +13,6 @@ Where a measurement comes from: hashes of source and options.
 
 from __future__ import annotations
 
-import json
 import math
 import platform
 from collections import Counter
@@ -27,7 +26,7 @@ from pathlib import Path
 import numpy as np
 from scipy.special import stdtrit
 
-from eatss.base.codec import encode
+from eatss.base.cache import key_of
 from eatss.base.frozen import complete, frozen
 from eatss.measurement.job import Record, Records, Result
 from eatss.measurement.measurement import (
@@ -336,16 +335,10 @@ def inverse(ratio: Ratio, factor: float = 1.0) -> Ratio:
 
 def option_hash(program: Program | None, options: MeasureOptions) -> str:
     """Return the hash of everything chosen in measuring and compiling."""
-    chosen: dict[str, object] = {"measure": encode(options)}
-    if program is not None:
-        chosen["compile"] = {
-            "flags": encode(program.flags),
-            "compute_capability": program.compute_capability,
-            "parameters": encode(program.parameters),
-            "defines": encode(program.original.defines),
-        }
-    text = json.dumps(chosen, sort_keys=True, separators=(",", ":"))
-    return sha256(text.encode()).hexdigest()
+    if program is None:
+        return key_of(options)
+    compiled = (program.flags, program.compute_capability, program.original.defines)
+    return key_of(options, program.parameters, *compiled)
 
 
 def source_hash_of(program: Program, directory: Path) -> str:

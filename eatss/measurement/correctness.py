@@ -47,7 +47,7 @@ import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from math import inf, prod, sqrt
 from pathlib import Path
@@ -58,7 +58,7 @@ import numpy as np
 from eatss.base.codec import decode, encode
 from eatss.base.diagnostics import InputError, InternalError
 from eatss.base.text import equations
-from eatss.measurement.arguments import CHUNK, Array, chunks, entry_launches, temporaries_of
+from eatss.measurement.arguments import CHUNK, Array, chunks, launches, temporaries_of
 from eatss.measurement.assemble import count_work
 from eatss.measurement.card import (
     CompileError,
@@ -372,8 +372,7 @@ class CupyMachine:
             by_value = buffer.argument.role in ("scalar", "parameter")
             pointer = np.uint64(device.data.ptr + buffer.guard)
             bound[buffer.argument.name] = buffer.array.reshape(-1)[0] if by_value else pointer
-        codes = {code.name: code for code in program.kernels}
-        for launch in entry_launches(entry, program.entries.index(entry), codes, sizes):
+        for launch in launches(replace(program, entries=(entry,)), sizes):
             kernels.launch(launch, bound)
         cupy.cuda.runtime.deviceSynchronize()
         for buffer, device in memory:

@@ -39,7 +39,6 @@ from eatss.measurement.characterize.latency import (
 from eatss.measurement.characterize.memory import curve_benchmarks, memory_benchmarks
 from eatss.measurement.cupy_card import CupyCard
 from eatss.measurement.metering import LOOK_S, Metering, Pace, load_state, take_window
-from eatss.measurement.meters.meter import MeterError
 from eatss.version import package_revision
 
 
@@ -270,10 +269,7 @@ def run_bench(
 ) -> Characterised:
     """Run benchmarks on a card and write a record; see :func:`characterise_card`."""
     info = bench.card.info
-    try:
-        metering = Metering(bench.card, "auto")
-    except MeterError as error:
-        raise input_error("EATSS-B003", str(error), hint=error.remedy or None) from None
+    metering = Metering(bench.card, "auto")
     check_card(bench, metering, force=force)
     subject = Subject(
         name=info.name,
