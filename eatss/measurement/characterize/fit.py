@@ -124,12 +124,11 @@ def amounts_of(result: Result) -> dict[str, float]:
     return found
 
 
-def fit_energy(results: Sequence[Result], *, floor: float | None = None) -> EnergyFit:
+def fit_energy(results: Sequence[Result]) -> EnergyFit:
     """Fit prices to energies, each benchmark by its share of error.
 
     Args:
         results: with an energy each.
-        floor: the voltage floor; found by least squares if not given.
 
     Raises:
         InputError: ``EATSS-B020``, there are fewer results than prices.
@@ -160,8 +159,6 @@ def fit_energy(results: Sequence[Result], *, floor: float | None = None) -> Ener
 
     if not (clocks < LOWERED).any():
         voltage_floor = Coefficient(value=DEFAULT_FLOOR, low=0.0, high=MOST_FLOOR)
-    elif floor is not None:
-        voltage_floor = _exact(floor)
     else:
         voltage_floor = _least_floor(squares, max(1, len(used) - len(features) - 2))
     matrix = costs(voltage_floor.value)
