@@ -22,7 +22,7 @@ from typing import Any, Self
 from eatss.base.codec import JsonForm, JsonObject, encode
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
-from eatss.base.text import Texts, class_and_line
+from eatss.base.text import class_and_line
 from eatss.measurement.card import Gpus, NamedCard, checked_gpus, named_cards
 from eatss.measurement.measurement import DeviceInfo, Missing
 from eatss.measurement.meters.choose import METERS, choose_meters
@@ -39,7 +39,7 @@ from eatss.measurement.meters.meter import (
 )
 from eatss.measurement.meters.nvml import NvmlDevice, device_info
 
-ENERGY_SCHEMA = 2
+ENERGY_SCHEMA = 3
 """Version of the JSON form; it grows when a reader of the old form would fail."""
 
 
@@ -98,7 +98,6 @@ class EnergyMeasurement:
         cards: Each card by itself: sensors, clocks, temperature, power over time.
         error: Names the exception that ended the block, ``""`` if none did.
         missing: What is not known, and why.
-        waited_for: What was waited for before time began and ended, in words.
         schema_version: Of the JSON form.
     """
 
@@ -109,7 +108,6 @@ class EnergyMeasurement:
     cards: tuple[CardEnergy, ...]
     error: str = ""
     missing: tuple[Missing, ...] = ()
-    waited_for: Texts = ()
     schema_version: int = ENERGY_SCHEMA
 
     def to_dict(self) -> JsonObject:
@@ -135,23 +133,20 @@ def _joules(energy_j: float | None, uncertainty_j: float | None) -> str:
     return f"{energy_j:.4g} ± {uncertainty_j:.2g} J"
 
 
-def wait_for_cards(cuda: Any = None) -> list[str]:
+def wait_for_cards(cuda: Any = None) -> None:
     """Wait for all work that this process gave to cards.
 
     A card on which it has no context is left alone: waiting for it would begin to use it.
 
     Args:
         cuda: what stands in for the driver's library.
-
-    Returns:
-        What was waited for, in words; of work that failed its own program hears.
     """
-    waited, count, device, flags, active = list[str](), *(ctypes.c_int() for _ in range(4))
+    count, device, flags, active = (ctypes.c_int() for _ in range(4))
     context, byref = ctypes.c_void_p(), ctypes.byref
     try:
         library = cuda or ctypes.CDLL("libcuda.so.1")
         if library.cuDeviceGetCount(byref(count)):  # nothing here has begun to use CUDA
-            return []
+            return
         for number in range(count.value):
             unknown = library.cuDeviceGet(byref(device), number)
             unknown |= library.cuDevicePrimaryCtxGetState(device, byref(flags), byref(active))
@@ -160,13 +155,11 @@ def wait_for_cards(cuda: Any = None) -> list[str]:
             if library.cuDevicePrimaryCtxRetain(byref(context), device):
                 continue
             if not library.cuCtxPushCurrent_v2(context):
-                if not library.cuCtxSynchronize():
-                    waited.append(f"card {number}")
+                library.cuCtxSynchronize()  # of work that failed its own program hears
                 library.cuCtxPopCurrent_v2(byref(context))
             library.cuDevicePrimaryCtxRelease_v2(device)
     except (OSError, AttributeError):
         pass  # there is no CUDA
-    return waited
 
 
 MARGIN_S = 0.15
@@ -188,8 +181,7 @@ def energy_meter(
 
     Work that a GPU was given but has not finished when the block ends is not in the result. So
     what was launched is waited for before time begins and before it ends: by ``synchronize``, or
-    without it for every card that this process uses. ``waited_for`` of the result says what was
-    waited for.
+    without it for every card that this process uses.
 
     Blocks nest and may run in several threads, each with a meter of its own; the sensor tells of
     the whole card, so overlapping blocks each count all that it drew. A block that raises
@@ -363,7 +355,6 @@ class EnergyMeter:
             )
         self._result = None
         self._sources: list[_Source] = []
-        self._waited_for: dict[str, None] = {}
         with ExitStack() as stack:
             for number, card in enumerate(named_cards(self.gpus, module=self.module)):
                 self._sources.append(self._opened(card, stack, first=number == 0))
@@ -392,8 +383,7 @@ class EnergyMeter:
             finally:
                 stack.close()
                 cards = [one.result(self._begin_s, end_s) for one in self._sources]
-                found = _joint(cards, end_s - self._begin_s, error)
-                self._result = replace(found, waited_for=tuple(self._waited_for))
+                self._result = _joint(cards, end_s - self._begin_s, error)
 
     def _opened(self, card: NamedCard, stack: ExitStack, *, first: bool) -> _Source:
         source, opened = _Source(card.name), None
@@ -425,9 +415,4 @@ class EnergyMeter:
             self.sleep(seconds)
 
     def _wait(self) -> None:
-        waited = ["synchronize()"]
-        if self.synchronize is None:
-            waited = wait_for_cards()
-        else:
-            self.synchronize()
-        self._waited_for |= dict.fromkeys(waited)
+        (self.synchronize or wait_for_cards)()

@@ -249,7 +249,7 @@ class FakeCuda:
 
 def test_every_card_in_use_is_waited_for_and_no_other_is_touched() -> None:
     cuda = FakeCuda()
-    assert wait_for_cards(cuda) == ["card 0", "card 1"]
+    wait_for_cards(cuda)
     assert cuda.calls == [
         f"{call} {number}"
         for number in (0, 1)
@@ -263,28 +263,15 @@ def test_every_card_in_use_is_waited_for_and_no_other_is_touched() -> None:
     ]
 
 
-def test_a_card_whose_work_failed_was_not_waited_for() -> None:
+def test_a_card_whose_work_failed_is_given_back_all_the_same() -> None:
     cuda = FakeCuda(status=700)
-    assert wait_for_cards(cuda) == []
+    wait_for_cards(cuda)
     assert "cuCtxPopCurrent_v2 1" in cuda.calls
 
 
 def test_without_cuda_nothing_is_waited_for() -> None:
-    assert wait_for_cards(SimpleNamespace(cuDeviceGetCount=lambda _: 3)) == []
-    assert wait_for_cards(SimpleNamespace()) == []
-
-
-def test_the_result_says_what_was_waited_for(
-    virtual: tuple[VirtualTime, Make], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock, make = virtual
-    with make(synchronize=lambda: None) as meter:
-        clock.sleep(1.0)
-    assert meter.result.waited_for == ("synchronize()",)
-    monkeypatch.setattr("eatss.measurement.energy_meter.wait_for_cards", lambda: ["card 1"])
-    with make() as meter:
-        clock.sleep(1.0)
-    assert meter.result.waited_for == ("card 1",)
+    wait_for_cards(SimpleNamespace(cuDeviceGetCount=lambda _: 3))
+    wait_for_cards(SimpleNamespace())
 
 
 @pytest.mark.gpu
