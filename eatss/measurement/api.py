@@ -89,12 +89,12 @@ def measure_variants(
     """
     chosen = options or MeasureOptions()
     METERS.get(chosen.meter)
-    records = Records(options=chosen, variants=_records(variants, chosen))
+    records = Records(options=chosen, variants=_records(variants, chosen), on_progress=progress)
     try:
         if card is None or isinstance(card, str):
-            _measure_in_workers(records, card or CUPY_CARD, progress)
+            _measure_in_workers(records, card or CUPY_CARD)
         elif records.left():
-            _measure_here(records, card, progress)
+            _measure_here(records, card)
     except KeyboardInterrupt:
         if not records.windows:
             raise
@@ -193,7 +193,7 @@ def _records(variants: Sequence[Variant], options: MeasureOptions) -> list[Recor
     return found
 
 
-def _measure_here(records: Records, card: CupyCard, progress: OnProgress) -> None:
+def _measure_here(records: Records, card: CupyCard) -> None:
     """Measure on a card of this process."""
 
     def emit(event: Event) -> None:
@@ -202,14 +202,12 @@ def _measure_here(records: Records, card: CupyCard, progress: OnProgress) -> Non
         if isinstance(event, CardLost):
             records.give_up(f"the card vanished: {event.reason}")
         records.take(event)
-        if progress is not None:
-            progress(records.progress())
 
     options = records.options
     run_trials(card, options.meter, [Job(options=options, tasks=records.left())], emit)
 
 
-def _measure_in_workers(records: Records, card: str, progress: OnProgress) -> None:
+def _measure_in_workers(records: Records, card: str) -> None:
     """Measure what is left of all variants; their records hold what was found.
 
     Raises:
@@ -220,42 +218,30 @@ def _measure_in_workers(records: Records, card: str, progress: OnProgress) -> No
     while tasks := records.left():
         elapsed_s = time.monotonic() - begin_s
         job = Job(options=records.options, tasks=tasks, elapsed_s=elapsed_s)
-        reason = _run_worker(card, job, records, progress)
+        reason = _run_worker(card, job, records)
         if len(records.left()) == len(tasks):  # no variant is to blame
             records.give_up(reason)
 
 
-def _run_worker(card: str, job: Job, records: Records, progress: OnProgress) -> str:
+def _run_worker(card: str, job: Job, records: Records) -> str:
     """Run one worker to its end, blame the variant that ran if one did, and return why it ended.
 
     Raises:
         InputError: the machine cannot measure, and has never measured.
     """
     records.stage = START
-    last: Event | None = None
-
-    def take(event: Event) -> float | None:
-        nonlocal last
-        last = event
-        limit_s = records.take(event)
-        if progress is not None:
-            progress(records.progress())
-        return limit_s
-
     worker = LiveWorker(Bench(card=card, options=records.options).worker())
     try:
-        outcome = worker.start(take) or worker.ask(job, take, limit_s=START.limit_s)
+        outcome = worker.start(records.take) or worker.ask(job, records.take, limit_s=START.limit_s)
     finally:
         worker.end()
     if outcome is None:
         return ""
-    match last:
-        case Refused() if records.opened is None:
-            raise last.error()
-        case Refused():
-            reason = last.message
-        case CardLost():
-            reason = last.reason
+    match records.last:
+        case Refused() as refused if records.opened is None:
+            raise refused.error()
+        case Refused(message=reason) | CardLost(reason=reason):
+            pass
         case _:
             status, reason = what_ended(records.stage, outcome)
             records.fail_running(status, reason)
