@@ -245,6 +245,8 @@ def follow(
 SYSFS_POLL_S = 0.02
 """The monitor converts its three channels in some milliseconds."""
 
+DRIVERS = Path("/sys/bus/i2c/drivers")
+
 _MONITORS = (
     ("ina3221x/*/iio:device*/rail_name_*", ("in_power{}_input",)),
     ("ina3221/*/hwmon/hwmon*/in*_label", ("in{}_input", "curr{}_input")),
@@ -274,24 +276,24 @@ class Rail:
         return values[0] / 1e3 if len(values) == 1 else values[0] * values[1] / 1e6
 
 
-def jetson_meter(*, root: Path = Path("/")) -> Meter:
+def jetson_meter() -> Meter:
     """Return a meter on the GPU's rail, named after the rail.
 
     Raises:
         MeterError: this is no Jetson, or its monitor cannot be read.
     """
-    rail = gpu_rail(ina3221_rails(root))
+    rail = gpu_rail(ina3221_rails())
     if rail is None:
         raise MeterError("this machine has no INA3221 power monitor of a GPU", _REMEDY)
     rail.power_w()
     return PowerMeter(rail.power_w, name=f"INA3221 rail {rail.name}", poll_s=SYSFS_POLL_S)
 
 
-def ina3221_rails(root: Path = Path("/")) -> tuple[Rail, ...]:
+def ina3221_rails() -> tuple[Rail, ...]:
     """Return the rails of all INA3221 monitors."""
     rails = []
     for pattern, names in _MONITORS:
-        for label in sorted((root / "sys/bus/i2c/drivers").glob(pattern)):
+        for label in sorted(DRIVERS.glob(pattern)):
             channel = re.sub(r"\D", "", label.name)
             files = tuple(label.with_name(name.format(channel)) for name in names)
             # The fourth and later channels are sums of shunt voltages and have no current.

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TypeAlias
 
 from eatss.base.extensions import Registry
@@ -32,12 +31,11 @@ class MeterTarget:
     """The card whose energy is to be metered.
 
     ``device`` is its number as the driver lists it, or its UUID. ``opened`` is the card in NVML, if
-    it is open already; it must stay so. ``root`` is where ``/sys`` is looked for.
+    it is open already; it must stay so.
     """
 
     device: CardNumber = 0
     opened: NvmlDevice | None = None
-    root: Path = Path("/")
 
     @cached_property
     def nvml(self) -> NvmlDevice:
@@ -62,7 +60,7 @@ OpenMeters: TypeAlias = Callable[[MeterTarget], ChosenMeters]
 
 
 def choose_meters(
-    choice: str, device: CardNumber = 0, *, nvml: NvmlDevice | None = None, root: Path = Path("/")
+    choice: str, device: CardNumber = 0, *, nvml: NvmlDevice | None = None
 ) -> ChosenMeters:
     """Return the meters to use.
 
@@ -74,13 +72,12 @@ def choose_meters(
         device: the card's number as the driver lists it, or its UUID.
         nvml: the card, if it is open already; the meters use it, so it must stay open. Without
             it, one is opened for the life of the meters.
-        root: where ``/sys`` is looked for.
 
     Raises:
         InputError: ``EATSS-X005``: there is no such meter.
         MeterError: the meter asked for does not work here.
     """
-    return METERS.get(choice)(MeterTarget(device=device, opened=nvml, root=root))
+    return METERS.get(choice)(MeterTarget(device=device, opened=nvml))
 
 
 def _of_nvml(target: MeterTarget) -> NvmlDevice:
@@ -104,7 +101,7 @@ def _power(target: MeterTarget) -> Meter:
 _SENSORS: Mapping[str, Callable[[MeterTarget], Meter]] = {
     "counter": _counter,
     "power": _power,
-    "jetson": lambda target: jetson_meter(root=target.root),
+    "jetson": lambda _: jetson_meter(),
 }
 
 
