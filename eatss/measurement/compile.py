@@ -73,30 +73,26 @@ class CompileTarget:
     device: int = 0
     limit_bytes: int = DEFAULT_LIMIT_BYTES
 
-    def compile(self, program: Program, sizes: Sizes, limit_s: float = COMPILE_LIMIT_S) -> Path:
+    def compile(self, program: Program, sizes: Sizes) -> Path:
         """Return a file of this process with the machine code at these sizes.
 
         Args:
             program: what to compile.
             sizes: values of its parameters; those that are macros are compiled in.
-            limit_s: seconds the compiler may take.
 
         Raises:
             CompileError: it does not compile; the text is the compiler's first errors.
         """
-        return self._made(program.text, program.file, options_of(program, sizes), limit_s)
+        return self.compile_text(program.text, program.file, options_of(program, sizes))
 
-    def compile_text(self, text: str, file: str) -> Path:
-        """Return the machine code of CUDA that belongs to no program.
+    def compile_text(self, text: str, file: str, more: Sequence[str] = ()) -> Path:
+        """Return the machine code of CUDA with more options.
 
         ``file`` is its name in messages.
 
         Raises:
             CompileError: it does not compile.
         """
-        return self._made(text, file, (), COMPILE_LIMIT_S)
-
-    def _made(self, text: str, file: str, more: Sequence[str], limit_s: float) -> Path:
         tool = self.toolchain
         # NVRTC optimises as -O3 does without being told
         optimised = ("-O3",) if tool.name == "nvcc" else ()
@@ -108,7 +104,7 @@ class CompileTarget:
             with tempfile.TemporaryDirectory(prefix="eatss-making-") as work:
                 made = Path(work) / "made"
                 (Path(work) / file).write_text(text, encoding="utf-8")
-                _run(tool, (*options, file, "-o", str(made)), work, limit_s)
+                _run(tool, (*options, file, "-o", str(made)), work)
                 if not made.is_file():
                     raise CompileError(f"{tool} says that all is well, and made no code")
                 code = made.read_bytes()
@@ -180,14 +176,14 @@ def _toolchain(choice: CompilerChoice, nvcc: str | None) -> Toolchain:
     )
 
 
-def _run(tool: Toolchain, words: Sequence[str], directory: str, limit_s: float) -> None:
+def _run(tool: Toolchain, words: Sequence[str], directory: str) -> None:
     command, environment = (*tool.command, *words), child_environment({"LC_ALL": "C"})
     try:
-        code, said = run_bounded(command, directory, limit_s, environment=environment)
+        code, said = run_bounded(command, directory, COMPILE_LIMIT_S, environment=environment)
     except OSError as error:
         raise CompileError(f"{tool} does not start: {error}") from None
     except subprocess.TimeoutExpired:
-        raise CompileError(f"{tool} did not finish within {limit_s:g} s") from None
+        raise CompileError(f"{tool} did not finish within {COMPILE_LIMIT_S:g} s") from None
     if code:
         raise CompileError(f"{tool}: {first_errors(said)}")
 

@@ -277,14 +277,18 @@ class Rail:
 
 
 def jetson_meter() -> Meter:
-    """Return a meter on the GPU's rail, named after the rail.
+    """Return a meter on the GPU's rail, the one that feeds least besides it.
+
+    Boards name it ``GPU`` (Xavier), ``VDD_GPU_SOC`` (Orin), ``VDD_CPU_GPU_CV`` (Orin Nano),
+    ``VDD_SYS_GPU`` (TX2) or ``POM_5V_GPU`` (Nano).
 
     Raises:
         MeterError: this is no Jetson, or its monitor cannot be read.
     """
-    rail = gpu_rail(ina3221_rails())
-    if rail is None:
+    rails = [rail for rail in ina3221_rails() if "GPU" in rail.name.split("_")]
+    if not rails:
         raise MeterError("this machine has no INA3221 power monitor of a GPU", _REMEDY)
+    rail = min(rails, key=lambda one: one.name.count("_"))
     rail.power_w()
     return PowerMeter(rail.power_w, name=f"INA3221 rail {rail.name}", poll_s=SYSFS_POLL_S)
 
@@ -300,13 +304,3 @@ def ina3221_rails() -> tuple[Rail, ...]:
             if all(file.exists() for file in files):
                 rails.append(Rail(name=label.read_text(encoding="utf-8").strip(), files=files))
     return tuple(rails)
-
-
-def gpu_rail(rails: tuple[Rail, ...]) -> Rail | None:
-    """Return the rail of the GPU, the one that feeds least besides it; ``None`` without one.
-
-    Boards name it ``GPU`` (Xavier), ``VDD_GPU_SOC`` (Orin), ``VDD_CPU_GPU_CV`` (Orin Nano),
-    ``VDD_SYS_GPU`` (TX2) or ``POM_5V_GPU`` (Nano).
-    """
-    of_gpu = [rail for rail in rails if "GPU" in rail.name.split("_")]
-    return min(of_gpu, key=lambda rail: rail.name.count("_"), default=None)
