@@ -43,7 +43,6 @@ from eatss.measurement.meters.meter import (
     Recorder,
     Trace,
     read,
-    update_period_s,
 )
 from eatss.measurement.meters.nvml import NvmlDevice
 from eatss.measurement.options import MeasureOptions
@@ -126,11 +125,6 @@ class Metering(Recorder):
         """
         sleep = self.card.sleep
         return self.power_w(partial(sleep, pause_s), partial(sleep, seconds))
-
-    def period_s(self, traces: Sequence[Trace]) -> float | None:
-        """Return the seconds between updates of the primary meter, ``None`` if not known."""
-        trace = self.primary_trace(traces)
-        return None if trace is None else update_period_s(trace)
 
     def primary_trace(self, traces: Sequence[Trace]) -> Trace | None:
         """Return the trace of the primary meter, ``None`` if it gave none."""

@@ -53,7 +53,7 @@ from eatss.measurement.metering import (
     longer,
     take_window,
 )
-from eatss.measurement.meters.meter import MeterError, Trace, steady
+from eatss.measurement.meters.meter import MeterError, Trace, steady, update_period_s
 from eatss.measurement.options import BenchKeywords, MeasureOptions
 from eatss.program import load_program
 
@@ -435,11 +435,10 @@ class _Trial:
                 self.workload.timed(count, restoring=self.restores_inside)
                 took_s = self.card.now() - begin_s
             loaded_s += took_s
-            window_s = least_window_s(self.options, self.metering.period_s(traces))
-            self.pace = replace(
-                self.pace, run_s=took_s / count, window_s=max(window_s, self.pace.window_s)
-            )
             seen = self.metering.primary_trace(traces)
+            period_s = None if seen is None else update_period_s(seen)
+            window_s = max(least_window_s(self.options, period_s), self.pace.window_s)
+            self.pace = replace(self.pace, run_s=took_s / count, window_s=window_s)
             if trace is not None and seen is not None:
                 seen = replace(seen, samples=trace.samples + seen.samples)
             trace = seen

@@ -23,6 +23,7 @@ from typing import Any
 
 from eatss.base.frozen import Numbers
 from eatss.measurement.characterize.benchmark import (
+    LINE_BYTES,
     STREAM_BYTES,
     WARP,
     Benchmark,
@@ -32,7 +33,6 @@ from eatss.measurement.characterize.benchmark import (
     Width,
     even_elements,
     output,
-    streamed_amounts,
 )
 
 THREADS = 512
@@ -320,7 +320,12 @@ def _of_intensity(chip: Chip, width: Width, steps: int) -> Benchmark:
         loops=count / VECTORS / WARP * max(1, parts),
         flops=2 * fmas,
         useful_bytes=moved,
-        amounts=tuple(streamed_amounts(moved).items()),
+        amounts=(
+            ("l1_wavefronts", moved / LINE_BYTES),
+            ("l1_bytes", moved),
+            ("l2_bytes", moved),
+            ("dram_read_bytes", moved),
+        ),
         expected=loads | {of_width["opcode"]: part * numbers * VECTORS},
         parameters=(("flops_per_byte", intensity),),
     )

@@ -147,16 +147,6 @@ class Benchmark(Repeat):
     reports_cycles: bool = False
 
 
-def streamed_amounts(bytes_: float, *, dram: str = "dram_read_bytes") -> Amounts:
-    """Return the amounts of streaming: each line passes L1, L2 and memory once."""
-    return {
-        "l1_wavefronts": bytes_ / LINE_BYTES,
-        "l1_bytes": bytes_,
-        "l2_bytes": bytes_,
-        dram: bytes_,
-    }
-
-
 def output(size_bytes: int) -> Buffer:
     """Return memory to be written."""
     return Buffer(size_bytes=size_bytes, fill="nothing")
