@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from eatss.base.targets import CardNumber
@@ -71,13 +71,10 @@ class CupyCard:
             current=self._current,
         )
 
-    def state(self) -> CardState:
-        """Return clocks, temperature and throttling as they are now."""
-        return CardState() if self._nvml is None else card_state(self._nvml)
-
     def sampled_states(self, period_s: float) -> AbstractContextManager[Sequence[CardState]]:
-        """Look at the :meth:`state` every ``period_s`` while a block runs, in a thread."""
-        return sampled_states(self.state, period_s)
+        """Look at clocks, temperature and throttling while a block runs, in a thread."""
+        state = CardState if self._nvml is None else partial(card_state, self._nvml)
+        return sampled_states(state, period_s)
 
     def other_processes(self) -> Texts | None:
         """Say which other processes compute on the card; ``None`` if that is not known.

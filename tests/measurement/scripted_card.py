@@ -211,9 +211,6 @@ class ScriptedCard(CupyCard):
             power_limit_w=700.0,
         )
 
-    def state(self) -> CardState:
-        return CardState(sm_clock_mhz=1980, memory_clock_mhz=3201, temperature_c=40, throttle=())
-
     @property
     def _under_load(self) -> CardState:
         return CardState(sm_clock_mhz=self.script.load_clock_mhz, temperature_c=60, throttle=())

@@ -26,6 +26,7 @@ import numpy.typing as npt
 from eatss.base.diagnostics import input_error
 from eatss.measurement.card import CompileError, translated
 from eatss.measurement.characterize.benchmark import (
+    KERNEL,
     WARP,
     Argument,
     Benchmark,
@@ -38,7 +39,6 @@ from eatss.measurement.characterize.benchmark import (
 )
 from eatss.measurement.cupy_card import CupyCard
 
-_KERNEL = "now"
 _THREADS = 1024
 """Of a block: one or two fill an SM, so that every SM gets one."""
 
@@ -108,7 +108,7 @@ class CupyBench:
         except CompileError as error:
             raise input_error("EATSS-E020", f"nothing compiles for this card: {error}") from None
         with self.at("the clock of the SMs") as cupy:
-            self._now = cupy.RawModule(path=str(path)).get_function(_KERNEL)
+            self._now = cupy.RawModule(path=str(path)).get_function("now")
             self._told = cupy.zeros((2, MOST_SMS, 2), dtype=cupy.int64)
 
     @contextmanager
@@ -148,7 +148,7 @@ class CupyBench:
         """
         path, code = self._compiled(benchmark)
         with self.at(benchmark.name) as cupy:
-            kernel = cupy.RawModule(path=str(path)).get_function(benchmark.kernel)
+            kernel = cupy.RawModule(path=str(path)).get_function(KERNEL)
             arguments = [self._argument(*one) for one in enumerate(benchmark.arguments)]
         return CupyBenchmark(
             benchmark=benchmark, bench=self, kernel=kernel, arguments=arguments, code=code
@@ -161,7 +161,7 @@ class CupyBench:
                 text = disassembled(self._disassembler, path)
             except (OSError, subprocess.SubprocessError) as error:
                 raise CompileError(f"nvdisasm does not read it: {error}") from None
-            self._codes[benchmark.text] = machine_code(text, benchmark.kernel)
+            self._codes[benchmark.text] = machine_code(text, KERNEL)
         return path, self._codes[benchmark.text]
 
     def _argument(self, place: int, wanted: Argument) -> Any:

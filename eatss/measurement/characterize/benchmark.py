@@ -62,6 +62,9 @@ WARP = 32
 LINE_BYTES = 128
 SECTOR_BYTES = 32
 
+KERNEL = "timed"
+"""Name of the kernel of every benchmark."""
+
 STREAM_BYTES = 1 << 30
 """A buffer that is many times L2, and small enough for most cards."""
 
@@ -124,7 +127,8 @@ class Repeat:
 class Benchmark(Repeat):
     """One microbenchmark, and what one launch of it does.
 
-    ``text`` is CUDA with one kernel, ``kernel`` its name. Arguments are given in their order.
+    ``text`` is CUDA with one kernel, called ``KERNEL``. Arguments are given in their order; a
+    latency brings back the cycles of each thread in the first.
 
     ``expected`` says how many instructions its loop must hold, the longest that holds no other, by
     regular expressions for the whole opcode, as in ``FADD|FMUL``.
@@ -132,7 +136,6 @@ class Benchmark(Repeat):
     ``window_s`` is how long it runs for its energy, ``None`` where only its time counts.
     ``repeats`` is how often a launch repeats its work, ``None`` for as often as fills some
     milliseconds.
-    ``reports_cycles`` says that the first buffer comes back with the cycles of each thread.
     """
 
     text: str
@@ -140,11 +143,9 @@ class Benchmark(Repeat):
     threads: int
     arguments: tuple[Argument, ...]
     expected: Mapping[str, int] = field(default_factory=dict)
-    kernel: str = "timed"
     window_s: float | None = COEFFICIENT_WINDOW_S
     repeats: int | None = None
     shared_bytes: int = 0
-    reports_cycles: bool = False
 
 
 def output(size_bytes: int) -> Buffer:

@@ -98,7 +98,6 @@ def _latency(
         operations=float(times),
         loops=float(threads // WARP),
         window_s=None,
-        reports_cycles=True,
         repeats=repeats,
     )
 

@@ -168,7 +168,7 @@ def _measured(metering: Metering, benchmark: Benchmark, loaded: CupyBenchmark) -
         time_s=launch_s / loaded.repeats,
         opcodes=loaded.code.opcodes,
     )
-    if benchmark.reports_cycles:
+    if benchmark.group == "latency":
         each = benchmark.operations * loaded.repeats
         return replace(result, cycles=loaded.cycles() / each)
     if benchmark.window_s is None:

@@ -11,6 +11,7 @@ import pytest
 
 from eatss.cards import load_profile
 from eatss.measurement.characterize.benchmark import (
+    KERNEL,
     Benchmark,
     Buffer,
     disassembled,
@@ -105,7 +106,6 @@ def benchmark(**expected: int) -> Benchmark:
         name="x",
         group="arithmetic",
         text="",
-        kernel="timed",
         blocks=1,
         threads=32,
         arguments=(Buffer(size_bytes=4), "repeat"),
@@ -150,6 +150,6 @@ def test_a_compiled_benchmark_holds_its_instructions(tmp_path: Path, name: str) 
         timeout=120,
         env=os.environ,
     )
-    code = machine_code(disassembled(disassembler, cubin), one.kernel)
+    code = machine_code(disassembled(disassembler, cubin), KERNEL)
     assert missing(one, code) == ()
     assert code.instructions >= sum(one.expected.values())
