@@ -31,8 +31,8 @@ from eatss.measurement.characterize.benchmark import (
     Argument,
     Benchmark,
     Buffer,
-    MachineCode,
     Occupancy,
+    Opcodes,
     disassembled,
     find_disassembler,
     machine_code,
@@ -102,7 +102,7 @@ class CupyBench:
         self._disassembler = found
         self.card = card
         self._buffers: dict[Buffer, Any] = {}
-        self._codes: dict[str, MachineCode] = {}
+        self._opcodes: dict[str, Opcodes] = {}
         try:
             path = card.compile_target.compile_text(_TEXT, "sm_clock.cu")
         except CompileError as error:
@@ -146,23 +146,23 @@ class CupyBench:
             CompileError: it does not compile.
             LaunchError: it does not fit the card.
         """
-        path, code = self._compiled(benchmark)
+        path, opcodes = self._compiled(benchmark)
         with self.at(benchmark.name) as cupy:
             kernel = cupy.RawModule(path=str(path)).get_function(KERNEL)
             arguments = [self._argument(*one) for one in enumerate(benchmark.arguments)]
         return CupyBenchmark(
-            benchmark=benchmark, bench=self, kernel=kernel, arguments=arguments, code=code
+            benchmark=benchmark, bench=self, kernel=kernel, arguments=arguments, opcodes=opcodes
         )
 
-    def _compiled(self, benchmark: Benchmark) -> tuple[Path, MachineCode]:
+    def _compiled(self, benchmark: Benchmark) -> tuple[Path, Opcodes]:
         path = self.card.compile_target.compile_text(benchmark.text, "benchmark.cu")
-        if benchmark.text not in self._codes:
+        if benchmark.text not in self._opcodes:
             try:
                 text = disassembled(self._disassembler, path)
             except (OSError, subprocess.SubprocessError) as error:
                 raise CompileError(f"nvdisasm does not read it: {error}") from None
-            self._codes[benchmark.text] = machine_code(text, KERNEL)
-        return path, self._codes[benchmark.text]
+            self._opcodes[benchmark.text] = machine_code(text, KERNEL)
+        return path, self._opcodes[benchmark.text]
 
     def _argument(self, place: int, wanted: Argument) -> Any:
         """Return an argument as CuPy takes it; one of a launch is ``None`` until then.
@@ -213,7 +213,7 @@ class CupyBenchmark:
     bench: CupyBench
     kernel: Any
     arguments: list[Any]
-    code: MachineCode
+    opcodes: Opcodes
     repeats: int = 1
     clock_mhz: float | None = None
 

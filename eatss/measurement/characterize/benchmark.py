@@ -51,6 +51,9 @@ Amounts: TypeAlias = Mapping[str, float]
 Pairs: TypeAlias = tuple[tuple[str, float], ...]
 """The same of a noun, or where on its curve a benchmark stands."""
 
+Opcodes: TypeAlias = tuple[tuple[str, int], ...]
+"""How often each opcode stands in a loop, the most frequent first."""
+
 Fill: TypeAlias = Literal["bits", "fp32", "fp64", "ring", "chain", "nothing"]
 """What a buffer holds. ``bits`` are random, ``fp32`` and ``fp64`` random numbers from 1 to 2. In a
 ``ring`` each word holds the number of one beside it in its line, in a ``chain`` that of the next in
@@ -214,7 +217,7 @@ class Result(Repeat):
     memory_clock_mhz: float | None = None
     temperature_c: float | None = None
     throttle: Texts | None = None
-    opcodes: tuple[tuple[str, int], ...] = ()
+    opcodes: Opcodes = ()
     cycles: float | None = None
     occupancy: Occupancy | None = None
     missing: str = ""
@@ -327,19 +330,6 @@ _LABEL = re.compile(r"^(\.L_x_\d+):")
 _BRANCH = re.compile(r"\bBRA(?:\.\w+)*\s+(?:!?U?P\w+,\s*)?`\((\.L_x_\d+)\)")
 
 
-@frozen
-class MachineCode:
-    """The longest innermost loop of a kernel: how often each opcode stands in it, and all."""
-
-    opcodes: tuple[tuple[str, int], ...]
-    instructions: int
-
-    def count(self, pattern: str) -> int:
-        """Return how many instructions have an opcode that matches as a whole."""
-        form = re.compile(pattern)
-        return sum(n for opcode, n in self.opcodes if form.fullmatch(opcode))
-
-
 def find_disassembler() -> Path | None:
     """Return nvdisasm: of PATH, of the CUDA toolkit, or of the package nvidia-cuda-nvdisasm."""
     package = importlib.util.find_spec("nvidia")
@@ -366,7 +356,7 @@ def disassembled(disassembler: Path, cubin: Path) -> str:
     ).stdout
 
 
-def machine_code(text: str, kernel: str) -> MachineCode:
+def machine_code(text: str, kernel: str) -> Opcodes:
     """Return the longest loop that holds no other, of a kernel in a text of nvdisasm.
 
     A kernel without a loop counts as one.
@@ -390,16 +380,17 @@ def machine_code(text: str, kernel: str) -> MachineCode:
     ]
     first, last = max(inner, key=lambda loop: loop[1] - loop[0], default=(0, len(opcodes) - 1))
     inside = Counter(opcodes[first : last + 1])
-    return MachineCode(
-        opcodes=tuple(sorted(inside.items(), key=lambda item: (-item[1], item[0]))),
-        instructions=last + 1 - first,
-    )
+    return tuple(sorted(inside.items(), key=lambda item: (-item[1], item[0])))
 
 
-def missing(benchmark: Benchmark, code: MachineCode) -> Names:
+def missing(benchmark: Benchmark, opcodes: Opcodes) -> Names:
     """Return in words what of a benchmark's instructions its machine code does not hold."""
+    found = {
+        form: sum(n for opcode, n in opcodes if re.fullmatch(form, opcode))
+        for form in benchmark.expected
+    }
     return tuple(
-        f"{code.count(opcode)} instead of {count} instructions {opcode}"
-        for opcode, count in benchmark.expected.items()
-        if code.count(opcode) != count
+        f"{found[form]} instead of {count} instructions {form}"
+        for form, count in benchmark.expected.items()
+        if found[form] != count
     )

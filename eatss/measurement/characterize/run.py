@@ -148,7 +148,7 @@ def _warning(message: str, hint: str | None = None) -> Diagnostic:
 def _tried(bench: CupyBench, metering: Metering, benchmark: Benchmark) -> Result | Diagnostic:
     try:
         loaded = bench.load(benchmark)
-        if wrong := missing(benchmark, loaded.code):
+        if wrong := missing(benchmark, loaded.opcodes):
             return _warning(
                 f"the machine code of '{benchmark.name}' has {'; '.join(wrong)}",
                 "this compiler folds the work away or writes it otherwise: leave the benchmark "
@@ -166,7 +166,7 @@ def _measured(metering: Metering, benchmark: Benchmark, loaded: CupyBenchmark) -
     result = Result(
         **{one.name: getattr(benchmark, one.name) for one in fields(Repeat)},
         time_s=launch_s / loaded.repeats,
-        opcodes=loaded.code.opcodes,
+        opcodes=loaded.opcodes,
     )
     if benchmark.group == "latency":
         each = benchmark.operations * loaded.repeats
