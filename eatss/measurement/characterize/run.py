@@ -140,9 +140,9 @@ def _idle(bench: CupyBench, metering: Metering) -> Result:
     )
 
 
-def _warning(message: str, hint: str | None = None) -> Diagnostic:
+def _warning(message: str) -> Diagnostic:
     """Return why a benchmark gave no result."""
-    return Diagnostic(code="EATSS-B010", message=message, hint=hint, severity=Severity.WARNING)
+    return Diagnostic(code="EATSS-B010", message=message, severity=Severity.WARNING)
 
 
 def _tried(bench: CupyBench, metering: Metering, benchmark: Benchmark) -> Result | Diagnostic:
@@ -150,13 +150,12 @@ def _tried(bench: CupyBench, metering: Metering, benchmark: Benchmark) -> Result
         loaded = bench.load(benchmark)
         if wrong := missing(benchmark, loaded.opcodes):
             return _warning(
-                f"the machine code of '{benchmark.name}' has {'; '.join(wrong)}",
-                "this compiler folds the work away or writes it otherwise: leave the benchmark "
-                "out, and report it with the compiler's version",
+                f"the machine code of '{benchmark.name}' has {'; '.join(wrong)}: this compiler "
+                "folds the work away or writes it otherwise"
             )
         return _measured(metering, benchmark, loaded)
     except (CompileError, LaunchError) as error:
-        if isinstance(error, LaunchError) and error.lost:
+        if error.lost:
             raise
         return _warning(f"'{benchmark.name}' failed: {error}")
 
@@ -199,20 +198,15 @@ def _measured(metering: Metering, benchmark: Benchmark, loaded: CupyBenchmark) -
 
 def _fill(benchmark: Benchmark, loaded: CupyBenchmark) -> float:
     """Choose how often a launch repeats its work; return the seconds that a launch takes then."""
-    if benchmark.repeats is not None:
-        loaded.repeats = benchmark.repeats
-        loaded.timed(1)
-        return loaded.timed(1)
     wanted_s = LATENCY_S if benchmark.window_s is None else LAUNCH_S
-    loaded.repeats = 1
+    loaded.repeats = benchmark.repeats or 1
     loaded.timed(1)
-    for _ in range(_TRIES):
-        launch_s = loaded.timed(1)
+    launch_s = loaded.timed(1)
+    for _ in range(_TRIES if benchmark.repeats is None else 0):
         if launch_s > wanted_s / 2:
             break
         grown = int(loaded.repeats * min(1000.0, wanted_s / max(launch_s, 1e-6)))
         loaded.repeats = max(loaded.repeats, min(MOST_REPEATS, grown))
-    else:
         launch_s = loaded.timed(1)
     return launch_s
 
@@ -236,7 +230,7 @@ def characterise_card(
     """Run the benchmarks on a card of this machine and keep every result as soon as it is there.
 
     Args:
-        path: of the record; with ``.xz`` at its end it is compressed when all is there.
+        path: of the record; with ``.xz`` at its end it is compressed.
         device: the card's number as CUDA counts those it sees, or its UUID.
         profile: name of the profile that the card is known by, for the record.
         force: run even where other programs compute on the card.
