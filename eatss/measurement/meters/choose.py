@@ -5,7 +5,7 @@ A meter of one's own is a function of a :class:`MeterTarget` in ``METERS``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
@@ -80,29 +80,22 @@ def choose_meters(
     return METERS.get(choice)(MeterTarget(device=device, opened=nvml))
 
 
-def _of_nvml(target: MeterTarget) -> NvmlDevice:
-    if target.nvml.mig_enabled():
+def _sensor(name: str, target: MeterTarget) -> Meter:
+    """Return the meter of a sensor, which answers.
+
+    Raises:
+        MeterError: it does not.
+    """
+    if name == "jetson":
+        return jetson_meter()
+    card = target.nvml
+    if card.mig_enabled():
         raise MeterError(_MIG, _MIG_REMEDY)
-    return target.nvml
-
-
-def _counter(target: MeterTarget) -> Meter:
-    card = _of_nvml(target)
-    card.total_energy_j()
-    return CounterMeter(card.total_energy_j)
-
-
-def _power(target: MeterTarget) -> Meter:
-    card = _of_nvml(target)
+    if name == "counter":
+        card.total_energy_j()
+        return CounterMeter(card.total_energy_j)
     card.power_w()
     return PowerMeter(card.power_w)
-
-
-_SENSORS: Mapping[str, Callable[[MeterTarget], Meter]] = {
-    "counter": _counter,
-    "power": _power,
-    "jetson": lambda _: jetson_meter(),
-}
 
 
 def _choosing(*sensors: str, others: Texts = (), strict: bool = True) -> OpenMeters:
@@ -118,7 +111,7 @@ def _choosing(*sensors: str, others: Texts = (), strict: bool = True) -> OpenMet
             if meters and sensor in others:
                 break
             try:
-                meters.append(_SENSORS[sensor](target))
+                meters.append(_sensor(sensor, target))
             except MeterError as error:
                 if strict and sensor == sensors[0]:
                     raise
