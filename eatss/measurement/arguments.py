@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from math import prod
 from typing import Any, TypeAlias
@@ -21,7 +21,16 @@ import numpy as np
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import Numbers, frozen
 from eatss.base.text import Texts
-from eatss.program import Argument, Entry, HostIf, HostStep, Launch, Program, evaluate
+from eatss.program import (
+    Argument,
+    Entry,
+    HostIf,
+    HostStep,
+    Launch,
+    Program,
+    Temporary,
+    evaluate,
+)
 from eatss.program.expression import OwnSizes, SizePairs, Sizes
 from eatss.verify.data import FLAVOURS, Flavour, dtype_of, limits_of, shape_at
 
@@ -70,7 +79,7 @@ class MemoryUse:
         return self.reads and self.writes
 
 
-def key_of(argument: Argument, sizes: Sizes, seed: int) -> ArrayKey:
+def key_of(argument: Argument | Temporary, sizes: Sizes, seed: int) -> ArrayKey:
     """Return the key of an array or cell."""
     shape = shape_at(argument.shape, sizes)
     return ArrayKey(name=argument.name, shape=shape, dtype=dtype_of(argument), seed=seed)
@@ -93,20 +102,13 @@ def memory_of(program: Program, sizes: Sizes, seed: int) -> tuple[MemoryUse, ...
 
 def temporaries_of(entry: Entry, sizes: Sizes) -> tuple[ArrayKey, ...]:
     """Return the keys of the memory an entry works in, whose data mean nothing."""
-    return tuple(
-        ArrayKey(
-            name=f"temporary {one.name}",
-            shape=shape_at(one.shape, sizes),
-            dtype=dtype_of(one),
-            seed=0,
-        )
-        for one in entry.temporaries
-    )
+    keys = (key_of(one, sizes, 0) for one in entry.temporaries)
+    return tuple(replace(key, name=f"temporary {key.name}") for key in keys)
 
 
 def scalar_value(argument: Argument, seed: int, flavour: Flavour) -> np.generic[Any]:
     """Return the value of a scalar, as the type it is passed in."""
-    key = ArrayKey(name=argument.name, shape=(), dtype=dtype_of(argument), seed=seed)
+    key = key_of(argument, {}, seed)
     rng = np.random.default_rng(key.random_seed())
     drawn = rng.random() + (flavour == "offset") if key.dtype.kind == "f" else rng.integers(1, 10)
     value: np.generic[Any] = key.dtype.type(drawn)
