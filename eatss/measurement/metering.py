@@ -34,7 +34,6 @@ from eatss.base.frozen import frozen
 from eatss.base.targets import CardNumber
 from eatss.cards.environment import Check
 from eatss.measurement.card import SteadyLoad, named_cards
-from eatss.measurement.job import CardOpened
 from eatss.measurement.measurement import CardState, LoadState, Reading, Window
 from eatss.measurement.meters.choose import choose_meters
 from eatss.measurement.meters.meter import (
@@ -129,15 +128,6 @@ class Metering(Recorder):
     def primary_trace(self, traces: Sequence[Trace]) -> Trace | None:
         """Return the trace of the primary meter, ``None`` if it gave none."""
         return next((trace for trace in traces if trace.meter == self.primary), None)
-
-    def opened(self) -> CardOpened:
-        """Return what is to be told of a card that works and of its meters."""
-        return CardOpened(
-            device=self.card.info,
-            meter=self.primary,
-            no_meter=self.failure,
-            missing_meters=self.missing,
-        )
 
 
 def _settled_s(load_begin_s: float, begin_s: float) -> float:

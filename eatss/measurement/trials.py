@@ -34,6 +34,7 @@ from eatss.measurement.card import NotComparedError, VariantError, WrongResultEr
 from eatss.measurement.job import (
     FOR_AN_INTERVAL,
     CardLost,
+    CardOpened,
     Emit,
     Entered,
     IdleRead,
@@ -136,7 +137,14 @@ def run_trials(card: CupyCard, meter: str, jobs: Iterable[Job], emit: Emit) -> N
     except MeterError as error:
         emit(Refused(code="EATSS-E074", message=str(error), hint=error.remedy or None))
         return
-    emit(metering.opened())
+    emit(
+        CardOpened(
+            device=card.info,
+            meter=metering.primary,
+            no_meter=metering.failure,
+            missing_meters=metering.missing,
+        )
+    )
     known = Known()
     try:
         for job in jobs:

@@ -98,10 +98,10 @@ def _sensor(name: str, target: MeterTarget) -> Meter:
     return PowerMeter(card.power_w)
 
 
-def _choosing(*sensors: str, others: Texts = (), strict: bool = True) -> OpenMeters:
+def _choosing(*sensors: str, others: Texts = ()) -> OpenMeters:
     """Return what opens the sensors that answer, else ``others``.
 
-    Where ``strict``, the first has to answer; the rest are checks of it.
+    Where there are no others, the first has to answer; the rest are checks of it.
     """
 
     def opened(target: MeterTarget) -> ChosenMeters:
@@ -113,7 +113,7 @@ def _choosing(*sensors: str, others: Texts = (), strict: bool = True) -> OpenMet
             try:
                 meters.append(_sensor(sensor, target))
             except MeterError as error:
-                if strict and sensor == sensors[0]:
+                if not others and sensor == sensors[0]:
                     raise
                 reasons.setdefault(error.whole, f"energy by {sensor}")
         missing = (Missing(what=what, reason=reason) for reason, what in reasons.items())
@@ -131,7 +131,7 @@ METERS: Registry[OpenMeters] = Registry(
     "eatss.meters",
     "energy meter",
     {
-        "auto": _choosing("counter", "power", others=("jetson",), strict=False),
+        "auto": _choosing("counter", "power", others=("jetson",)),
         "counter": _choosing("counter", "power"),
         "power": _choosing("power", "counter"),
         "jetson": _choosing("jetson"),
