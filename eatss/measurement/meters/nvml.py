@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import fields
 from typing import Any, Literal, TypeVar
 
@@ -96,7 +97,8 @@ class NvmlDevice:
         """Give NVML back; nothing happens the second time."""
         if self._open:
             self._open = False
-            self._ask("NVML", "nvmlShutdown")
+            with suppress(NvmlError):  # of a card that is lost, whose readings say so
+                self._ask("NVML", "nvmlShutdown")
 
     def _ask(self, what: str, function: str, *arguments: object) -> Any:
         try:

@@ -146,6 +146,16 @@ def test_a_meter_that_fails_at_the_end_leaves_a_reason_and_the_next_meter_tells(
     assert result.missing[0].reason == "the GPU is lost (restart the machine)"
 
 
+def test_a_card_that_is_lost_in_a_block_ends_nothing_but_its_energy(fake: FakeNvml) -> None:
+    with EnergyMeter(module=fake, margin_s=0.0) as meter:
+        fake.failing |= dict.fromkeys(
+            ("nvmlShutdown", "nvmlDeviceGetTotalEnergyConsumption", "nvmlDeviceGetPowerUsage"), 15
+        )
+        time.sleep(0.05)
+    assert meter.result.energy_j is None
+    assert all("code 15" in one.reason for one in meter.result.missing)
+
+
 def test_one_meter_measures_one_block_at_a_time_but_meters_nest(
     virtual: tuple[VirtualTime, Make],
 ) -> None:
