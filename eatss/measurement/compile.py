@@ -14,7 +14,6 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -342,20 +341,19 @@ class Runner:
 
     def timed_apart(self, count: int, before: Callable[[], None]) -> float:
         """Run ``count`` times, each after ``before``; return the seconds of the runs alone."""
-        seconds, pending = 0.0, deque[tuple[Any, Any]]()
-        for _ in range(count):
-            if len(pending) == _EVENTS:
-                start, end = pending.popleft()
+        event, seconds = self.cupy.cuda.Event, 0.0
+        pairs = [(event(), event()) for _ in range(min(count, _EVENTS))]
+        for number in range(count):
+            start, end = pairs[number % len(pairs)]
+            if number >= len(pairs):
                 end.synchronize()  # of long ago: the card has all other pairs ahead of it
                 seconds += self.between_s(start, end)
             before()
-            start, end = self.cupy.cuda.Event(), self.cupy.cuda.Event()
             start.record(self.stream)
             self.run(1)
             end.record(self.stream)
-            pending.append((start, end))
         self.stream.synchronize()
-        return seconds + sum(self.between_s(*pair) for pair in pending)
+        return seconds + sum(self.between_s(*pair) for pair in pairs)
 
     def between_s(self, start: Any, end: Any) -> float:
         """Return the seconds between two events that have happened."""
