@@ -229,7 +229,7 @@ def _run_worker(card: str, job: Job, records: Records) -> str:
     Raises:
         InputError: the machine cannot measure, and has never measured.
     """
-    records.stage = START
+    records.stage, records.last = START, None
     worker = LiveWorker(Bench(card=card, options=records.options).worker())
     try:
         outcome = worker.start(records.take) or worker.ask(job, records.take, limit_s=START.limit_s)

@@ -27,6 +27,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from eatss.base.cache import key_of
+from eatss.base.diagnostics import input_error
 from eatss.base.frozen import complete, frozen
 from eatss.measurement.job import Record, Records, Result
 from eatss.measurement.measurement import (
@@ -342,5 +343,14 @@ def option_hash(program: Program | None, options: MeasureOptions) -> str:
 
 
 def source_hash_of(program: Program, directory: Path) -> str:
-    """Return the hash of the original C file."""
-    return sha256((directory / program.original.file).read_bytes()).hexdigest()
+    """Return the hash of the original C file.
+
+    Raises:
+        InputError: ``EATSS-V002``: it cannot be read.
+    """
+    try:
+        content = (directory / program.original.file).read_bytes()
+    except OSError as error:
+        why = f"'{program.original.file}' of '{directory}' cannot be read: {error.strerror}"
+        raise input_error("EATSS-V002", why) from None
+    return sha256(content).hexdigest()

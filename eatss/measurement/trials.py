@@ -19,7 +19,6 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 from pkgutil import resolve_name
 from statistics import fmean
@@ -29,7 +28,7 @@ from eatss.base.diagnostics import InputError
 from eatss.base.supervisor import Refused
 from eatss.base.text import Texts
 from eatss.measurement.arguments import Kept, complete_sizes
-from eatss.measurement.assemble import energy_estimate, mean_estimate
+from eatss.measurement.assemble import energy_estimate, mean_estimate, source_hash_of
 from eatss.measurement.card import NotComparedError, VariantError, WrongResultError
 from eatss.measurement.job import (
     FOR_AN_INTERVAL,
@@ -325,7 +324,7 @@ class _Trial:
         self.program = (
             program.name,
             program.dtype,
-            sha256((directory / original.file).read_bytes()).hexdigest(),
+            source_hash_of(program, directory),
             *(f"{name}={value}" for name, value in sorted(sizes.items())),
             *original.defines,
         )
