@@ -39,11 +39,11 @@ from benchmarks.ppcg_records import (
 )
 from benchmarks.ppcg_variants import Generation
 from eatss.measurement.cupy_card import CupyCard
-from eatss.measurement.measurement import Missing, Reading
+from eatss.measurement.measurement import Reading
 from eatss.measurement.metering import Metering, load_state
 from eatss.measurement.meters.background import sampled_states
-from eatss.measurement.meters.choose import choose_meters
-from eatss.measurement.meters.meter import Meter, Trace, read
+from eatss.measurement.meters.choose import ChosenMeters, choose_meters
+from eatss.measurement.meters.meter import Trace, read
 from eatss.measurement.meters.nvml import NvmlDevice, card_state
 
 CHILD = Path(__file__).resolve().parent / "ppcg_child.py"
@@ -207,17 +207,10 @@ class _MeterCard:
 
     def __init__(self, nvml: NvmlDevice) -> None:
         self._nvml = nvml
-        self._missing: tuple[Missing, ...] = ()
 
-    def meters(self, choice: str) -> tuple[Meter, ...]:
+    def meters(self, choice: str) -> ChosenMeters:
         """Return the meters of the card."""
-        chosen = choose_meters(choice, self._nvml.known("uuid"), nvml=self._nvml)
-        self._missing = chosen.missing
-        return chosen.meters
-
-    def missing_meters(self) -> tuple[Missing, ...]:
-        """Return why some were left out."""
-        return self._missing
+        return choose_meters(choice, self._nvml.known("uuid"), nvml=self._nvml)
 
 
 class Bench:

@@ -99,7 +99,6 @@ def _measured(
 ) -> Record:
     from eatss.cards.this_machine import is_auto  # noqa: PLC0415
     from eatss.measurement.card import LaunchError  # noqa: PLC0415
-    from eatss.measurement.characterize.benchmark import written_first  # noqa: PLC0415
     from eatss.measurement.characterize.run import characterise_card  # noqa: PLC0415
 
     path = record or (
@@ -115,11 +114,11 @@ def _measured(
                 progress=step.at,
             )
     except KeyboardInterrupt:
-        say(f"interrupted; what was finished is in {written_first(path)}")
+        say(f"interrupted; what was finished is in {path}")
         raise
     except LaunchError as error:
         echo(f"error: the card is lost: {error} [EATSS-B013]", err=True)
-        echo(f"hint: what was finished is in {written_first(path)}", err=True)
+        echo(f"hint: what was finished is in {path}", err=True)
         sys.stdout.flush()
         os._exit(_LOST)  # modules of a lost card cannot be unloaded, each would say so
     report_warnings(done.warnings)

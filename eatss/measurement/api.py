@@ -8,10 +8,10 @@ means that the card is gone.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from math import inf
-from typing import TYPE_CHECKING, Any, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
 from eatss.base.diagnostics import Diagnostics, input_error
 from eatss.base.frozen import frozen
@@ -88,13 +88,13 @@ def measure_variants(
         KeyboardInterrupt: the user interrupted before anything was measured.
     """
     chosen = options or MeasureOptions()
-    check_options(chosen)
-    records = Records(options=chosen, variants=_records(variants, chosen))
+    METERS.get(chosen.meter)
+    records = Records(options=chosen, variants=_records(variants, chosen), on_progress=progress)
     try:
         if card is None or isinstance(card, str):
-            _measure_in_workers(records, card or CUPY_CARD, progress)
+            _measure_in_workers(records, card or CUPY_CARD)
         elif records.left():
-            _measure_here(records, card, progress)
+            _measure_here(records, card)
     except KeyboardInterrupt:
         if not records.windows:
             raise
@@ -176,34 +176,6 @@ def compared(found: Measured, baseline: str) -> Comparison:
     return compare(found.measurements, baseline)
 
 
-_RANGES: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
-    (
-        "target least_window_s budget_s timeout_s least_updates least_windows",
-        lambda value: 0 < value < inf,
-        "above 0",
-    ),
-    ("confidence", lambda value: 0 < value < 1, "between 0 and 1, like 0.95"),
-    ("warm_up_s", lambda value: 0 <= value < inf, "0 or above"),
-    ("device", lambda value: isinstance(value, str) or value >= 0, "0 or above"),
-)
-"""Fields of the options, what holds of each, and that in words."""
-
-
-def check_options(options: MeasureOptions) -> None:
-    """Refuse options that make no sense.
-
-    Raises:
-        InputError: ``EATSS-E048``; ``EATSS-X005`` there is no such meter.
-    """
-    METERS.get(options.meter)
-    for names, holds, words in _RANGES:
-        for name in names.split():
-            value = getattr(options, name)
-            if not holds(value):
-                hint = f"give a number that is {words}"
-                raise input_error("EATSS-E048", f"{name} is {value:g}", hint=hint)
-
-
 def _records(variants: Sequence[Variant], options: MeasureOptions) -> list[Record]:
     """Return a record for each variant, those that were rejected already failed."""
     if not variants:
@@ -221,7 +193,7 @@ def _records(variants: Sequence[Variant], options: MeasureOptions) -> list[Recor
     return found
 
 
-def _measure_here(records: Records, card: CupyCard, progress: OnProgress) -> None:
+def _measure_here(records: Records, card: CupyCard) -> None:
     """Measure on a card of this process."""
 
     def emit(event: Event) -> None:
@@ -230,14 +202,12 @@ def _measure_here(records: Records, card: CupyCard, progress: OnProgress) -> Non
         if isinstance(event, CardLost):
             records.give_up(f"the card vanished: {event.reason}")
         records.take(event)
-        if progress is not None:
-            progress(records.progress())
 
     options = records.options
     run_trials(card, options.meter, [Job(options=options, tasks=records.left())], emit)
 
 
-def _measure_in_workers(records: Records, card: str, progress: OnProgress) -> None:
+def _measure_in_workers(records: Records, card: str) -> None:
     """Measure what is left of all variants; their records hold what was found.
 
     Raises:
@@ -248,42 +218,30 @@ def _measure_in_workers(records: Records, card: str, progress: OnProgress) -> No
     while tasks := records.left():
         elapsed_s = time.monotonic() - begin_s
         job = Job(options=records.options, tasks=tasks, elapsed_s=elapsed_s)
-        reason = _run_worker(card, job, records, progress)
+        reason = _run_worker(card, job, records)
         if len(records.left()) == len(tasks):  # no variant is to blame
             records.give_up(reason)
 
 
-def _run_worker(card: str, job: Job, records: Records, progress: OnProgress) -> str:
+def _run_worker(card: str, job: Job, records: Records) -> str:
     """Run one worker to its end, blame the variant that ran if one did, and return why it ended.
 
     Raises:
         InputError: the machine cannot measure, and has never measured.
     """
-    records.stage = START
-    last: Event | None = None
-
-    def take(event: Event) -> float | None:
-        nonlocal last
-        last = event
-        limit_s = records.take(event)
-        if progress is not None:
-            progress(records.progress())
-        return limit_s
-
+    records.stage, records.last = START, None
     worker = LiveWorker(Bench(card=card, options=records.options).worker())
     try:
-        outcome = worker.start(take) or worker.ask(job, take, limit_s=START.limit_s)
+        outcome = worker.start(records.take) or worker.ask(job, records.take, limit_s=START.limit_s)
     finally:
         worker.end()
     if outcome is None:
         return ""
-    match last:
-        case Refused() if records.opened is None:
-            raise last.error()
-        case Refused():
-            reason = last.message
-        case CardLost():
-            reason = last.reason
+    match records.last:
+        case Refused() as refused if records.opened is None:
+            raise refused.error()
+        case Refused(message=reason) | CardLost(reason=reason):
+            pass
         case _:
             status, reason = what_ended(records.stage, outcome)
             records.fail_running(status, reason)
@@ -304,37 +262,37 @@ def what_ended(did: Entered, outcome: Outcome) -> tuple[Status, str]:
     return ("compile error" if did.stage == "compile" else "launch error"), how
 
 
-Traits: TypeAlias = dict[str, str | None]
-"""What makes results of two variants comparable, in words; ``None`` is what is not known."""
+Traits: TypeAlias = dict[str, str]
+"""What makes results of two variants comparable, in words."""
 
 
-def check_measurable(
-    variants: Sequence[Variant], options: MeasureOptions
-) -> tuple[tuple[str, Traits], ...]:
-    """Look at all programs before any is measured; return their labels and what they are.
+def check_measurable(variants: Sequence[Variant], options: MeasureOptions) -> dict[str, Traits]:
+    """Look at all programs before any is measured; return what they are by their labels.
+
+    One that was rejected stands beside anything.
 
     Raises:
         InputError: ``EATSS-V0xx`` a folder holds no program, ``EATSS-E072`` the sizes are not a
             program's.
     """
-    found: list[tuple[str, Traits]] = []
-    for variant in variants:
-        if variant.directory is None:
-            continue  # it was rejected, and stands beside anything
-        program = load_program(variant.directory)
-        # without the definition of the type, which dtype tells, given or not
-        given = (one for one in program.original.defines if one.partition("=")[2] != program.dtype)
-        sizes = complete_sizes(program, options.sizes)
-        source_hash, _ = source_hash_of(program, variant.directory)
-        traits: Traits = {
-            "program": program.name,
-            "type": program.dtype,
-            "definitions (-D)": " ".join(sorted(given)),
-            "sizes": equations(sizes.items(), " "),
-            "original source, whose hashes are": source_hash and source_hash[:12],
-        }
-        found.append((variant.label, traits))
-    return tuple(found)
+    return {
+        variant.label: _traits(variant.directory, options)
+        for variant in variants
+        if variant.directory is not None
+    }
+
+
+def _traits(directory: Path, options: MeasureOptions) -> Traits:
+    program = load_program(directory)
+    # without the definition of the type, which dtype tells, given or not
+    given = (one for one in program.original.defines if one.partition("=")[2] != program.dtype)
+    return {
+        "program": program.name,
+        "type": program.dtype,
+        "definitions (-D)": " ".join(sorted(given)),
+        "sizes": equations(complete_sizes(program, options.sizes).items(), " "),
+        "original source, whose hashes are": source_hash_of(program, directory)[:12],
+    }
 
 
 def check_comparable(variants: Sequence[Variant], options: MeasureOptions) -> None:
@@ -344,17 +302,18 @@ def check_comparable(variants: Sequence[Variant], options: MeasureOptions) -> No
         InputError: as :func:`check_measurable`; ``EATSS-E079`` they differ in program, type,
             original source, definitions or sizes.
     """
-    (label, first), *others = check_measurable(variants, options) or (("", {}),)
-    for other_label, other in others:
-        for what, own in first.items():
-            if own is not None and other[what] not in (own, None):
-                raise input_error(
-                    "EATSS-E079",
-                    f"'{label}' and '{other_label}' differ in their {what}: {own or 'none'} and "
-                    f"{other[what] or 'none'}",
-                    hint="compare variants of one C file, of one type and at the same sizes; to "
-                    "measure different programs use: eatss measure",
-                )
+    found = check_measurable(variants, options)
+    for label, first in list(found.items())[:1]:
+        for other_label, other in found.items():
+            for what, own in first.items():
+                if own != other[what]:
+                    raise input_error(
+                        "EATSS-E079",
+                        f"'{label}' and '{other_label}' differ in their {what}: {own or 'none'} "
+                        f"and {other[what] or 'none'}",
+                        hint="compare variants of one C file, of one type and at the same sizes; "
+                        "to measure different programs use: eatss measure",
+                    )
 
 
 LEAST_PAIRS = 3
@@ -393,18 +352,19 @@ def compare(measurements: Sequence[Measurement], baseline_label: str) -> Compari
 
 def _unlike(measurement: Measurement, baseline: Measurement) -> Iterator[str]:
     """Yield in what a variant and the baseline were not measured alike."""
-    both = (measurement, baseline)
-    if not all(one.windows for one in both):
-        return
-    for what, (own, other) in (
-        ("card", [one.device and (one.device.uuid or one.device.name) for one in both]),
-        ("meter", [one.method.meter for one in both]),
-        ("kind of data", [one.method.data for one in both]),
-    ):
-        if own != other:
+    own, other = (
+        {
+            "card": one.device and (one.device.uuid or one.device.name),
+            "meter": one.method.meter,
+            "kind of data": one.method.data,
+        }
+        for one in (measurement, baseline)
+    )
+    for what in own if measurement.windows and baseline.windows else ():
+        if own[what] != other[what]:
             yield (
                 f"'{measurement.variant}' and '{baseline.variant}' differ in their {what}: "
-                f"{own or 'none'} and {other or 'none'}"
+                f"{own[what] or 'none'} and {other[what] or 'none'}"
             )
 
 

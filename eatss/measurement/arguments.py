@@ -10,19 +10,29 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from math import prod
 from typing import Any, TypeAlias
+from weakref import WeakValueDictionary
 
 import numpy as np
 
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import Numbers, frozen
 from eatss.base.text import Texts
-from eatss.program import Argument, Entry, HostIf, HostStep, KernelCode, Launch, Program, evaluate
+from eatss.program import (
+    Argument,
+    Entry,
+    HostIf,
+    HostStep,
+    Launch,
+    Program,
+    Temporary,
+    evaluate,
+)
 from eatss.program.expression import OwnSizes, SizePairs, Sizes
-from eatss.verify.data import Flavour, dtype_of, limits_of, shape_at
+from eatss.verify.data import FLAVOURS, Flavour, dtype_of, limits_of, shape_at
 
 Array: TypeAlias = Any
 """An array of CuPy, or of NumPy in tests."""
@@ -43,7 +53,6 @@ class ArrayKey:
     shape: Numbers
     dtype: np.dtype[Any]
     seed: int
-    flavour: Flavour = "uniform"
 
     @property
     def bytes(self) -> int:
@@ -70,7 +79,7 @@ class MemoryUse:
         return self.reads and self.writes
 
 
-def key_of(argument: Argument, sizes: Sizes, seed: int) -> ArrayKey:
+def key_of(argument: Argument | Temporary, sizes: Sizes, seed: int) -> ArrayKey:
     """Return the key of an array or cell."""
     shape = shape_at(argument.shape, sizes)
     return ArrayKey(name=argument.name, shape=shape, dtype=dtype_of(argument), seed=seed)
@@ -93,76 +102,69 @@ def memory_of(program: Program, sizes: Sizes, seed: int) -> tuple[MemoryUse, ...
 
 def temporaries_of(entry: Entry, sizes: Sizes) -> tuple[ArrayKey, ...]:
     """Return the keys of the memory an entry works in, whose data mean nothing."""
-    return tuple(
-        ArrayKey(
-            name=f"temporary {one.name}",
-            shape=shape_at(one.shape, sizes),
-            dtype=dtype_of(one),
-            seed=0,
-        )
-        for one in entry.temporaries
-    )
+    keys = (key_of(one, sizes, 0) for one in entry.temporaries)
+    return tuple(replace(key, name=f"temporary {key.name}") for key in keys)
 
 
 def scalar_value(argument: Argument, seed: int, flavour: Flavour) -> np.generic[Any]:
     """Return the value of a scalar, as the type it is passed in."""
-    key = ArrayKey(name=argument.name, shape=(), dtype=dtype_of(argument), seed=seed)
+    key = key_of(argument, {}, seed)
     rng = np.random.default_rng(key.random_seed())
     drawn = rng.random() + (flavour == "offset") if key.dtype.kind == "f" else rng.integers(1, 10)
     value: np.generic[Any] = key.dtype.type(drawn)
     return value
 
 
-class ArgumentStore:
-    """Device memory of the workloads of one card: working copies, and originals to restore."""
+class SharedArguments:
+    """Device memory of a program's arguments: working copies, and originals to restore.
+
+    Variants of the program share it; ``flavour`` is the kind of data in it.
+    """
 
     def __init__(self, xp: Any) -> None:
         self._xp = xp
         self._working: dict[ArrayKey, Array] = {}
         self._originals: dict[ArrayKey, Array] = {}
         self._untouched: set[ArrayKey] = set()
-        self._users: dict[ArrayKey, int] = {}
+        self.flavour: Flavour = FLAVOURS[0]
 
-    def acquire(self, key: ArrayKey) -> Array:
-        """Return the working copy, allocated if need be; it lives until released as often."""
+    def take(self, flavour: Flavour) -> None:
+        """Have runs begin with data of a kind from now on."""
+        if flavour != self.flavour:
+            self.flavour = flavour
+            self._originals.clear()
+            self._untouched.clear()
+
+    def array(self, key: ArrayKey) -> Array:
+        """Return the working copy, allocated if need be."""
         if key not in self._working:
             self._working[key] = self._xp.empty(key.shape, key.dtype)
-        self._users[key] = self._users.get(key, 0) + 1
         return self._working[key]
 
-    def release(self, key: ArrayKey) -> None:
-        """Say that a user of an array needs it no more; the last one frees it."""
-        self._users[key] -= 1
-        if not self._users[key]:
-            del self._users[key], self._working[key]
-            self._originals.pop(key, None)
-            self._untouched.discard(key)
+    def original(self, key: ArrayKey) -> Array:
+        """Return the data that an array which is overwritten begins with, made if need be."""
+        if key not in self._originals:
+            self._originals[key] = array = self._xp.empty(key.shape, key.dtype)
+            fill(self._xp, array, key, self.flavour)
+        return self._originals[key]
 
     def begin(self, use: MemoryUse) -> None:
         """Put into a working copy what a run has to begin with: its data, or poison."""
-        array = self._working[use.key]
+        array = self.array(use.key)
         if use.overwritten:
             self._xp.copyto(array, self.original(use.key))
         elif use.writes:
             poison(self._xp, array)
         elif use.key not in self._untouched:
-            fill(self._xp, array, use.key)
+            fill(self._xp, array, use.key, self.flavour)
         if use.writes:
             self._untouched.discard(use.key)
         else:
             self._untouched.add(use.key)
 
-    def original(self, key: ArrayKey) -> Array:
-        """Return the data that an array which is overwritten begins with, made if need be."""
-        if key not in self._originals:
-            array = self._xp.empty(key.shape, key.dtype)
-            fill(self._xp, array, key)
-            self._originals[key] = array
-        return self._originals[key]
 
-
-def fill(xp: Any, array: Array, key: ArrayKey) -> None:
-    """Put random data into an array: the same for the same key.
+def fill(xp: Any, array: Array, key: ArrayKey, flavour: Flavour) -> None:
+    """Put random data into an array: the same for the same key and flavour.
 
     Floating-point numbers as the flavours of :mod:`eatss.verify.data` say, integers 1 to 9.
     """
@@ -173,14 +175,14 @@ def fill(xp: Any, array: Array, key: ArrayKey) -> None:
     for part in chunks(array):
         if floating:
             drawn = rng.random(size=part.size, dtype=drawn_as)
-            if key.flavour == "offset":
+            if flavour == "offset":
                 drawn += 1
-            elif key.flavour == "small" and key.shape:
+            elif flavour == "small" and key.shape:
                 drawn /= max(1, longest)
         else:
             drawn = rng.integers(1, 10, size=part.size)
         part[...] = drawn
-    if key.flavour == "dominant" and len(key.shape) >= 2 and floating:
+    if flavour == "dominant" and len(key.shape) >= 2 and floating:
         diagonal = xp.arange(min(key.shape[-2:]))
         array[..., diagonal, diagonal] += 2.0 * longest
 
@@ -234,38 +236,35 @@ class DataChoice:
     after_one_run: Mapping[ArrayKey, Health]
 
     @property
-    def broken(self) -> int:
-        """Infinities and NaN."""
-        return sum(found.broken for found in self.after_one_run.values())
-
-    @property
-    def faint_share(self) -> float:
-        """Share of denormal numbers and zeros."""
-        elements = sum(found.elements for found in self.after_one_run.values())
-        return sum(found.faint for found in self.after_one_run.values()) / max(1, elements)
+    def harm(self) -> tuple[int, float]:
+        """Infinities and NaN, and the share of denormal numbers and zeros."""
+        found = self.after_one_run.values()
+        elements, faint = sum(one.elements for one in found), sum(one.faint for one in found)
+        return sum(one.broken for one in found), faint / max(1, elements)
 
 
 Group: TypeAlias = tuple[str | ArrayKey, ...]
 """The name of a program and its arrays: variants of it have the same, and get the same data."""
 
+Kept: TypeAlias = Mapping[ArrayKey, tuple[Array, float]]
+"""Copies of what a program wrote, and how rounding errors of each grow, in units of ε."""
+
 
 @dataclass(slots=True, kw_only=True)
 class CardMemory:
-    """What workloads of one card share: CuPy, the stream, arguments, and the choice of data."""
+    """What workloads of one card share: CuPy, the stream, arguments, and the choice of data.
+
+    ``current`` makes the card and its stream the current ones in a block. ``arguments`` last as
+    long as a workload has them.
+    """
 
     cupy: Any
     stream: Any
-    store: ArgumentStore
-    choices: dict[Group, DataChoice]
     current: Callable[[], AbstractContextManager[Any]]
-    """Makes the card and its stream the current ones in a block."""
-
-
-@frozen
-class Kept:
-    """Copies of what a program wrote, and how rounding errors of each grow, in units of ε."""
-
-    arrays: tuple[tuple[ArrayKey, Array, float], ...]
+    arguments: WeakValueDictionary[Group, SharedArguments] = field(
+        default_factory=WeakValueDictionary
+    )
+    choices: dict[Group, DataChoice] = field(default_factory=dict)
 
 
 @frozen
@@ -308,16 +307,8 @@ def launches(program: Program, sizes: Sizes) -> Iterator[ResolvedLaunch]:
     A grid with an extent that is not positive launches nothing.
     """
     kernels = {kernel.name: kernel for kernel in program.kernels}
-    for number, entry in enumerate(program.entries):
-        yield from entry_launches(entry, number, kernels, sizes)
 
-
-def entry_launches(
-    entry: Entry, number: int, kernels: Mapping[str, KernelCode], sizes: Sizes
-) -> Iterator[ResolvedLaunch]:
-    """Yield the launches of one entry, the ``number``-th of its program."""
-
-    def walked(steps: Sequence[HostStep], values: Sizes) -> Iterator[ResolvedLaunch]:
+    def walked(number: int, steps: Sequence[HostStep], values: Sizes) -> Iterator[ResolvedLaunch]:
         for step in steps:
             if isinstance(step, Launch):
                 x, y, z = (evaluate(extent, values) for extent in step.grid)
@@ -335,13 +326,14 @@ def entry_launches(
                     )
             elif isinstance(step, HostIf):
                 if evaluate(step.condition, values):
-                    yield from walked(step.body, values)
+                    yield from walked(number, step.body, values)
             else:
                 lower, upper = evaluate(step.lower, values), evaluate(step.upper, values)
                 for counter in range(lower, upper + 1, step.step):
-                    yield from walked(step.body, {**values, step.counter: counter})
+                    yield from walked(number, step.body, {**values, step.counter: counter})
 
-    return walked(entry.body, sizes)
+    for number, entry in enumerate(program.entries):
+        yield from walked(number, entry.body, sizes)
 
 
 def complete_sizes(program: Program, given: Sizes) -> OwnSizes:
@@ -356,9 +348,7 @@ def complete_sizes(program: Program, given: Sizes) -> OwnSizes:
             raise input_error(
                 "EATSS-E072",
                 f"'{program.name}' has no size '{name}'",
-                hint=f"its sizes are {', '.join(names)}"
-                if names
-                else "all its sizes are fixed; generate it without -D for them",
+                hint=f"its sizes are {', '.join(names)}" if names else "all its sizes are fixed",
             )
     values = {}
     for parameter in program.parameters:

@@ -13,7 +13,6 @@ Where a measurement comes from: hashes of source and options.
 
 from __future__ import annotations
 
-import json
 import math
 import platform
 from collections import Counter
@@ -27,13 +26,13 @@ from pathlib import Path
 import numpy as np
 from scipy.special import stdtrit
 
-from eatss.base.codec import encode
-from eatss.base.frozen import frozen
+from eatss.base.cache import key_of
+from eatss.base.diagnostics import input_error
+from eatss.base.frozen import complete, frozen
 from eatss.measurement.job import Record, Records, Result
 from eatss.measurement.measurement import (
     DeviceInfo,
     Estimate,
-    LoadState,
     Measurement,
     Method,
     Missing,
@@ -45,7 +44,7 @@ from eatss.measurement.measurement import (
 )
 from eatss.measurement.options import MeasureOptions
 from eatss.program import Program, evaluate
-from eatss.program.expression import Sizes
+from eatss.program.expression import IntExpr, Sizes
 from eatss.version import __version__, package_revision
 
 NOT_REPORTED = "the driver does not tell"
@@ -56,13 +55,11 @@ COMPARISON = "comparison with the original"
 
 def _unread(device: DeviceInfo | None, windows: Sequence[Window]) -> Iterator[Missing]:
     """Yield the fields of the card, and of its state under load, that could not be read."""
-    for field in fields(DeviceInfo) if device is not None else ():
-        if getattr(device, field.name) is None:
-            yield Missing(what=f"device.{field.name}", reason=NOT_REPORTED)
     loads = [one.during for one in windows if one.during is not None and one.during.samples]
-    for field in fields(LoadState) if loads else ():
-        if all(getattr(load, field.name) is None for load in loads):
-            yield Missing(what=f"windows.{field.name}", reason=NOT_REPORTED)
+    for where, nouns in (("device", [device] if device else []), ("windows", loads)):
+        for field in fields(nouns[0]) if nouns else ():
+            if all(getattr(noun, field.name) is None for noun in nouns):
+                yield Missing(what=f"{where}.{field.name}", reason=NOT_REPORTED)
 
 
 NOT_FLOPS = ("compare",)
@@ -83,27 +80,28 @@ class CountedWork:
 
 def count_work(program: Program | None, sizes: Sizes) -> CountedWork:
     """Return the work of one run of a program; of ``None``, one that could not be generated."""
-    works = [entry.work for entry in program.entries] if program else []
-    known = [work for work in works if work is not None]
-    whole = bool(works) and len(known) == len(works)
+    works = (complete(entry.work for entry in program.entries) if program else None) or ()
+    operations = complete(work.operations for work in works)
+    sides: tuple[IntExpr, ...] | None
+    sides = complete(side for work in works for side in (work.read_bytes, work.written_bytes))
     counts: Counter[str] | None = None
     least_bytes: int | None = None
-    if whole and all(work.operations is not None for work in known):
+    if works and operations is not None:
         counts = Counter()
-        for one in chain(*(work.operations or () for work in known)):
+        for one in chain(*operations):
             counts[one.kind] += evaluate(one.count, sizes)
-    sides = [side for work in known for side in (work.read_bytes, work.written_bytes)]
-    if whole and None not in sides:
-        least_bytes = sum(evaluate(side, sizes) for side in sides if side is not None)
+    if works and sides is not None:
+        least_bytes = sum(evaluate(side, sizes) for side in sides)
     why = "nothing was generated"
     if program is not None:
-        why = "; ".join(note for work in known for note in work.notes)
+        why = "; ".join(note for work in works for note in work.notes)
         why = why or "the launch plan does not count them; generate the program again"
+    listed = (counts or {}).items()
     return CountedWork(
         operations=None
         if counts is None
-        else tuple(OperationCount(kind=kind, count=count) for kind, count in counts.items()),
-        flops=None if counts is None else sum(n for k, n in counts.items() if k not in NOT_FLOPS),
+        else tuple(OperationCount(kind=kind, count=n) for kind, n in listed),
+        flops=None if counts is None else sum(n for kind, n in listed if kind not in NOT_FLOPS),
         least_bytes=least_bytes,
         missing=_lacking(
             ("operations", counts, why), ("flops", counts, why), ("least_bytes", least_bytes, why)
@@ -145,7 +143,7 @@ def assemble(records: Records, record: Record) -> Measurement:
     gflops, no_gflops = _rate(work.flops, time_s, "time_s")
     gflops_per_joule, no_efficiency = _rate(work.flops, energy_j, "energy_j")
     revision, no_revision = package_revision()
-    source_hash, no_source = source_hash_of(program, directory)
+    source_hash = source_hash_of(program, directory) if program and directory else None
     names = [one.program.name for one in (record, *records.variants) if one.program is not None]
     return Measurement(
         program=names[0] if names else "",  # one without a program is of that of the others
@@ -205,7 +203,7 @@ def assemble(records: Records, record: Record) -> Measurement:
             *work.missing,
             *_lacking(
                 ("revision", revision, no_revision),
-                ("source_hash", source_hash, no_source),
+                ("source_hash", source_hash, "nothing was generated"),
                 ("text_hash", program, "nothing was generated"),
                 ("device", device, "no card was opened"),
                 (COMPARISON, None if found.unchecked else "", found.unchecked),
@@ -338,24 +336,21 @@ def inverse(ratio: Ratio, factor: float = 1.0) -> Ratio:
 
 def option_hash(program: Program | None, options: MeasureOptions) -> str:
     """Return the hash of everything chosen in measuring and compiling."""
-    chosen: dict[str, object] = {"measure": encode(options)}
-    if program is not None:
-        chosen["compile"] = {
-            "flags": encode(program.flags),
-            "compute_capability": program.compute_capability,
-            "parameters": encode(program.parameters),
-            "defines": encode(program.original.defines),
-        }
-    text = json.dumps(chosen, sort_keys=True, separators=(",", ":"))
-    return sha256(text.encode()).hexdigest()
+    if program is None:
+        return key_of(options)
+    compiled = (program.flags, program.compute_capability, program.original.defines)
+    return key_of(options, program.parameters, *compiled)
 
 
-def source_hash_of(program: Program | None, directory: Path | None) -> tuple[str | None, str]:
-    """Return the hash of the original C file, or ``None`` and why there is none."""
-    if program is None or directory is None:
-        return None, "nothing was generated"
+def source_hash_of(program: Program, directory: Path) -> str:
+    """Return the hash of the original C file.
+
+    Raises:
+        InputError: ``EATSS-V002``: it cannot be read.
+    """
     try:
         content = (directory / program.original.file).read_bytes()
     except OSError as error:
-        return None, f"'{program.original.file}' cannot be read: {error.strerror}"
-    return sha256(content).hexdigest(), ""
+        why = f"'{program.original.file}' of '{directory}' cannot be read: {error.strerror}"
+        raise input_error("EATSS-V002", why) from None
+    return sha256(content).hexdigest()

@@ -6,9 +6,8 @@ Cards as users name them are numbers as CUDA counts, UUIDs, ``"all"``; each is f
 from __future__ import annotations
 
 import importlib
-import os
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from typing import Any, Protocol, TypeAlias
 
 from eatss.base.diagnostics import input_error
@@ -19,6 +18,7 @@ from eatss.cards.detect import VISIBLE, DetectedGpu, cuda_cards, cuda_order
 from eatss.measurement.measurement import Status
 from eatss.measurement.meters.meter import MeterError
 from eatss.measurement.meters.nvml import NvmlDevice
+from eatss.measurement.options import checked_device
 
 
 class VariantError(Exception):
@@ -109,18 +109,9 @@ def checked_gpus(gpus: Gpus) -> Gpus:
     Raises:
         InputError: ``EATSS-E048``.
     """
-    several = isinstance(gpus, Sequence) and not isinstance(gpus, str)
-    for one in gpus if several else (gpus,):  # type: ignore[union-attr]
-        good = isinstance(one, int) and not isinstance(one, bool) and one >= 0
-        if not good and not (
-            one == ALL or (isinstance(one, str) and one.startswith(("GPU-", "MIG-")))
-        ):
-            raise input_error(
-                "EATSS-E048",
-                f"gpus has {one!r}, which names no card",
-                hint="give numbers as CUDA counts from 0, UUIDs as nvidia-smi -L lists them, "
-                'a list of them, "all", or [] for none',
-            )
+    for one in (gpus,) if isinstance(gpus, int | str) else gpus:
+        if one != ALL:
+            checked_device(one, "gpus")
     return gpus
 
 
@@ -135,16 +126,14 @@ def named_cards(gpus: Gpus, *, module: Any = None) -> tuple[NamedCard, ...]:
     numbered = any(isinstance(one, int) or one == ALL for one in named)
     order = cuda_order() if numbered and module is None else None
     if ALL in named:
+        why = "CUDA sees no card"
         try:
-            if order is None:
-                with closing(NvmlDevice(0, module=module)) as card:
-                    named = list(range(card.count()))
-            else:
-                named = list(range(len(order)))
+            with closing(NvmlDevice(0, module=module)) if order is None else nullcontext() as card:
+                named = list(range(len(order or ()) if card is None else card.count()))
         except MeterError as error:
-            return (NamedCard(name="card 0", device=0, reason=error.whole),)
+            named, why = [], error.whole
         if not named:
-            return (NamedCard(name="card 0", device=0, reason="CUDA sees no card"),)
+            return (NamedCard(name="card 0", device=0, reason=why),)
     cards = (_named(one, order) for one in named)
     return tuple({card.device: card for card in cards}.values())
 
@@ -155,8 +144,7 @@ def _named(one: CardNumber, order: Sequence[str] | None) -> NamedCard:
         return NamedCard(name=name, device=one)
     if one < len(order):
         return NamedCard(name=name, device=order[one])
-    visible = f", {VISIBLE}={os.environ[VISIBLE]}" if VISIBLE in os.environ else ""
-    reason = f"there is no {name}: CUDA sees {len(order)}, counted from 0{visible}"
+    reason = f"there is no {name}: CUDA sees {len(order)}, counted from 0 (see {VISIBLE})"
     return NamedCard(name=name, device=one, reason=reason)
 
 
@@ -186,35 +174,27 @@ def cuda_card(cupy: Any, device: CardNumber) -> tuple[int, DetectedGpu]:
     try:
         cards = cuda_cards(cupy)
     except RuntimeError as error:
-        raise input_error(
-            "EATSS-E022",
-            f"CUDA finds no card: {one_line(error)}",
-            hint="measure where nvidia-smi lists a card; start a container with its GPUs",
-        ) from None
+        cards, seen = (), f"none ({one_line(error)})"
+    else:
+        seen = ", ".join(card.uuid or f"card {number}" for number, card in enumerate(cards))
     for number, card in enumerate(cards):
         if device in (number, card.uuid):
             return number, card
-    seen = f"{len(cards)}, counted from 0"
-    if isinstance(device, str):
-        seen = ", ".join(card.uuid or f"card {number}" for number, card in enumerate(cards))
     raise input_error(
         "EATSS-E022",
         f"there is no card {device}: CUDA sees {seen}",
-        hint="see CUDA_VISIBLE_DEVICES, which hides cards and renumbers them, and nvidia-smi -L",
+        hint="see nvidia-smi -L; CUDA_VISIBLE_DEVICES hides cards and renumbers them; start a "
+        "container with its GPUs",
     )
 
 
-_LOST = frozenset(
-    (
-        4,  # the driver shuts down
-        46,  # devices unavailable
-        *(214, 220, 226, 227),  # ECC or NVLink error that could not be corrected, or was contained
-        *(700, 702, 709, 710),  # illegal address, launch timeout, context destroyed, assert
-        *range(714, 720),  # hardware stack, illegal instruction, alignment, space, pc, failure
-        *(721, 999),  # external device, unknown
-    )
-)
-"""Errors after which every call of the process fails (CUDA driver and runtime API, error codes)."""
+_LOST = {4, 46, 214, 220, 226, 227, 700, 702, 709, 710, *range(714, 722), 999}
+"""Errors after which every call of the process fails (CUDA driver and runtime API, error codes).
+
+The driver shuts down, devices are unavailable; ECC or NVLink errors; illegal address, launch
+timeout, context destroyed, assert; hardware stack, illegal instruction, alignment, space, pc,
+failure, external device; unknown.
+"""
 
 _OUT_OF_MEMORY = 2
 
@@ -238,12 +218,7 @@ def launch_error(error: Exception, doing: str) -> LaunchError | None:
     if isinstance(error, MemoryError):
         return LaunchError(f"{doing}: the card's memory is too small ({one_line(error, 300)})")
     kind, code = type(error).__name__, getattr(error, "status", None)
-    if kind == "CompileException":
-        return LaunchError(
-            f"{doing}: CuPy cannot compile its own kernels ({one_line(error, 300)}); "
-            "install the headers of CUDA: pip install 'cupy-cuda13x[ctk]'"
-        )
-    if not isinstance(code, int):
+    if not isinstance(code, int) and kind != "CompileException":
         return None
     lost = code in _LOST and kind != "NVRTCError"  # which counts its errors apart
     return LaunchError(f"{doing}: {one_line(error, 300)}", lost=lost)

@@ -10,7 +10,6 @@ not used, because it adds ``-ftz=true``, which is not what nvcc does to the same
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -35,7 +34,7 @@ from eatss.base.supervisor import child_environment, run_bounded
 from eatss.base.text import Texts, one_line
 from eatss.measurement import nvrtc
 from eatss.measurement.arguments import ResolvedLaunch
-from eatss.measurement.card import CompileError, LaunchError, is_out_of_memory
+from eatss.measurement.card import CompileError, is_out_of_memory
 from eatss.measurement.measurement import CompilerName, KernelResources, LaunchedBy
 from eatss.measurement.options import CompilerChoice
 from eatss.program import KernelCode, Program
@@ -49,7 +48,7 @@ _SHOWN_ERRORS = 4
 
 @frozen
 class Toolchain:
-    """A compiler that is there. ``command`` starts nvcc, or the program of :mod:`.nvrtc`."""
+    """A compiler that is there; ``command`` starts nvcc, or :mod:`.nvrtc`, told the same."""
 
     name: CompilerName
     version: str
@@ -73,47 +72,38 @@ class CompileTarget:
     device: int = 0
     limit_bytes: int = DEFAULT_LIMIT_BYTES
 
-    def compile(self, program: Program, sizes: Sizes, limit_s: float = COMPILE_LIMIT_S) -> Path:
+    def compile(self, program: Program, sizes: Sizes) -> Path:
         """Return a file of this process with the machine code at these sizes.
 
         Args:
             program: what to compile.
             sizes: values of its parameters; those that are macros are compiled in.
-            limit_s: seconds the compiler may take.
 
         Raises:
             CompileError: it does not compile; the text is the compiler's first errors.
         """
-        return self._made(program.text, program.file, options_of(program, sizes), limit_s)
+        return self.compile_text(program.text, program.file, options_of(program, sizes))
 
-    def compile_text(self, text: str, file: str) -> Path:
-        """Return the machine code of CUDA that belongs to no program.
+    def compile_text(self, text: str, file: str, more: Sequence[str] = ()) -> Path:
+        """Return the machine code of CUDA with more options.
 
         ``file`` is its name in messages.
 
         Raises:
             CompileError: it does not compile.
         """
-        return self._made(text, file, (), COMPILE_LIMIT_S)
-
-    def _made(self, text: str, file: str, more: Sequence[str], limit_s: float) -> Path:
         tool = self.toolchain
         # NVRTC optimises as -O3 does without being told
         optimised = ("-O3",) if tool.name == "nvcc" else ()
-        options = (f"-arch=sm_{self.capability}", "--std=c++17", *optimised, *more)
-        kind = ("-cubin",) if tool.name == "nvcc" else ()
+        options = ("-cubin", f"-arch=sm_{self.capability}", "--std=c++17", *optimised, *more)
         kept = Cache(Path(self.cache), self.limit_bytes)
-        key = key_of(1, tool.name, tool.version, kind + options, file, text)
+        key = key_of(2, tool.name, tool.version, options, file, text)
         code = kept.get("cubin", key)
         if code is None:
             with tempfile.TemporaryDirectory(prefix="eatss-making-") as work:
                 made = Path(work) / "made"
-                words, given = ("-cubin", *options, file, "-o", str(made)), ""
-                if tool.name == "nvcc":
-                    (Path(work) / file).write_text(text, encoding="utf-8")
-                else:
-                    words, given = (), json.dumps([text, file, options, str(made)])
-                _run(tool, words, given, work, limit_s)
+                (Path(work) / file).write_text(text, encoding="utf-8")
+                _run(tool, (*options, file, "-o", str(made)), work)
                 if not made.is_file():
                     raise CompileError(f"{tool} says that all is well, and made no code")
                 code = made.read_bytes()
@@ -177,7 +167,7 @@ def _toolchain(choice: CompilerChoice, nvcc: str | None) -> Toolchain:
         except InputError as error:
             if nvcc is not None:
                 raise
-            reasons.append(error.diagnostics[0].message)
+            reasons.append(error.message)
     raise input_error(
         "EATSS-E020",
         f"nothing compiles CUDA here: {'; '.join(reasons)}",
@@ -185,23 +175,23 @@ def _toolchain(choice: CompilerChoice, nvcc: str | None) -> Toolchain:
     )
 
 
-def _run(tool: Toolchain, words: Sequence[str], given: str, directory: str, limit_s: float) -> None:
+def _run(tool: Toolchain, words: Sequence[str], directory: str) -> None:
     command, environment = (*tool.command, *words), child_environment({"LC_ALL": "C"})
     try:
-        code, said = run_bounded(command, directory, limit_s, given, environment)
+        code, said = run_bounded(command, directory, COMPILE_LIMIT_S, environment=environment)
     except OSError as error:
         raise CompileError(f"{tool} does not start: {error}") from None
     except subprocess.TimeoutExpired:
-        raise CompileError(f"{tool} did not finish within {limit_s:g} s") from None
+        raise CompileError(f"{tool} did not finish within {COMPILE_LIMIT_S:g} s") from None
     if code:
         raise CompileError(f"{tool}: {first_errors(said)}")
 
 
 def first_errors(said: str) -> str:
     """Return the first errors of what a compiler said, or its last line if it names none."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    errors = [line for line in lines if re.search(r"\berror\b", line, re.IGNORECASE)]
-    return "\n".join(errors[:_SHOWN_ERRORS] or lines[-1:] or ["it failed and said nothing"])
+    lines = said.split("\n")
+    errors = [line.strip() for line in lines if re.search(r"\berror\b", line, re.IGNORECASE)]
+    return "\n".join(errors[:_SHOWN_ERRORS]) or said.strip().rpartition("\n")[2]
 
 
 @once
@@ -266,25 +256,21 @@ class Kernels:
 
 def _loaded(module: Any, code: KernelCode) -> Any:
     kernel = module.get_function(code.name)
-    threads = prod(code.block)
-    if threads > kernel.max_threads_per_block:
-        raise LaunchError(
-            f"kernel {code.name} takes {kernel.num_regs} registers a thread: on this card its "
-            f"blocks may have {kernel.max_threads_per_block} threads, not {threads}"
-        )
     if code.dynamic_shared:
         kernel.max_dynamic_shared_size_bytes = code.shared_bytes
     return kernel
 
 
 GRAPH_LAUNCHES = 20_000
-"""Launches of one graph; a run of more is several graphs, one after another."""
+"""Launches of a graph of several runs, at most."""
 
 BATCH_S = 0.005
 """Graphs of short runs hold several, so that replaying lasts longer than enqueuing the next."""
 
 _MOST_RUNS = 1000
 _LONG_S = 0.1
+_EVENTS = 128
+"""Pairs of events under way."""
 
 
 @dataclass(slots=True)
@@ -297,8 +283,8 @@ class Runner:
     cupy: Any
     stream: Any
     launch: Callable[[], Iterator[None]]
-    _once: tuple[Any, ...] | None = None
-    _batch: tuple[Any, ...] = ()
+    _once: Any = None
+    _batch: Any = None
     _batch_runs: int = 0
 
     @property
@@ -330,9 +316,8 @@ class Runner:
         wanted = int(BATCH_S / max(run_s, 1e-7))
         runs = min(_MOST_RUNS, GRAPH_LAUNCHES // max(1, count), wanted)
         if runs > 1:
-            batch, _ = self._captured(runs)
-            assert batch is not None  # it is one graph at most
-            self._batch, self._batch_runs = batch, runs
+            self._batch_runs = runs
+            self._batch, _ = self._captured(runs)
 
     def run(self, count: int) -> None:
         """Enqueue runs."""
@@ -341,10 +326,9 @@ class Runner:
                 self.launch_once()
             return
         batches, once = divmod(count, self._batch_runs) if self._batch_runs else (0, count)
-        for graph in (*self._batch,) * batches:
-            graph.launch(self.stream)
-        for graph in (*self._once,) * once:
-            graph.launch(self.stream)
+        for graph, times in ((self._batch, batches), (self._once, once)):
+            for _ in range(times):
+                graph.launch(self.stream)
 
     def timed(self, enqueue: Callable[[], None]) -> float:
         """Wait for what is enqueued and return the seconds it took by the card's clock."""
@@ -357,46 +341,36 @@ class Runner:
 
     def timed_apart(self, count: int, before: Callable[[], None]) -> float:
         """Run ``count`` times, each after ``before``; return the seconds of the runs alone."""
-        cuda = self.cupy.cuda
-        pairs = [(cuda.Event(), cuda.Event()) for _ in range(min(count, 128))]
-        seconds = 0.0
-        pending: list[tuple[Any, Any]] = []
+        event, seconds = self.cupy.cuda.Event, 0.0
+        pairs = [(event(), event()) for _ in range(min(count, _EVENTS))]
         for number in range(count):
             start, end = pairs[number % len(pairs)]
             if number >= len(pairs):
                 end.synchronize()  # of long ago: the card has all other pairs ahead of it
-                seconds += self.between_s(*pending.pop(0))
+                seconds += self.between_s(start, end)
             before()
             start.record(self.stream)
             self.run(1)
             end.record(self.stream)
-            pending.append((start, end))
         self.stream.synchronize()
-        return seconds + sum(self.between_s(*pair) for pair in pending)
+        return seconds + sum(self.between_s(*pair) for pair in pairs)
 
     def between_s(self, start: Any, end: Any) -> float:
         """Return the seconds between two events that have happened."""
         return float(self.cupy.cuda.get_elapsed_time(start, end)) / 1e3
 
-    def _captured(self, runs: int) -> tuple[tuple[Any, ...] | None, int]:
-        """Return graphs of some runs and how many launches they are; ``None`` for too many."""
+    def _captured(self, runs: int) -> tuple[Any, int]:
+        """Return a graph of some runs and how many launches they are; ``None`` for too many."""
         launches = chain.from_iterable(self.launch() for _ in range(runs))
-        graphs = []
-        total = 0
-        while True:
-            self.stream.begin_capture()
-            try:
-                count = sum(1 for _ in islice(launches, GRAPH_LAUNCHES))
-            except BaseException:
-                with suppress(Exception):  # what went wrong is on its way already
-                    self.stream.end_capture()
-                raise
-            graph = self.stream.end_capture()
-            total += count
-            if count:
-                graph.upload(self.stream)
-                graphs.append(graph)
-            if total > MOST_LAUNCHES:
-                return None, total
-            if count < GRAPH_LAUNCHES:
-                return tuple(graphs), total
+        self.stream.begin_capture()
+        try:
+            count = sum(1 for _ in islice(launches, MOST_LAUNCHES + 1))
+        except BaseException:
+            with suppress(Exception):  # what went wrong is on its way already
+                self.stream.end_capture()
+            raise
+        graph = self.stream.end_capture()
+        if count > MOST_LAUNCHES:
+            return None, count
+        graph.upload(self.stream)
+        return graph, count

@@ -47,7 +47,7 @@ import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from math import inf, prod, sqrt
 from pathlib import Path
@@ -58,7 +58,7 @@ import numpy as np
 from eatss.base.codec import decode, encode
 from eatss.base.diagnostics import InputError, InternalError
 from eatss.base.text import equations
-from eatss.measurement.arguments import CHUNK, Array, chunks, entry_launches, temporaries_of
+from eatss.measurement.arguments import CHUNK, Array, chunks, launches, temporaries_of
 from eatss.measurement.assemble import count_work
 from eatss.measurement.card import (
     CompileError,
@@ -67,6 +67,7 @@ from eatss.measurement.card import (
     NotComparedError,
     WrongResultError,
     import_cupy,
+    translated,
 )
 from eatss.measurement.compile import CompileTarget, Kernels
 from eatss.program import Entry, Program
@@ -114,13 +115,10 @@ def rounding_growth(
 def _rounded_growth(program: Program, dtype: np.dtype[Any], length: float, epsilon: float) -> float:
     """Return what instructions that round more than C add to it, in units of ε."""
     of_type = {2: "_Float16", 4: "float", 8: "double"}.get(dtype.itemsize)
-    found = [
-        (one.product_error, one.sum_roundings)
-        for one in chain(*(kernel.rounded_sums for kernel in program.kernels))
-        if one.element_type == of_type
-    ]
-    product = max((one for one, _ in found), default=0.0)
-    sums = max((one for _, one in found), default=0.0)
+    every = chain(*(kernel.rounded_sums for kernel in program.kernels))
+    found = [one for one in every if one.element_type == of_type]
+    product = max((one.product_error for one in found), default=0.0)
+    sums = max((one.sum_roundings for one in found), default=0.0)
     return _CHAIN * product / epsilon + sums * length / 2
 
 
@@ -133,17 +131,22 @@ def accumulation_length(program: Program, sizes: Sizes, shape: Sequence[int]) ->
     a plan that does not count them the sum of all sizes stands in.
     """
     extents = [float(max(0, value)) for value in (*sizes.values(), *shape)]
-    operations = count_work(program, sizes).operations
-    if operations is None:
+    counts = _counts(program, sizes)
+    if counts is None:
         return max(2.0, sum(max(0, value) for value in sizes.values()), *extents)
-    additions = sum(one.count for one in operations if one.kind == "add")
-    return max(2.0, additions / max(1, prod(shape)), *extents)
+    return max(2.0, counts.get("add", 0) / max(1, prod(shape)), *extents)
+
+
+def _counts(program: Program, sizes: Sizes) -> dict[str, int] | None:
+    """Return how many operations of each kind a run does, ``None`` where they are not counted."""
+    operations = count_work(program, sizes).operations
+    return None if operations is None else {one.kind: one.count for one in operations}
 
 
 def _divides(program: Program, sizes: Sizes) -> bool:
     """Return whether results are divided or roots taken, or whether that is not known."""
-    operations = count_work(program, sizes).operations
-    return operations is None or any(one.kind in _CONDITIONED for one in operations)
+    counts = _counts(program, sizes)
+    return counts is None or not _CONDITIONED.isdisjoint(counts)
 
 
 def difference(xp: Any, name: str, mine: Array, theirs: Array, growth: float) -> Difference:
@@ -275,7 +278,7 @@ def compare_with_original(
             machine=(_MACHINE, json.dumps(encode(target))),
         )
     except (InputError, InternalError) as error:
-        raise NotComparedError(error.diagnostics[0].message) from error
+        raise NotComparedError(error.message) from error
     return verdict(found)
 
 
@@ -300,10 +303,8 @@ def reduced_sizes(program: Program) -> tuple[Sizes, ...]:
 
 def _operations(program: Program, sizes: Sizes) -> float:
     """Return the operations of a run, an estimate where the plan does not count them."""
-    operations = count_work(program, sizes).operations
-    if operations is None:
-        return estimated_work(program, sizes)
-    return sum(one.count for one in operations)
+    counts = _counts(program, sizes)
+    return estimated_work(program, sizes) if counts is None else sum(counts.values())
 
 
 def verdict(found: Verification) -> str:
@@ -353,14 +354,10 @@ class CupyMachine:
         if refused := expected_code(entry, self.sizes):
             return Launched(refused, "ok", "")
         try:
-            self._launch(entry, buffers)
+            with translated(f"running {entry.launcher}"):
+                self._launch(entry, buffers)
         except LaunchError as error:
             return Launched(0, "launch error", str(error))
-        except RuntimeError as error:
-            code = getattr(error, "status", None)
-            if not isinstance(code, int):
-                raise
-            return Launched(code, "crash", f"a kernel failed: {error}")
         return Launched(0, "ok", "")
 
     def _launch(self, entry: Entry, buffers: Sequence[Buffer]) -> None:
@@ -375,8 +372,7 @@ class CupyMachine:
             by_value = buffer.argument.role in ("scalar", "parameter")
             pointer = np.uint64(device.data.ptr + buffer.guard)
             bound[buffer.argument.name] = buffer.array.reshape(-1)[0] if by_value else pointer
-        codes = {code.name: code for code in program.kernels}
-        for launch in entry_launches(entry, program.entries.index(entry), codes, sizes):
+        for launch in launches(replace(program, entries=(entry,)), sizes):
             kernels.launch(launch, bound)
         cupy.cuda.runtime.deviceSynchronize()
         for buffer, device in memory:

@@ -17,11 +17,13 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
+
+import numpy as np
 
 from eatss.base.codec import encode
 from eatss.base.diagnostics import input_error
+from eatss.base.supervisor import run_bounded
 from eatss.measurement.arguments import launches
 from eatss.measurement.measurement import Counter, KernelCounters, Measurement, Missing
 from eatss.measurement.options import MeasureOptions
@@ -42,7 +44,6 @@ METRICS = (
 """What is asked for: memory traffic, L2 sectors read by L1, occupancy, instructions, time."""
 
 _KERNEL = "Kernel Name"
-_SECONDS = {"ns": 1e-9, "nsecond": 1e-9, "us": 1e-6, "usecond": 1e-6}
 
 
 class CountersError(Exception):
@@ -80,19 +81,15 @@ def _counter(
     name: str, units: Mapping[str, str], launches: Sequence[Mapping[str, str]]
 ) -> Counter | None:
     """Return a sum over launches, of occupancy the mean; ``None`` where a launch has no value."""
-    values = [_number(one.get(name)) for one in launches]
-    if not all(map(math.isfinite, values)):
-        return None
-    unit = units.get(name) or ""
-    if name != OCCUPANCY:
-        scale = _SECONDS.get(unit)
-        value = math.fsum(values) * (scale or 1.0)
-        return Counter(name=name, value=value, unit="s" if scale else unit)
-    weights = [_number(one.get(DURATION)) for one in launches]
-    if not sum(weights) > 0:
-        return None
-    weighted = math.fsum(value * weight for value, weight in zip(values, weights, strict=True))
-    return Counter(name=name, value=weighted / math.fsum(weights), unit=unit)
+    values, times_ns = (
+        np.array([_number(one.get(what)) for one in launches]) for what in (name, DURATION)
+    )
+    unit, value = units.get(name) or "", values.sum()
+    if name == OCCUPANCY:
+        value = values @ times_ns / times_ns.sum()
+    elif name == DURATION:
+        unit, value = "s", 1e-9 * value
+    return Counter(name=name, value=float(value), unit=unit) if np.isfinite(value) else None
 
 
 def _number(text: str | None) -> float:
@@ -140,7 +137,7 @@ def with_counters(
         return without(measurement, f"the program was not counted: {measurement.status}")
     program, sizes = load_program(directory), dict(measurement.sizes)
     kernels = [kernel.name for kernel in program.kernels]
-    total = sum(1 for _ in islice(launches(program, sizes), limit + 1))
+    total = sum(1 for _ in launches(program, sizes))
     try:
         text = _run(ncu_command(ncu, directory, options, sizes, kernels, limit))
         found = kernel_counters(text, kernels)
@@ -153,7 +150,7 @@ def with_counters(
         Missing(what=f"{name} of {kernel.kernel}", reason="ncu gives no value for it on this card")
         for kernel in found
         for name in METRICS
-        if all(counter.name != name for counter in kernel.counters)
+        if name not in {counter.name for counter in kernel.counters}
     ]
     if total > counted:
         reason = f"only the first {counted} launches of the run were counted"
@@ -176,19 +173,14 @@ def ncu_command(
     limit: int,
 ) -> list[str]:
     """Return the command line that counts one run."""
-    return [
-        ncu,
-        *("--clock-control", "none"),
-        *("--target-processes", "all"),
-        *("--profile-from-start", "off"),
-        *("--kernel-name-base", "function"),
-        *("--kernel-name", f"regex:^({'|'.join(kernels)})$"),
-        *("--launch-count", str(limit)),
-        *("--csv", "--page", "raw", "--print-units", "base"),
-        *("--metrics", ",".join(METRICS)),
-        *(sys.executable, "-m", "eatss.measurement.profiled_run", str(directory)),
-        json.dumps(encode(replace(options, sizes=sizes))),
-    ]
+    asked = (
+        "--clock-control none --target-processes all --profile-from-start off "
+        f"--kernel-name-base function --kernel-name regex:^({'|'.join(kernels)})$ "
+        f"--launch-count {limit} --csv --page raw --print-units base "
+        f"--metrics {','.join(METRICS)}"
+    )
+    run = (sys.executable, "-m", "eatss.measurement.profiled_run", str(directory))
+    return [ncu, *asked.split(), *run, json.dumps(encode(replace(options, sizes=sizes)))]
 
 
 def _run(command: Sequence[str]) -> str:
@@ -198,35 +190,25 @@ def _run(command: Sequence[str]) -> str:
         CountersError: it fails.
     """
     try:
-        done = subprocess.run(  # noqa: S603 - our own command line
-            command,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-            timeout=_LONGEST_S,
-            env={**os.environ, "LC_ALL": "C"},
-        )
+        code, text = run_bounded(command, ".", _LONGEST_S, "", {**os.environ, "LC_ALL": "C"})
     except subprocess.TimeoutExpired:
         raise CountersError(
             f"ncu took longer than {_LONGEST_S:.0f} s; measure smaller sizes (--size) with counters"
         ) from None
     except OSError as error:
         raise CountersError(f"ncu does not start: {error.strerror or error}") from None
-    text = f"{done.stdout}\n{done.stderr}"
     if "ERR_NVGPUCTRPERM" in text:
         raise CountersError(
             "the driver lets only administrators read hardware counters (ERR_NVGPUCTRPERM); run "
             "as root, or have the administrator set the option NVreg_RestrictProfilingToAdmin"
             "Users=0 of the module nvidia (a container needs the capability SYS_ADMIN)"
         )
-    if done.returncode:
-        raise CountersError(f"ncu ended with exit code {done.returncode}: {_tail(text)}")
-    return done.stdout
+    if code:
+        raise CountersError(f"ncu ended with exit code {code}: {_tail(text)}")
+    return text
 
 
 def _tail(text: str) -> str:
-    """Return ncu's last lines in one."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    said = [line for line in lines if line.startswith(("==ERROR==", "==WARNING=="))] or lines
-    return "ncu says: " + (" ".join(said[-3:])[:300] or "nothing")
+    """Return what ncu complains of, or its last words."""
+    said = re.findall("^==(?:ERROR|WARNING)== .*", text, re.MULTILINE) or text.split()
+    return f"ncu says: {' '.join(said[-40:])[-300:] or 'nothing'}"

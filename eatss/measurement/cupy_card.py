@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from eatss.base.targets import CardNumber
 from eatss.base.text import Texts
-from eatss.measurement.arguments import ArgumentStore, CardMemory, complete_sizes
+from eatss.measurement.arguments import CardMemory, complete_sizes
 from eatss.measurement.card import cuda_card, import_cupy, translated
 from eatss.measurement.compile import compile_target
-from eatss.measurement.measurement import CardState, DeviceInfo, Missing
+from eatss.measurement.measurement import CardState, DeviceInfo
 from eatss.measurement.meters.background import sampled_states
-from eatss.measurement.meters.choose import choose_meters
-from eatss.measurement.meters.meter import Meter, MeterError
-from eatss.measurement.meters.nvml import GpuProcess, NvmlDevice, card_state, device_info
+from eatss.measurement.meters.choose import ChosenMeters, choose_meters
+from eatss.measurement.meters.meter import MeterError
+from eatss.measurement.meters.nvml import NvmlDevice, card_state, device_info
 from eatss.measurement.options import CompilerChoice
 from eatss.measurement.workload import CupyWorkload
 from eatss.program import Program
@@ -58,28 +58,23 @@ class CupyCard:
         """
         self._cupy = import_cupy()
         self._number, self.gpu = cuda_card(self._cupy, device)
+        major, minor = self.gpu.compute_capability or (0, 0)
         self.compile_target = compile_target(
-            self._capability, compiler, nvcc, device=self._number, cache=cache
+            10 * major + minor, compiler, nvcc, device=self._number, cache=cache
         )
         self._nvml = _nvml(self.gpu.uuid)
-        self._meter_reasons: tuple[Missing, ...] = ()
         with translated("opening the card"), self._cupy.cuda.Device(self._number):
             self._stream = self._cupy.cuda.Stream(non_blocking=True)
         self.memory = CardMemory(
             cupy=self._cupy,
             stream=self._stream,
-            store=ArgumentStore(self._cupy),
-            choices={},
             current=self._current,
         )
 
-    def state(self) -> CardState:
-        """Return clocks, temperature and throttling as they are now."""
-        return CardState() if self._nvml is None else card_state(self._nvml)
-
     def sampled_states(self, period_s: float) -> AbstractContextManager[Sequence[CardState]]:
-        """Look at the :meth:`state` every ``period_s`` while a block runs, in a thread."""
-        return sampled_states(self.state, period_s)
+        """Look at clocks, temperature and throttling while a block runs, in a thread."""
+        state = CardState if self._nvml is None else partial(card_state, self._nvml)
+        return sampled_states(state, period_s)
 
     def other_processes(self) -> Texts | None:
         """Say which other processes compute on the card; ``None`` if that is not known.
@@ -94,20 +89,13 @@ class CupyCard:
             return None
         return other_processes(listed, os.getpid())
 
-    def meters(self, choice: str) -> tuple[Meter, ...]:
-        """Return the energy meters to use, the one that results rest on first; may be none.
+    def meters(self, choice: str) -> ChosenMeters:
+        """Return the energy meters to use, and why others are not.
 
         Raises:
             MeterError: the one asked for by name does not work here.
         """
-        card = self.gpu.uuid or self._number
-        chosen = choose_meters(choice, card, nvml=self._nvml)
-        self._meter_reasons = () if choice == "none" else chosen.missing
-        return chosen.meters
-
-    def missing_meters(self) -> tuple[Missing, ...]:
-        """Return why :meth:`meters` left some out the last time it was asked."""
-        return self._meter_reasons
+        return choose_meters(choice, self.gpu.uuid or self._number, nvml=self._nvml)
 
     def load(self, program: Program, directory: Path, sizes: Sizes, seed: int) -> CupyWorkload:
         """Compile and load a program with seeded random arguments.
@@ -151,11 +139,6 @@ class CupyCard:
         with self._cupy.cuda.Device(self._number), self._stream:
             yield
 
-    @property
-    def _capability(self) -> int:
-        major, minor = self.gpu.compute_capability or (0, 0)
-        return 10 * major + minor
-
     @cached_property
     def info(self) -> DeviceInfo:
         """Which card it is."""
@@ -165,25 +148,24 @@ class CupyCard:
         return DeviceInfo(
             name=self.gpu.name,
             uuid=self.gpu.uuid or None,
-            compute_capability=self._capability,
+            compute_capability=self.compile_target.capability,
             driver=None,
             toolkit=toolkit,
         )
 
 
-def other_processes(listed: Sequence[GpuProcess], own: int) -> Texts:
+def other_processes(listed: Mapping[int, str], own: int) -> Texts:
     """Return in words those of the listed processes that are not ``own``, which is on the card.
 
     Where ``own`` is not listed, the numbers are those of the host of a container, and one of them
     is this process.
     """
-    others = [process for process in listed if process.pid != own]
-    words = tuple(map(str, others))
+    others = tuple(words for pid, words in listed.items() if pid != own)
     if len(others) < len(listed):
-        return words
-    if len(words) < 2:
+        return others
+    if len(others) < 2:
         return ()
-    return (f"all but one, which is this measurement, of {', '.join(words)}",)
+    return (f"all but one, which is this measurement, of {', '.join(others)}",)
 
 
 def _nvml(card: str) -> NvmlDevice | None:

@@ -15,14 +15,14 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from eatss.base.codec import JsonForm, JsonObject, encode
-from eatss.base.diagnostics import EatssError, input_error
+from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
-from eatss.base.text import Texts, class_and_line, one_line
+from eatss.base.text import class_and_line
 from eatss.measurement.card import Gpus, NamedCard, checked_gpus, named_cards
 from eatss.measurement.measurement import DeviceInfo, Missing
 from eatss.measurement.meters.choose import METERS, choose_meters
@@ -31,13 +31,15 @@ from eatss.measurement.meters.meter import (
     Meter,
     MeterError,
     PowerSample,
+    Recorder,
     Trace,
     interval_energy,
     power_samples,
+    reason_of,
 )
 from eatss.measurement.meters.nvml import NvmlDevice, device_info
 
-ENERGY_SCHEMA = 2
+ENERGY_SCHEMA = 3
 """Version of the JSON form; it grows when a reader of the old form would fail."""
 
 
@@ -96,7 +98,6 @@ class EnergyMeasurement:
         cards: Each card by itself: sensors, clocks, temperature, power over time.
         error: Names the exception that ended the block, ``""`` if none did.
         missing: What is not known, and why.
-        waited_for: What was waited for before time began and ended, in words.
         schema_version: Of the JSON form.
     """
 
@@ -107,7 +108,6 @@ class EnergyMeasurement:
     cards: tuple[CardEnergy, ...]
     error: str = ""
     missing: tuple[Missing, ...] = ()
-    waited_for: Texts = ()
     schema_version: int = ENERGY_SCHEMA
 
     def to_dict(self) -> JsonObject:
@@ -133,45 +133,33 @@ def _joules(energy_j: float | None, uncertainty_j: float | None) -> str:
     return f"{energy_j:.4g} ± {uncertainty_j:.2g} J"
 
 
-def wait_for_cards(cuda: Any = None) -> tuple[list[str], list[str]]:
+def wait_for_cards(cuda: Any = None) -> None:
     """Wait for all work that this process gave to cards.
 
     A card on which it has no context is left alone: waiting for it would begin to use it.
 
     Args:
         cuda: what stands in for the driver's library.
-
-    Returns:
-        What was waited for, in words, and why other cards could not be.
     """
     count, device, flags, active = (ctypes.c_int() for _ in range(4))
-    context = ctypes.c_void_p()
-    waited, failures = list[str](), list[str]()
+    context, byref = ctypes.c_void_p(), ctypes.byref
     try:
         library = cuda or ctypes.CDLL("libcuda.so.1")
-        if library.cuDeviceGetCount(ctypes.byref(count)):  # nothing here has begun to use CUDA
-            count.value = 0
+        if library.cuDeviceGetCount(byref(count)):  # nothing here has begun to use CUDA
+            return
         for number in range(count.value):
-            unknown = library.cuDeviceGet(ctypes.byref(device), number)
-            unknown = unknown or library.cuDevicePrimaryCtxGetState(
-                device, ctypes.byref(flags), ctypes.byref(active)
-            )
+            unknown = library.cuDeviceGet(byref(device), number)
+            unknown |= library.cuDevicePrimaryCtxGetState(device, byref(flags), byref(active))
             if unknown or not active.value:
                 continue
-            code = library.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
-            if not code:
-                code = library.cuCtxPushCurrent_v2(context)
-                if not code:
-                    code = library.cuCtxSynchronize()
-                    library.cuCtxPopCurrent_v2(ctypes.byref(context))
-                library.cuDevicePrimaryCtxRelease_v2(device)
-            if code:
-                failures.append(f"card {number} could not be waited for: CUDA error {code}")
-            else:
-                waited.append(f"card {number}")
+            if library.cuDevicePrimaryCtxRetain(byref(context), device):
+                continue
+            if not library.cuCtxPushCurrent_v2(context):
+                library.cuCtxSynchronize()  # of work that failed its own program hears
+                library.cuCtxPopCurrent_v2(byref(context))
+            library.cuDevicePrimaryCtxRelease_v2(device)
     except (OSError, AttributeError):
         pass  # there is no CUDA
-    return waited, failures
 
 
 MARGIN_S = 0.15
@@ -193,8 +181,7 @@ def energy_meter(
 
     Work that a GPU was given but has not finished when the block ends is not in the result. So
     what was launched is waited for before time begins and before it ends: by ``synchronize``, or
-    without it for every card that this process uses. ``waited_for`` of the result says what was
-    waited for.
+    without it for every card that this process uses.
 
     Blocks nest and may run in several threads, each with a meter of its own; the sensor tells of
     the whole card, so overlapping blocks each count all that it drew. A block that raises
@@ -224,40 +211,35 @@ def energy_meter(
 
 @dataclass(slots=True)
 class _Source:
-    """A card while it is recorded; its meters in the order in which results rest on them."""
+    """A card while it is recorded."""
 
     name: str
-    meters: Sequence[Meter] = ()
-    card: NvmlDevice | None = None
+    recorder: Recorder = field(default_factory=lambda: Recorder(()))
     info: DeviceInfo | None = None
     missing: list[Missing] = field(default_factory=list)
-    recording: list[Meter] = field(default_factory=list)
     traces: list[Trace] = field(default_factory=list)
 
-    def start(self) -> None:
-        for meter in self.meters:
-            with _guarded(f"energy by {meter.name}", self.missing):
-                meter.start()
-                self.recording.append(meter)
-
-    def close(self) -> None:
-        """Stop what records, and give the card back."""
-        for meter in self.recording:
-            with _guarded(f"energy by {meter.name}", self.missing):
-                self.traces.append(meter.stop())
-        if self.card is not None:
-            with _guarded("device", self.missing):
-                self.card.close()
+    @contextmanager
+    def guarded(self, what: str) -> Iterator[None]:
+        """Make a reason of what a sensor raises: the block that it records goes on."""
+        try:
+            yield
+        except Exception as error:  # of any package's meter
+            self.missing.append(Missing(what=what, reason=reason_of(error)))
 
     def result(self, begin_s: float, end_s: float) -> CardEnergy:
-        """Return what was drawn between two moments by the clock of the traces, once closed."""
+        """Return what was drawn between two moments by the clock of the traces."""
         told = list[IntervalEnergy]()
+        reasons = {**self.recorder.failures}
         for trace in self.traces:
             energy = interval_energy(trace, begin_s, end_s)
             if isinstance(energy, str):
-                self.missing.append(Missing(what=f"energy by {trace.meter}", reason=energy))
+                reasons[trace.meter] = energy
             else:
                 told.append(energy)
+        self.missing += (
+            Missing(what=f"energy by {meter}", reason=reason) for meter, reason in reasons.items()
+        )
         if not told and not any(one.what.startswith("energy") for one in self.missing):
             self.missing.append(Missing(what="energy", reason="no meter was given"))
         powers = power_samples(self.traces, begin_s, end_s)
@@ -284,62 +266,33 @@ class _Source:
         )
 
 
-@contextmanager
-def _guarded(what: str, missing: list[Missing]) -> Iterator[None]:
-    """Make a reason of what a sensor raises: the block that it records goes on.
-
-    Meters come from packages as well, and theirs may raise anything.
-    """
-    try:
-        yield
-    except MeterError as error:
-        missing.append(Missing(what=what, reason=error.whole))
-    except EatssError as error:
-        missing.append(Missing(what=what, reason=one_line(error, 400)))
-    except Exception as error:  # of the meter's own making
-        missing.append(Missing(what=what, reason=f"it failed: {class_and_line(error, 400)}"))
-
-
-@dataclass(slots=True)
-class _Block:
-    """What is open while a block runs."""
-
-    sources: list[_Source] = field(default_factory=list)
-    waited_for: list[str] = field(default_factory=list)
-    failures: list[str] = field(default_factory=list)
-    begin_s: float = 0.0
-
-    def close(self) -> None:
-        for source in reversed(self.sources):
-            source.close()
-
-    def result(self, end_s: float, error: BaseException | None) -> EnergyMeasurement:
-        cards = tuple(source.result(self.begin_s, end_s) for source in self.sources)
-        known = [
-            (one.energy_j, one.uncertainty_j or 0.0) for one in cards if one.energy_j is not None
-        ]
-        whole = bool(cards) and len(known) == len(cards)
-        time_s, energy_j = end_s - self.begin_s, sum(one for one, _ in known)
-        return EnergyMeasurement(
-            time_s=time_s,
-            energy_j=energy_j if whole else None,
-            uncertainty_j=sum(off for _, off in known) if whole else None,
-            power_w=energy_j / time_s if whole else None,
-            cards=cards,
-            error="" if error is None else class_and_line(error),
-            missing=(
-                *(
-                    replace(one, reason=f"{card.name}: {one.reason}") if len(cards) > 1 else one
-                    for card in cards
-                    for one in card.missing
-                ),
-                *(
-                    Missing(what="synchronisation", reason=why)
-                    for why in dict.fromkeys(self.failures)
-                ),
-            ),
-            waited_for=tuple(dict.fromkeys(self.waited_for)),
-        )
+def _joint(
+    cards: Sequence[CardEnergy], time_s: float, error: BaseException | None
+) -> EnergyMeasurement:
+    """Return what all cards drew together; nothing, if of one it is not known."""
+    known = [one for one in cards if one.energy_j is not None]
+    found = EnergyMeasurement(
+        time_s=time_s,
+        energy_j=None,
+        uncertainty_j=None,
+        power_w=None,
+        cards=tuple(cards),
+        error="" if error is None else class_and_line(error),
+        missing=tuple(
+            replace(one, reason=f"{card.name}: {one.reason}") if len(cards) > 1 else one
+            for card in cards
+            for one in card.missing
+        ),
+    )
+    if not cards or len(known) < len(cards):
+        return found
+    energy_j = sum(one.energy_j or 0.0 for one in known)
+    return replace(
+        found,
+        energy_j=energy_j,
+        uncertainty_j=sum(one.uncertainty_j or 0.0 for one in known),
+        power_w=energy_j / time_s,
+    )
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -369,14 +322,14 @@ class EnergyMeter:
     module: object | None = None
     now: Callable[[], float] = time.perf_counter
     sleep: Callable[[float], None] = time.sleep
-    _block: _Block | None = field(default=None, init=False)
+    _open: ExitStack | None = field(default=None, init=False)
     _result: EnergyMeasurement | None = field(default=None, init=False)
 
     def __repr__(self) -> str:
         return f"<EnergyMeter: {self._state() if self._result is None else self._result}>"
 
     def _state(self) -> str:
-        return "it has had no block" if self._block is None else "its block has not ended"
+        return "it has had no block" if self._open is None else "its block has not ended"
 
     @property
     def result(self) -> EnergyMeasurement:
@@ -394,83 +347,72 @@ class EnergyMeter:
         return self._result
 
     def __enter__(self) -> Self:
-        if self._block is not None:
+        if self._open is not None:
             raise input_error(
                 "EATSS-E061",
                 "this energy meter is measuring a block already",
                 hint="make one for each block: `with energy_meter() as inner:`",
             )
-        block = self._block = _Block()
         self._result = None
-        try:
+        self._sources: list[_Source] = []
+        with ExitStack() as stack:
             for number, card in enumerate(named_cards(self.gpus, module=self.module)):
-                self._open(block, card, first=number == 0)
-            for source in block.sources:
-                source.start()
-            if any(source.recording for source in block.sources):
-                self.sleep(self.margin_s)
-            self._wait(block)
-        except BaseException:
-            self._block = None
-            block.close()
-            raise
-        block.begin_s = self.now()
+                self._sources.append(self._opened(card, stack, first=number == 0))
+            for source in self._sources:
+                source.traces = stack.enter_context(source.recorder.recording())
+            self._rest(self.margin_s)
+            self._wait()
+            self._open = stack.pop_all()
+        self._begin_s = self.now()
         return self
 
-    def __exit__(
-        self,
-        kind: object,
-        error: BaseException | None,
-        traceback: object,
-    ) -> None:
-        block, self._block = self._block, None
-        if block is None:
-            return
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        stack, self._open = self._open, None
+        assert stack is not None
         try:
             # A block that failed is not waited for: the wait could raise, and hide why it failed.
             if error is None:
-                self._wait(block)
+                self._wait()
         except BaseException as failure:
             error = failure
             raise
         finally:
             end_s = self.now()
             try:
-                if any(source.recording for source in block.sources):
-                    self.sleep(min(MARGIN_S, self.margin_s))
+                self._rest(min(MARGIN_S, self.margin_s))
             finally:
-                block.close()
-                self._result = block.result(end_s, error)
+                stack.close()
+                cards = [one.result(self._begin_s, end_s) for one in self._sources]
+                self._result = _joint(cards, end_s - self._begin_s, error)
 
-    def _open(self, block: _Block, card: NamedCard, *, first: bool) -> None:
-        source = _Source(card.name)
-        block.sources.append(source)
-        if card.reason:
-            source.missing.append(Missing(what="energy", reason=card.reason))
-        else:
-            with _guarded("device", source.missing):
-                source.card = NvmlDevice(card.device, module=self.module)
-                source.info = device_info(source.card)
-            if self.meters is not None:
-                source.meters = self.meters if first else ()
-            else:
-                with _guarded("energy", source.missing):
-                    chosen = choose_meters(self.choice, card.device, nvml=source.card)
-                    source.meters = chosen.meters
-                    source.missing += chosen.missing
-        if self.strict and not source.meters and (self.choice != "none" or source.card is None):
+    def _opened(self, card: NamedCard, stack: ExitStack, *, first: bool) -> _Source:
+        source, opened = _Source(card.name), None
+        with source.guarded("energy" if card.reason else "device"):
+            if card.reason:
+                raise MeterError(card.reason)
+            opened = NvmlDevice(card.device, module=self.module)
+            stack.callback(opened.close)
+            source.info = device_info(opened)
+        if self.meters is not None:
+            source.recorder = Recorder(self.meters if first else ())
+        elif not card.reason:
+            with source.guarded("energy"):
+                chosen = choose_meters(self.choice, card.device, nvml=opened)
+                source.recorder = Recorder(chosen.meters)
+                source.missing += chosen.missing
+        if self.strict and not source.recorder.live and (self.choice != "none" or opened is None):
             reasons = "; ".join(dict.fromkeys(one.reason for one in source.missing))
             raise input_error(
                 "EATSS-E074",
                 f"{source.name} cannot be metered: {reasons}",
                 hint="--gpus none leaves cards out, --meter none tells time alone",
             )
+        return source
 
-    def _wait(self, block: _Block) -> None:
-        if self.synchronize is not None:
-            self.synchronize()
-            block.waited_for.append("synchronize()")
-            return
-        waited, failures = wait_for_cards()
-        block.waited_for += waited
-        block.failures += failures
+    def _rest(self, seconds: float) -> None:
+        """Record what comes before the block or after it."""
+        if any(source.recorder.live for source in self._sources):
+            self.sleep(seconds)
+
+    def _wait(self) -> None:
+        (self.synchronize or wait_for_cards)()

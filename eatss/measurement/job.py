@@ -216,27 +216,31 @@ class Record:
 
 @dataclass(slots=True, kw_only=True)
 class Records:
-    """What is known of all variants and of the card."""
+    """What is known of all variants and of the card; ``last`` is what was told last."""
 
     options: MeasureOptions
     variants: list[Record]
+    on_progress: OnProgress = None
+    last: Event | None = None
     opened: CardOpened | None = None
     idle: IdleRead = field(default=IdleRead(power_w=None, reason="the card was not seen idle"))
     stage: Entered = START
 
     def take(self, event: Event) -> float | None:
         """Note an event; return the seconds that the stage may take which it begins."""
+        self.last = event
         match event:
             case CardOpened():
                 self.opened = event
             case Entered():
                 self.stage = event
-                return event.limit_s
             case IdleRead():  # of the first worker: the card is cold
                 self.idle = event if self.idle.power_w is None else self.idle
             case Result():
                 self.variants[event.task].result = event
-        return None
+        if self.on_progress is not None:
+            self.on_progress(self.progress())
+        return event.limit_s if isinstance(event, Entered) else None
 
     def fail_running(self, status: Status, reason: str) -> None:
         """Note a failure of the variant that runs now, if one does."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import field
-from typing import Literal, TypeAlias
+from functools import reduce
+from typing import Any, Literal, TypeAlias
 
 from eatss.base.codec import Document
 from eatss.base.frozen import frozen
@@ -447,61 +449,80 @@ Cell: TypeAlias = str | int | float | None
 
 Cells: TypeAlias = dict[str, Cell]
 
+_COLUMNS: Mapping[str, str] = {
+    "program": "program",
+    "variant": "variant",
+    "status": "status",
+    "reason": "reason",
+    "dtype": "dtype",
+    "sizes": "sizes",
+    "tile_sizes": "tile_sizes",
+    "time_s": "time_s",
+    "time_s_low": "time_estimate.low",
+    "time_s_high": "time_estimate.high",
+    "energy_j": "energy_j",
+    "energy_j_low": "energy_estimate.low",
+    "energy_j_high": "energy_estimate.high",
+    "net_energy_j": "net_energy_j",
+    "power_w": "power_w",
+    "idle_power_w": "idle_power_w",
+    "flops": "flops",
+    "least_bytes": "least_bytes",
+    "gflops": "gflops",
+    "gflops_per_joule": "gflops_per_joule",
+    "windows": "windows",
+    "ended": "method.ended",
+    "meter": "method.meter",
+    "compiler": "method.compiler",
+    "launched_by": "method.launched_by",
+    "restoring": "method.restoring",
+    "data": "method.data",
+    "device": "device.name",
+    "device_uuid": "device.uuid",
+    "driver": "device.driver",
+    "toolkit": "device.toolkit",
+    "eatss_version": "provenance.eatss_version",
+    "revision": "provenance.revision",
+    "source_hash": "provenance.source_hash",
+    "text_hash": "provenance.text_hash",
+    "option_hash": "provenance.option_hash",
+    "created": "provenance.created",
+}
+"""Where the cells of a measurement are from."""
+
+_RATIOS: Mapping[str, str] = {
+    f"{ratio}{end}": f"{ratio}.{end.strip('_') or 'value'}"
+    for ratio in ("speedup", "energy_ratio", "ppw_ratio")
+    for end in ("", "_low", "_high")
+}
+"""Where the cells of a comparison are from, besides."""
+
 
 def measurement_rows(found: Measurement) -> list[Cells]:
     """Return the one row of a measurement; what was not measured is ``None``."""
-    return [_measurement(found)]
+    return [_row(found)]
 
 
 def comparison_rows(comparison: Comparison) -> list[Cells]:
     """Return a row a variant, with its ratios to the baseline."""
     return [
-        {
-            **_measurement(row.measurement),
-            "baseline": comparison.baseline,
-            **{
-                name: cell
-                for ratio in ("speedup", "energy_ratio", "ppw_ratio")
-                for name, cell in _cells(ratio, getattr(row, ratio)).items()
-            },
-        }
+        {**_row(row.measurement), "baseline": comparison.baseline, **_cells(row, _RATIOS)}
         for row in comparison.rows
     ]
 
 
-def _measurement(found: Measurement) -> Cells:
-    device = found.device
-    return {
-        **_fields(found, "program", "variant", "status", "reason", "dtype"),
+def _row(found: Measurement) -> Cells:
+    tiles = (f"{kernel}:{equations(sizes, ',')}" for kernel, sizes in found.tile_sizes)
+    return _cells(found, _COLUMNS) | {
         "sizes": equations(found.sizes, ","),
-        "tile_sizes": " ".join(
-            f"{kernel}:{equations(sizes, ',')}" for kernel, sizes in found.tile_sizes
-        ),
-        **_cells("time_s", found.time_estimate),
-        "time_s": found.time_s,
-        **_cells("energy_j", found.energy_estimate),
-        "energy_j": found.energy_j,
-        **_fields(found, "net_energy_j", "power_w", "idle_power_w", "flops", "least_bytes"),
-        **_fields(found, "gflops", "gflops_per_joule"),
+        "tile_sizes": " ".join(tiles),
         "windows": len(found.windows),
-        **_fields(found.method, "ended", "meter", "compiler", "launched_by", "restoring", "data"),
-        "device": None if device is None else device.name,
-        "device_uuid": None if device is None else device.uuid,
-        "driver": None if device is None else device.driver,
-        "toolkit": None if device is None else device.toolkit,
-        **_fields(found.provenance, "eatss_version", "revision", "source_hash", "text_hash"),
-        **_fields(found.provenance, "option_hash", "created"),
         "missing": "; ".join(f"{missing.what}: {missing.reason}" for missing in found.missing),
     }
 
 
-def _fields(noun: object, *names: str) -> Cells:
-    return {name: getattr(noun, name) for name in names}
+def _cells(noun: object, columns: Mapping[str, str]) -> Cells:
+    def at(path: str) -> Any:
+        return reduce(lambda part, name: getattr(part, name, None), path.split("."), noun)
 
-
-def _cells(name: str, found: Estimate | Ratio | None) -> Cells:
-    """Return a mean or a ratio with the ends of its interval."""
-    if found is None:
-        return dict.fromkeys((name, f"{name}_low", f"{name}_high"))
-    value = found.mean if isinstance(found, Estimate) else found.value
-    return {name: value, f"{name}_low": found.low, f"{name}_high": found.high}
+    return {title: at(path) for title, path in columns.items()}

@@ -21,8 +21,8 @@ joules; the mean of these over its windows is subtracted. Time needs no such sub
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import fields, replace
 from functools import partial
 from itertools import chain
@@ -34,16 +34,14 @@ from eatss.base.frozen import frozen
 from eatss.base.targets import CardNumber
 from eatss.cards.environment import Check
 from eatss.measurement.card import SteadyLoad, named_cards
-from eatss.measurement.job import CardOpened
 from eatss.measurement.measurement import CardState, LoadState, Reading, Window
 from eatss.measurement.meters.choose import choose_meters
 from eatss.measurement.meters.meter import (
     POWER_SETTLE_S,
-    Meter,
     MeterError,
+    Recorder,
     Trace,
     read,
-    update_period_s,
 )
 from eatss.measurement.meters.nvml import NvmlDevice
 from eatss.measurement.options import MeasureOptions
@@ -52,7 +50,7 @@ if TYPE_CHECKING:
     from eatss.measurement.cupy_card import CupyCard
 
 
-class Metering:
+class Metering(Recorder):
     """The meters of a card. One that fails is left out from then on.
 
     Results rest on the first meter that starts (``primary``) and on no other: where it fails
@@ -65,50 +63,26 @@ class Metering:
         Raises:
             MeterError: the meter that was asked for by name does not work here.
         """
+        chosen = card.meters(choice)
+        super().__init__(chosen.meters)
         self.card = card
-        self.primary: str | None = None
-        self.failure = ""
-        self._live: list[Meter] = list(card.meters(choice))
+        self.missing = chosen.missing
         with self.recording():
             pass
-        if self._live:
-            self.primary, self.failure = self._live[0].name, ""
-        elif choice == "none":
-            self.failure = "no meter was asked for"
-        elif not self.failure:
-            reasons = "; ".join(f"{one.what}: {one.reason}" for one in card.missing_meters())
-            self.failure = f"no sensor of energy or power answers here: {reasons or 'see doctor'}"
+        self.primary = self.live[0].name if self.live else None
 
     @property
     def works(self) -> bool:
         """Whether the meter that results rest on still answers."""
-        return any(meter.name == self.primary for meter in self._live)
+        return any(meter.name == self.primary for meter in self.live)
 
-    @contextmanager
-    def recording(self) -> Iterator[list[Trace]]:
-        """Record while the block runs; the traces are in the list after it."""
-        traces: list[Trace] = []
-        started = []
-        for meter in tuple(self._live):
-            with self._guarded(meter):
-                meter.start()
-                started.append(meter)
-        try:
-            yield traces
-        finally:
-            for meter in started:
-                with self._guarded(meter):
-                    traces.append(meter.stop())
-
-    @contextmanager
-    def _guarded(self, meter: Meter) -> Iterator[None]:
-        """Leave a meter out from now on if it fails in the block."""
-        try:
-            yield
-        except MeterError as error:
-            self._live.remove(meter)
-            if self.primary is None or meter.name == self.primary:
-                self.failure = error.whole
+    @property
+    def failure(self) -> str:
+        """Why no meter tells the energy, or the one that results rest on no more."""
+        if self.primary is not None:
+            return self.failures.get(self.primary, "")
+        reasons = (*self.failures.values(), *(one.reason for one in self.missing))
+        return "; ".join(reasons) or "no sensor of energy or power answers here"
 
     def readings(
         self, traces: Sequence[Trace], load_begin_s: float, begin_s: float, end_s: float
@@ -151,23 +125,9 @@ class Metering:
         sleep = self.card.sleep
         return self.power_w(partial(sleep, pause_s), partial(sleep, seconds))
 
-    def period_s(self, traces: Sequence[Trace]) -> float | None:
-        """Return the seconds between updates of the primary meter, ``None`` if not known."""
-        trace = self.primary_trace(traces)
-        return None if trace is None else update_period_s(trace)
-
     def primary_trace(self, traces: Sequence[Trace]) -> Trace | None:
         """Return the trace of the primary meter, ``None`` if it gave none."""
         return next((trace for trace in traces if trace.meter == self.primary), None)
-
-    def opened(self) -> CardOpened:
-        """Return what is to be told of a card that works and of its meters."""
-        return CardOpened(
-            device=self.card.info,
-            meter=self.primary,
-            no_meter=self.failure,
-            missing_meters=self.card.missing_meters(),
-        )
 
 
 def _settled_s(load_begin_s: float, begin_s: float) -> float:
@@ -216,9 +176,14 @@ class Pace:
         return 0 if self.run_s > LONGEST_SETTLE_S else max(1, math.ceil(self.settle_s / self.run_s))
 
     @property
+    def all_runs(self) -> int:
+        """Runs of settling and of the window."""
+        return self.runs + self.settling_runs
+
+    @property
     def expected_s(self) -> float:
         """Seconds that settling and the window take."""
-        return (self.runs + self.settling_runs) * self.run_s
+        return self.all_runs * self.run_s
 
     def after(self, window: Window) -> Pace:
         """Return the pace for the next window, from how long the runs of one took."""
@@ -333,14 +298,15 @@ def examine_sensors(device: CardNumber = 0, *, module: Any = None) -> Check:
     try:
         with closing(NvmlDevice(named.device, module=module)) as card:
             chosen = choose_meters("auto", named.device, nvml=card)
-        found = ", ".join(meter.name for meter in chosen.meters)
-        reason = "" if found else chosen.missing[0].reason
     except MeterError as error:
-        found, reason, remedy = "", named.reason or str(error), error.remedy or remedy
+        found, why, remedy = "", named.reason or str(error), error.remedy or remedy
+    else:
+        found = ", ".join(meter.name for meter in chosen.meters)
+        why = "; ".join(one.reason for one in chosen.missing)
     return Check(
         name="energy meter",
         ok=True if found else None,
-        found=found or reason,
+        found=found or why,
         needed_for="measuring energy",
         remedy="" if found else remedy,
     )

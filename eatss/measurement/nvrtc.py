@@ -1,15 +1,14 @@
 """NVRTC through CuPy; as a program, in a process of its own that may be ended when it hangs.
 
-``python -m eatss.measurement.nvrtc`` reads a list as JSON from standard input: a text, its name in
-messages, options, and a file. It writes a cubin there and prints the compiler's log; exit code 1 is
-a text that does not compile.
+``python -m eatss.measurement.nvrtc -cubin OPTIONS… FILE -o CUBIN`` is like nvcc with these options.
+It prints the compiler's log; exit code 1 is a text that does not compile.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +25,9 @@ def version() -> str:
         Exception: CuPy or NVRTC is not there or does not load; classes are theirs.
     """
     nvrtc = _nvrtc()
-    major, minor = nvrtc.getVersion()
-    ptx, _ = _compiled(nvrtc, "", "empty.cu", (), ptx=True)
-    found = _RELEASE.search(ptx.decode(errors="replace"))
-    return found[1] if found else f"{major}.{minor}"
+    ptx, _ = _compiled(nvrtc, nvrtc.getPTX, "", "empty.cu", ())
+    found = _RELEASE.search((ptx or b"").decode(errors="replace"))
+    return found[1] if found else ".".join(map(str, nvrtc.getVersion()))
 
 
 def compile_text(text: str, name: str, options: Texts) -> tuple[bytes | None, str]:
@@ -40,25 +38,21 @@ def compile_text(text: str, name: str, options: Texts) -> tuple[bytes | None, st
         name: What messages call it.
         options: Of NVRTC.
     """
-    try:
-        return _compiled(_nvrtc(), text, name, options)
-    except _RefusedError as error:
-        return None, str(error)
+    nvrtc = _nvrtc()
+    cubin, log = _compiled(nvrtc, nvrtc.getCUBIN, text, name, options)
+    return cubin and _whole(cubin), log
 
 
 def main() -> int:
-    """Do what standard input asks for."""
-    text, name, options, target = json.load(sys.stdin)
-    cubin, log = compile_text(text, name, tuple(options))
+    """Do what the command line asks for."""
+    _, _, *options, file, _, target = sys.argv
+    text = Path(file).read_text(encoding="utf-8")
+    cubin, log = compile_text(text, file, tuple(options))
     sys.stdout.write(log)
     if cubin is None:
         return 1
     Path(target).write_bytes(cubin)
     return 0
-
-
-class _RefusedError(Exception):
-    """The text does not compile."""
 
 
 def _nvrtc() -> Any:
@@ -69,17 +63,14 @@ def _nvrtc() -> Any:
 
 
 def _compiled(
-    nvrtc: Any, text: str, name: str, options: Texts, *, ptx: bool = False
-) -> tuple[bytes, str]:
+    nvrtc: Any, made: Callable[[Any], bytes], text: str, name: str, options: Texts
+) -> tuple[bytes | None, str]:
     program = nvrtc.createProgram(text, name, (), ())
     try:
-        try:
-            nvrtc.compileProgram(program, options)
-        except nvrtc.NVRTCError as error:
-            log = nvrtc.getProgramLog(program).strip("\0\n ")
-            raise _RefusedError(log or str(error)) from None
-        binary = bytes(nvrtc.getPTX(program) if ptx else nvrtc.getCUBIN(program))
-        return binary if ptx else _whole(binary), nvrtc.getProgramLog(program).strip("\0\n ")
+        nvrtc.compileProgram(program, options)
+        return bytes(made(program)), nvrtc.getProgramLog(program).strip("\0\n ")
+    except nvrtc.NVRTCError as error:
+        return None, nvrtc.getProgramLog(program).strip("\0\n ") or str(error)
     finally:
         nvrtc.destroyProgram(program)
 

@@ -54,6 +54,23 @@ def named_nvcc(path: str | None) -> str | None:
     return None if path is None else str(Path(find_nvcc(path).path).absolute())
 
 
+def checked_device(device: CardNumber, option: str) -> CardNumber:
+    """Return a card if it is named as cards can be.
+
+    Raises:
+        InputError: ``EATSS-E048``.
+    """
+    numbered = isinstance(device, int) and not isinstance(device, bool) and device >= 0
+    if numbered or re.match("(GPU|MIG)-", str(device)):
+        return device
+    raise input_error(
+        "EATSS-E048",
+        f"{option} has {device!r}, which names no card",
+        hint="give numbers as CUDA counts from 0, or UUIDs as nvidia-smi -L lists them; of several "
+        "cards a list, all or none",
+    )
+
+
 def parse_device(text: str, *, option: str = "--device") -> CardNumber:
     """Read ``0`` or ``GPU-…``.
 
@@ -61,15 +78,7 @@ def parse_device(text: str, *, option: str = "--device") -> CardNumber:
         InputError: ``EATSS-E048``.
     """
     word = text.strip()
-    if word.isascii() and word.isdigit():
-        return int(word)
-    if re.fullmatch(r"(GPU|MIG)-[0-9A-Za-z/-]+", word):
-        return word
-    raise input_error(
-        "EATSS-E048",
-        f"{option} is '{text}'",
-        hint="give the card's number as CUDA counts, from 0, or its UUID as nvidia-smi -L lists it",
-    )
+    return checked_device(int(word) if word.isdecimal() else word, option)
 
 
 def parse_target(text: str) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from eatss.measurement.arguments import (
     Group,
     Health,
     Kept,
+    SharedArguments,
     health,
     key_of,
     launches,
@@ -69,19 +69,24 @@ class CupyWorkload:
         self._sizes = dict(sizes)
         self._seed = seed
         self._target = target
-        self._closed = False
         self._choice: DataChoice | None = None
-        refused = refusal(program, sizes)
-        if refused:
+        if refused := refusal(program, sizes):
             raise LaunchError(f"the launcher refuses these sizes: {refused}")
         self._uses = memory_of(program, sizes, seed)
         self._written = tuple(use.key for use in self._uses if use.writes)
         self._group: Group = (program.name, *(use.key for use in self._uses))
-        self._acquired: list[ArrayKey] = []
         with self._at("loading"):
             self._kernels = Kernels(memory.cupy, program, cubin)
+        self._arguments: SharedArguments | None
+        self._arguments = memory.arguments.setdefault(self._group, SharedArguments(memory.cupy))
         known = memory.choices.get(self._group)
-        self._acquire(FLAVOURS[0] if known is None else known.flavour)
+        with self._at("making the arguments of"):
+            try:
+                self._bind(FLAVOURS[0] if known is None else known.flavour)
+            except Exception as error:
+                if not is_out_of_memory(error):
+                    raise
+                raise self._too_large() from error
         self._runner = Runner(memory.cupy, memory.stream, self._launch)
         self._restorer = Runner(memory.cupy, memory.stream, self._restore)
 
@@ -124,7 +129,6 @@ class CupyWorkload:
 
         ``count`` times over, through graphs as runs are, so that the card need not wait.
         """
-        self._need_data()
         with self._at("restoring"):
             self._restorer.run(count)
 
@@ -134,7 +138,6 @@ class CupyWorkload:
         Raises:
             LaunchError: the card refused or a kernel failed.
         """
-        self._need_data()
         with self._at("running"):
             if restoring:
                 return self._runner.timed_apart(count, lambda: self._restorer.run(1))
@@ -142,41 +145,35 @@ class CupyWorkload:
 
     def drifted(self) -> str:
         """Say what is wrong with the values now in memory, "" if nothing."""
-        self._need_data()
         assert self._choice is not None
+        after_one_run = self._choice.after_one_run
         with self._at("looking at results"):
             found = self._healths()
         for key, now in found.items():
             if now.broken:
                 return f"{now.broken} of {now.elements} elements of {key.name} are infinite or NaN"
-            after_one = self._choice.after_one_run[key]
-            if now.faint > after_one.faint + _DRIFT * now.elements:
+            before = after_one_run[key].faint
+            if now.faint > before + _DRIFT * now.elements:
                 return (
                     f"{now.faint} of {now.elements} elements of {key.name} are zero or denormal, "
-                    f"{after_one.faint} were after one run"
+                    f"{before} were after one run"
                 )
         return ""
 
     def keep(self) -> Kept:
         """Return a copy of the outputs, a reference for :meth:`difference`."""
         with self._at("keeping results"):
-            return Kept(
-                arrays=tuple(
-                    (key, self._arrays[key].copy(), self._growth(key)) for key in self._written
-                )
-            )
+            return {key: (self._array(key).copy(), self._growth(key)) for key in self._written}
 
-    def difference(self, reference: object) -> Difference:
+    def difference(self, reference: Kept) -> Difference:
         """Compare the outputs with what :meth:`keep` of another workload returned."""
-        assert isinstance(reference, Kept)
-        theirs = {key: (array, growth) for key, array, growth in reference.arrays}
         worst = Difference(equal=True, argument="", worst=0.0, message="")
         with self._at("comparing results"):
             for key in self._written:
-                if key not in theirs:
+                if key not in reference:
                     message = f"the reference has no {key.name} of this shape, type and data"
                     return Difference(equal=False, argument=key.name, worst=inf, message=message)
-                found = self._difference(key, *theirs[key])
+                found = self._difference(key, *reference[key])
                 if not found.equal:
                     return found
                 worst = max(worst, found, key=lambda each: each.worst)
@@ -184,24 +181,24 @@ class CupyWorkload:
 
     def _difference(self, key: ArrayKey, array: Array, growth: float) -> Difference:
         growth = max(self._growth(key), growth)
-        return difference(self._memory.cupy, key.name, self._arrays[key], array, growth)
+        return difference(self._memory.cupy, key.name, self._array(key), array, growth)
 
     def magnified(self, found: Difference) -> str:
         """Say that a difference is of rounding which the program magnifies, "" if it is not."""
-        own = [one for one in self.keep().arrays if one[0].name == found.argument]
+        own = [(key, kept) for key, kept in self.keep().items() if key.name == found.argument]
         if len(own) != 1 or found.worst == inf:
             return ""
-        (kept,) = own
+        ((key, kept),) = own
         self.reset()
         with self._at("changing inputs"):
             for use in self._uses:
                 if use.reads:
-                    change_last_bits(self._arrays[use.key])
+                    change_last_bits(self._array(use.key))
         self.timed(1)
         with self._at("comparing results"):
-            moved = self._difference(*kept)
+            moved = self._difference(key, *kept)
         self.reset()
-        return magnified(found, moved, self._program, self._sizes, kept[0].shape)
+        return magnified(found, moved, self._program, self._sizes, key.shape)
 
     def check(self, timeout_s: float) -> str:
         """Compare with the original C at reduced sizes; return what was compared, in words.
@@ -226,13 +223,11 @@ class CupyWorkload:
 
     def close(self) -> None:
         """Free what only this workload needs; nothing happens the second time."""
-        if self._closed:
-            return
-        self._closed = True
-        del self._runner, self._restorer, self._kernels
-        self._release()
-        with self._at("freeing memory"):
-            self._memory.cupy.get_default_memory_pool().free_all_blocks()
+        if self._arguments is not None:
+            del self._runner, self._restorer, self._kernels, self._bound
+            self._arguments = None
+            with self._at("freeing memory"):
+                self._memory.cupy.get_default_memory_pool().free_all_blocks()
 
     # -----------------------------------------------------------------------------------------
 
@@ -242,57 +237,55 @@ class CupyWorkload:
         with translated(f"{doing} {self._program.name}"), self._memory.current():
             yield
 
-    def _need_data(self) -> None:
-        if self._choice is None:
-            self.reset()
+    @property
+    def _shared(self) -> SharedArguments:
+        assert self._arguments is not None
+        return self._arguments
+
+    def _array(self, key: ArrayKey) -> Array:
+        return self._shared.array(key)
 
     def _prepare(self) -> DataChoice:
         """Choose the data, capture graphs; leaves something or other in memory."""
-        choice = self._memory.choices.get(self._group)
-        if choice is None:
-            choice, run_s = self._choose()
-            self._memory.choices[self._group] = choice
-        else:
-            if self._flavour != choice.flavour:  # found after this one was loaded
-                self._acquire(choice.flavour)
-            self._begin()
-            run_s = self._runner.timed(self._runner.launch_once)
-        self._runner.prepare(run_s)
+        choices = self._memory.choices
+        if self._group not in choices:
+            choices[self._group] = self._choose()
+        choice = choices[self._group]
+        self._bind(choice.flavour)
+        self._runner.prepare(self._first_run_s())
         if self.overwrites_inputs:
             self._restorer.prepare(self._runner.timed(self._restorer.launch_once))
         return choice
 
-    def _choose(self) -> tuple[DataChoice, float]:
-        """Return the first kind of data that stays finite, and how long a run took."""
-        tried = []
-        run_s = 0.0
+    def _choose(self) -> DataChoice:
+        """Return the first kind of data that stays finite, the best one if none does."""
+        tried = list[DataChoice]()
         for flavour in FLAVOURS:
-            self._acquire(flavour)
-            self._begin()
-            run_s = self._runner.timed(self._runner.launch_once)
-            found = DataChoice(flavour=flavour, after_one_run=self._healths())
-            if not found.broken and found.faint_share <= _MOST_FAINT:
-                return found, run_s
-            tried.append(found)
-        best = min(tried, key=lambda one: (one.broken, one.faint_share))
-        if self._flavour != best.flavour:
-            self._acquire(best.flavour)
-        return best, run_s
+            self._bind(flavour)
+            self._first_run_s()
+            tried.append(DataChoice(flavour=flavour, after_one_run=self._healths()))
+            if tried[-1].harm <= (0, _MOST_FAINT):
+                break
+        return min(tried, key=lambda one: one.harm)
+
+    def _first_run_s(self) -> float:
+        """Run launch by launch on fresh data; return the seconds."""
+        self._begin()
+        return self._runner.timed(self._runner.launch_once)
 
     def _begin(self) -> None:
         for use in self._uses:
-            self._memory.store.begin(replace(use, key=self._with_data(use.key)))
+            self._shared.begin(use)
 
     def _restore(self) -> Iterator[None]:
         """Enqueue the copies of one restoring, one a step."""
         for use in self._uses:
             if use.overwritten:
-                original = self._memory.store.original(self._with_data(use.key))
-                self._memory.cupy.copyto(self._arrays[use.key], original)
+                self._memory.cupy.copyto(self._array(use.key), self._shared.original(use.key))
                 yield
 
     def _healths(self) -> dict[ArrayKey, Health]:
-        return {key: health(self._memory.cupy, self._arrays[key]) for key in self._written}
+        return {key: health(self._memory.cupy, self._array(key)) for key in self._written}
 
     def _growth(self, key: ArrayKey) -> float:
         """Return how rounding errors of an array grow; integers have none."""
@@ -300,69 +293,35 @@ class CupyWorkload:
             return 0.0
         return rounding_growth(self._program, self._sizes, key.shape, key.dtype)
 
-    def _with_data(self, key: ArrayKey) -> ArrayKey:
-        return replace(key, flavour=self._flavour)
+    def _bind(self, flavour: Flavour) -> None:
+        """Take the memory of all arguments, with data of a kind."""
+        self._shared.take(flavour)
+        for use in self._uses:
+            self._array(use.key)
+            if use.overwritten:
+                self._shared.original(use.key)
+        self._bound = [self._bound_of(entry, flavour) for entry in self._program.entries]
 
-    def _acquire(self, flavour: Flavour) -> None:
-        """Take the memory of all arguments, with data of a kind.
-
-        Raises:
-            LaunchError: it is more than the card has.
-        """
-        self._release()
-        self._flavour: Flavour = flavour
-        store = self._memory.store
-        self._arrays: dict[ArrayKey, Array] = {}
-        self._bound: list[dict[str, Any]] = []
-        try:
-            with self._memory.current():
-                for use in self._uses:
-                    self._arrays[use.key] = self._acquire_one(self._with_data(use.key))
-                    if use.overwritten:
-                        store.original(self._with_data(use.key))
-                self._bound += (self._bound_of(entry) for entry in self._program.entries)
-        except Exception as error:
-            if is_out_of_memory(error):
-                raise self._too_large() from error
-            with translated(f"making the arguments of {self._program.name}"):
-                raise
-
-    def _bound_of(self, entry: Entry) -> dict[str, Any]:
+    def _bound_of(self, entry: Entry, flavour: Flavour) -> dict[str, Any]:
         """Return the memory and values of an entry's names."""
-        bound = {}
-        for key, temporary in zip(
-            temporaries_of(entry, self._sizes), entry.temporaries, strict=True
-        ):
-            bound[temporary.name] = memory = self._acquire_one(key)
+        bound: dict[str, Any] = {}
+        keys = temporaries_of(entry, self._sizes)
+        for key, temporary in zip(keys, entry.temporaries, strict=True):
+            bound[temporary.name] = memory = self._array(key)
             if temporary.zeroed:
                 memory.fill(0)
         for argument in entry.arguments:
             if argument.role in ("array", "cell"):
-                key = key_of(argument, self._sizes, self._seed)
-                bound[argument.name] = self._arrays[key]
+                bound[argument.name] = self._array(key_of(argument, self._sizes, self._seed))
             elif argument.role == "scalar":
-                bound[argument.name] = scalar_value(argument, self._seed, self._flavour)
+                bound[argument.name] = scalar_value(argument, self._seed, flavour)
         return bound
-
-    def _acquire_one(self, key: ArrayKey) -> Array:
-        array = self._memory.store.acquire(key)
-        self._acquired.append(key)
-        return array
-
-    def _release(self) -> None:
-        self._arrays, self._bound = {}, []
-        for key in self._acquired:
-            self._memory.store.release(key)
-        self._acquired = []
 
     def _too_large(self) -> LaunchError:
         wanted = sum(use.key.bytes * (2 if use.overwritten else 1) for use in self._uses)
-        self._release()
-        free, total = self._memory.cupy.cuda.runtime.memGetInfo()
         return LaunchError(
             f"the arguments of {self._program.name} and copies of what it overwrites take "
-            f"{wanted / 1e9:.2f} GB; of the card's {total / 1e9:.2f} GB {free / 1e9:.2f} GB are "
-            "free: choose smaller sizes"
+            f"{wanted / 1e9:.2f} GB, more than is free on the card: choose smaller sizes"
         )
 
     def _launch(self) -> Iterator[None]:

@@ -21,8 +21,9 @@ import numpy as np
 from eatss.measurement.api import measure_variants
 from eatss.measurement.card import CompileError, Difference, LaunchError, WrongResultError
 from eatss.measurement.cupy_card import CupyCard
-from eatss.measurement.measurement import CardState, DeviceInfo, Measurement, Missing
-from eatss.measurement.meters.meter import Meter, MeterError
+from eatss.measurement.measurement import CardState, DeviceInfo, Measurement
+from eatss.measurement.meters.choose import METERS, ChosenMeters, MeterTarget
+from eatss.measurement.meters.meter import MeterError
 from eatss.measurement.options import MeasureOptions, Variant
 from eatss.measurement.workload import CupyWorkload
 from eatss.program import (
@@ -210,9 +211,6 @@ class ScriptedCard(CupyCard):
             power_limit_w=700.0,
         )
 
-    def state(self) -> CardState:
-        return CardState(sm_clock_mhz=1980, memory_clock_mhz=3201, temperature_c=40, throttle=())
-
     @property
     def _under_load(self) -> CardState:
         return CardState(sm_clock_mhz=self.script.load_clock_mhz, temperature_c=60, throttle=())
@@ -228,13 +226,13 @@ class ScriptedCard(CupyCard):
     def other_processes(self) -> tuple[str, ...] | None:
         return self.script.others
 
-    def meters(self, choice: str) -> tuple[Meter, ...]:
+    def meters(self, choice: str) -> ChosenMeters:
         if choice == "none":
-            return ()
+            return METERS.get("none")(MeterTarget())
         if choice == "jetson":
             raise MeterError("there is no Jetson here", "choose --meter auto")
         self._made = [ScriptedMeter(kind, self) for kind in self.script.meters]
-        return tuple(self._made)
+        return ChosenMeters(meters=tuple(self._made))
 
     def load(
         self, program: Program, directory: Path, sizes: Mapping[str, int], seed: int
@@ -244,9 +242,6 @@ class ScriptedCard(CupyCard):
         if script.fails_at == "load":
             fail(script.fails_by)
         return ScriptedWorkload(self, directory.name, script)
-
-    def missing_meters(self) -> tuple[Missing, ...]:
-        return ()
 
     def wait(self) -> None:
         """Nothing is ever pending."""

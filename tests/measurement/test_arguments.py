@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from eatss.measurement.arguments import (
-    ArgumentStore,
     ArrayKey,
     MemoryUse,
+    SharedArguments,
     fill,
     health,
     memory_of,
@@ -27,15 +27,14 @@ def key(
     shape: tuple[int, ...] = (40, 50),
     dtype: str = "f8",
     seed: int = 0,
-    flavour: Flavour = "uniform",
     name: str = "A",
 ) -> ArrayKey:
-    return ArrayKey(name=name, shape=shape, dtype=np.dtype(dtype), seed=seed, flavour=flavour)
+    return ArrayKey(name=name, shape=shape, dtype=np.dtype(dtype), seed=seed)
 
 
-def filled(given: ArrayKey) -> np.ndarray:
+def filled(given: ArrayKey, flavour: Flavour = "uniform") -> np.ndarray:
     array = np.full(given.shape, -1, given.dtype)
-    fill(np, array, given)
+    fill(np, array, given, flavour)
     return array
 
 
@@ -51,11 +50,11 @@ def test_floating_point_data_lie_in_the_range_of_their_flavour(dtype: str) -> No
     assert uniform.min() >= 0
     assert uniform.max() < 1
     assert 0.4 < uniform.mean() < 0.6
-    offset = filled(key(dtype=dtype, flavour="offset"))
+    offset = filled(key(dtype=dtype), "offset")
     assert offset.min() >= 1
-    small = filled(key(dtype=dtype, flavour="small"))
+    small = filled(key(dtype=dtype), "small")
     assert small.max() < 1 / 50 + 1e-6
-    dominant = filled(key(dtype=dtype, flavour="dominant"))
+    dominant = filled(key(dtype=dtype), "dominant")
     assert np.diagonal(dominant).min() >= 100
     assert (dominant > 2).sum() == 40
 
@@ -74,11 +73,11 @@ def test_poison_is_neither_broken_nor_faint_but_other_nan_are() -> None:
 
 
 def test_a_run_begins_with_its_data_or_with_poison() -> None:
-    store = ArgumentStore(np)
+    store = SharedArguments(np)
     both = MemoryUse(key=key(name="C"), reads=True, writes=True)
     out = MemoryUse(key=key(name="D"), reads=False, writes=True)
     only_read = MemoryUse(key=key(), reads=True, writes=False)
-    arrays = [store.acquire(use.key) for use in (both, out, only_read)]
+    arrays = [store.array(use.key) for use in (both, out, only_read)]
     for use in (both, out, only_read):
         store.begin(use)
     assert np.array_equal(arrays[0], filled(both.key))

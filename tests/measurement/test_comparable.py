@@ -49,3 +49,10 @@ def test_programs_that_cannot_be_compared_are_refused_before_measuring(
 def test_a_size_that_one_program_lacks_is_refused_before_measuring(tmp_path: Path) -> None:
     with refusing("EATSS-E072", "has no size 'NI'"):
         check_measurable([program(tmp_path / "a")], MeasureOptions(sizes={"NI": 30}))
+
+
+def test_a_folder_that_lost_its_original_is_refused_before_measuring(tmp_path: Path) -> None:
+    variant = program(tmp_path / "a")
+    (tmp_path / "a" / "matmul.c").unlink()
+    with refusing("EATSS-V002", "matmul.c"):
+        check_measurable([variant], MeasureOptions())

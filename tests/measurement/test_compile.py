@@ -72,10 +72,13 @@ def test_whatever_decides_the_code_is_part_of_the_key(tmp_path: Path) -> None:
     assert len(made) == 6
 
 
-def test_a_compiler_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
+def test_a_compiler_that_hangs_is_ended_with_all_that_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("eatss.measurement.compile.COMPILE_LIMIT_S", 0.1)
     body = "import subprocess; subprocess.run(['sleep', '60'])"
     with pytest.raises(CompileError, match=r"did not finish within 0.1 s"):
-        target(stand_in(tmp_path, body), tmp_path).compile(lu(), SIZES, 0.1)
+        target(stand_in(tmp_path, body), tmp_path).compile(lu(), SIZES)
 
 
 def test_no_compiler_is_a_sentence_and_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

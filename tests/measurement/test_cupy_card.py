@@ -19,7 +19,6 @@ from eatss.measurement.cupy_card import CupyCard, other_processes
 from eatss.measurement.measurement import CardState
 from eatss.measurement.meters.background import sampled_states
 from eatss.measurement.meters.meter import MeterError
-from eatss.measurement.meters.nvml import GpuProcess
 from tests.measurement.fake_cupy import CudaError, FakeCupy
 from tests.refusals import refusing
 
@@ -99,8 +98,8 @@ def test_a_card_is_looked_at_while_a_block_runs_and_no_longer() -> None:
 
 
 def test_in_a_container_one_unknown_process_is_this_one() -> None:
-    first, second = (GpuProcess(pid=pid, memory_bytes=None) for pid in (70, 71))
-    assert other_processes([first], 5) == ()
-    assert other_processes([first, second], 5) == (
+    listed = {70: "process 70", 71: "process 71"}
+    assert other_processes({70: "process 70"}, 5) == ()
+    assert other_processes(listed, 5) == (
         "all but one, which is this measurement, of process 70, process 71",
     )

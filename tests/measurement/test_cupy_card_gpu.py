@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -50,7 +51,9 @@ def test_the_card_says_what_it_is(card: CupyCard) -> None:
     assert opened.info.uuid.startswith("GPU-")
     assert (opened.info.compute_capability or 0) >= 50
     assert opened.info.toolkit is not None
-    assert opened.state().sm_clock_mhz
+    with opened.sampled_states(0.01) as seen:
+        time.sleep(0.2)
+    assert seen[0].sm_clock_mhz
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.name)

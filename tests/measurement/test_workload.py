@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eatss.measurement.arguments import ArgumentStore, CardMemory
+from eatss.measurement.arguments import CardMemory
 from eatss.measurement.card import LaunchError
 from eatss.measurement.compile import CompileTarget, Toolchain
 from eatss.measurement.workload import CupyWorkload
@@ -36,13 +36,7 @@ def update(k: np.int32, a: Any) -> None:
 
 
 def memory_with(cupy: FakeCupy) -> CardMemory:
-    return CardMemory(
-        cupy=cupy,
-        stream=cupy.cuda.Stream(),
-        store=ArgumentStore(cupy),
-        choices={},
-        current=nullcontext,
-    )
+    return CardMemory(cupy=cupy, stream=cupy.cuda.Stream(), current=nullcontext)
 
 
 def lu_program() -> Program:
@@ -71,7 +65,8 @@ def made(
 
 
 def array_of(workload: CupyWorkload) -> Any:
-    return workload.keep().arrays[0][1]
+    ((array, _),) = workload.keep().values()
+    return array
 
 
 def test_a_run_after_reset_computes_what_the_program_does() -> None:

@@ -17,22 +17,22 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from math import prod
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 from eatss.base.frozen import Numbers
 from eatss.measurement.characterize.benchmark import (
+    LINE_BYTES,
     STREAM_BYTES,
     WARP,
     Benchmark,
     Buffer,
     Chip,
+    Group,
     Width,
     even_elements,
     output,
-    streamed_amounts,
 )
 
 THREADS = 512
@@ -41,32 +41,10 @@ PAIRS = 4
 """Pairs of chains a thread; with 32 warps on an SM enough for every unit."""
 
 
-class Operation(NamedTuple):
-    """An instruction to time; its name begins with the type.
-
-    ``step`` is PTX for one step of a pair of chains: ``%0`` and ``%1`` are the chains, ``%2`` and
-    ``%3`` constants of the thread. It holds ``each`` of the instruction, of which each does
-    ``flops`` floating-point operations a thread. ``opcodes`` are regular expressions of machine
-    code, as many of each in a step. ``sequence`` names the feature of the fit that one of it
-    is, where it is compiled to many instructions of other kinds. ``peak`` is what an SM does in a
-    cycle by the guide, at each of ``CAPABILITIES``.
-    """
-
-    name: str
-    step: str
-    opcodes: str
-    flops: int = 0
-    each: int = 2
-    unroll: int = 64
-    prepare: str = ""
-    sequence: str = ""
-    peak: Sequence[float] = ()
-
-
 TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 """What is timed."""
 
-OPERATIONS = tuple(Operation(name, **rest) for name, rest in TABLES["operations"].items())
+OPERATIONS: Mapping[str, Mapping[str, Any]] = TABLES["operations"]
 """Every instruction of scalar arithmetic that is timed, in the order of MIPP's Fig. 2."""
 
 CAPABILITIES = (70, 75, 80, 86, 89, 90)
@@ -108,72 +86,96 @@ timed(unsigned *out, const unsigned *in, int repeat)
 
 def arithmetic_benchmarks(chip: Chip) -> Iterator[Benchmark]:
     """Yield the benchmarks of scalar arithmetic, and those of tensor cores that a card has."""
-    for operation in OPERATIONS:
-        yield _scalar(operation, chip)
-    for product in PRODUCTS:
-        if product.least_capability <= chip.capability <= product.most_capability:
-            yield _product(product, chip)
+    for name, operation in OPERATIONS.items():
+        yield _scalar(chip, name, **operation)
+    for product in TABLES["products"]:
+        least, most = product.get("least_capability", 80), product.get("most_capability", 1000)
+        if least <= chip.capability <= most:
+            yield _product(chip, product)
 
 
-def _scalar(operation: Operation, chip: Chip) -> Benchmark:
-    c_type, letter, load = TABLES["types"][operation.name.split()[0]]
-    times = PAIRS * operation.unroll
-    threads = chip.sms * BLOCKS_PER_SM * THREADS
-    operations = operation.each * times * threads
-    opcodes = Counter(operation.opcodes.split())
+def _chains(
+    chip: Chip, name: str, group: Group, text: str, *, threads: int, blocks: int, **others: Any
+) -> Benchmark:
+    """Return a benchmark whose threads each begin with random words, ``blocks`` on each SM."""
+    launched = chip.sms * blocks * threads
     return Benchmark(
-        name=operation.name,
-        group="arithmetic",
-        text=_TEXT
-        % {
-            "threads": THREADS,
-            "words": WORDS,
-            "type": c_type,
-            "pairs": PAIRS,
-            "s": load.format("14u"),
-            "t": load.format("15u"),
-            "prepare": operation.prepare,
-            "x": load.format("c"),
-            "y": load.format(f"c + {PAIRS}u"),
-            "steps": operation.unroll,
-            "ptx": operation.step,
-            "letter": letter,
-        },
-        blocks=chip.sms * BLOCKS_PER_SM,
-        threads=THREADS,
-        arguments=(output(4 * threads), Buffer(size_bytes=4 * WORDS * threads), "repeat"),
-        operations=operations,
-        flops=float(operation.flops * operations),
-        loops=threads / WARP,
-        amounts=((operation.sequence, operations / WARP),) if operation.sequence else (),
-        expected={opcode: n * operation.each * times for opcode, n in opcodes.items()},
+        name=name,
+        group=group,
+        text=text,
+        blocks=chip.sms * blocks,
+        threads=threads,
+        arguments=(output(4 * launched), Buffer(size_bytes=4 * WORDS * launched), "repeat"),
+        loops=launched / WARP,
+        **others,
     )
 
 
-class Product(NamedTuple):
-    """A product of tensor cores through ``mma.sync``: m, n and k, types of operands and sums.
+def _scalar(
+    chip: Chip,
+    name: str,
+    *,
+    step: str,
+    opcodes: str,
+    flops: int = 0,
+    each: int = 2,
+    unroll: int = 64,
+    prepare: str = "",
+    sequence: str = "",
+    peak: Sequence[float] = (),
+) -> Benchmark:
+    """Return a benchmark of an instruction; its name begins with the type.
 
-    ``registers`` are those of A, B and C that a thread of a warp holds, ``operand`` is CUDA of one
-    with random bits, and ``negate`` flips the signs of what is in it.
+    Args:
+        chip: the card.
+        name: of the benchmark.
+        step: PTX for one step of a pair of chains: ``%0`` and ``%1`` are the chains, ``%2`` and
+            ``%3`` constants of the thread.
+        opcodes: regular expressions of machine code, as many of each in a step.
+        flops: floating-point operations of a thread by each of the instruction.
+        each: how many of it a step holds.
+        unroll: steps of a turn.
+        prepare: what is done with the constants first.
+        sequence: the feature of the fit that one of it is, where it is compiled to many
+            instructions of other kinds.
+        peak: what an SM does in a cycle by the guide, at each of ``CAPABILITIES``.
     """
+    del peak
+    c_type, letter, load = TABLES["types"][name.split(maxsplit=1)[0]]
+    times = PAIRS * unroll
+    operations = each * times * chip.sms * BLOCKS_PER_SM * THREADS
+    filled = {
+        "threads": THREADS,
+        "words": WORDS,
+        "type": c_type,
+        "pairs": PAIRS,
+        "s": load.format("14u"),
+        "t": load.format("15u"),
+        "prepare": prepare,
+        "x": load.format("c"),
+        "y": load.format(f"c + {PAIRS}u"),
+        "steps": unroll,
+        "ptx": step,
+        "letter": letter,
+    }
+    return _chains(
+        chip,
+        name,
+        "arithmetic",
+        _TEXT % filled,
+        threads=THREADS,
+        blocks=BLOCKS_PER_SM,
+        operations=operations,
+        flops=float(flops * operations),
+        amounts=((sequence, operations / WARP),) if sequence else (),
+        expected={one: n * each * times for one, n in Counter(opcodes.split()).items()},
+    )
 
-    name: str
-    shape: tuple[int, int, int]
-    types: tuple[str, str]
-    machine: str
-    operand: str
-    registers: tuple[int, int, int]
-    negate: str = "0x80000000u"
-    least_capability: int = 80
-    most_capability: int = 1000
-
-
-PRODUCTS = tuple(Product(**row) for row in TABLES["products"])
-"""Products of tensor cores. On Hopper ``wgmma`` reaches more with 16 bits."""
 
 _TENSOR_SUMS = 4
 _TENSOR_UNROLL = 16
 _TENSOR_THREADS = 256
+_TENSOR_BLOCKS = 4
 _TENSOR_TEXT = r"""
 extern "C" __global__ void __launch_bounds__(%(threads)d)
 timed(unsigned *out, const unsigned *in, int repeat)
@@ -210,61 +212,36 @@ timed(unsigned *out, const unsigned *in, int repeat)
 """
 
 
-def _product(product: Product, chip: Chip) -> Benchmark:
-    na, nb, nc = product.registers
-    double = product.types[1] == "f64"
-    warps = chip.sms * 4 * _TENSOR_THREADS / WARP
+def _product(chip: Chip, product: Mapping[str, Any]) -> Benchmark:
+    na, nb, nc = product["registers"]
     instructions = 2 * _TENSOR_SUMS * _TENSOR_UNROLL
-    operations = instructions * warps
-    threads = chip.sms * 4 * _TENSOR_THREADS
-    return Benchmark(
-        name=product.name,
-        group="tensor",
-        text=_TENSOR_TEXT
-        % {
-            "threads": _TENSOR_THREADS,
-            "words": WORDS,
-            "operand": "double" if double else "unsigned",
-            "sum": "double" if double else "float",
-            "na": na,
-            "nb": nb,
-            "nc": nc,
-            "sums": _TENSOR_SUMS,
-            "steps": _TENSOR_UNROLL,
-            "a": product.operand.format("k"),
-            "minus": "-a[k]" if double else f"a[k] ^ {product.negate}",
-            "b": product.operand.format(f"k + {na}u"),
-            "plus": _mma(product, "a"),
-            "less": _mma(product, "minus"),
-        },
-        blocks=chip.sms * 4,
+    operations = instructions * chip.sms * _TENSOR_BLOCKS * _TENSOR_THREADS / WARP
+    filled = {
+        "sum": "float",
+        **product,
+        "threads": _TENSOR_THREADS,
+        "words": WORDS,
+        "na": na,
+        "nb": nb,
+        "nc": nc,
+        "sums": _TENSOR_SUMS,
+        "steps": _TENSOR_UNROLL,
+        "a": product["bits"].format("k"),
+        "b": product["bits"].format(f"k + {na}u"),
+        "plus": product["mma"].replace("FACTOR", "a"),
+        "less": product["mma"].replace("FACTOR", "minus"),
+    }
+    return _chains(
+        chip,
+        product["name"],
+        "tensor",
+        _TENSOR_TEXT % filled,
         threads=_TENSOR_THREADS,
-        arguments=(output(4 * threads), Buffer(size_bytes=4 * WORDS * threads), "repeat"),
+        blocks=_TENSOR_BLOCKS,
         operations=operations,
-        flops=2.0 * prod(product.shape) * operations,
-        loops=warps,
-        expected={product.machine: instructions},
+        flops=float(product["flops"] * operations),
+        expected={product["machine"]: instructions},
     )
-
-
-def _mma(product: Product, a: str) -> str:
-    """Return inline PTX of ``c[n] += a × b``."""
-    na, nb, nc = product.registers
-    (m, n, k), (type_, sum_) = product.shape, product.types
-    letter, total = ("d", "d") if sum_ == "f64" else ("r", "f")
-    places = [f"%{place}" for place in range(nc + na + nb)]
-    sums, first, second = (
-        f"{{{', '.join(places[slice(*ends)])}}}"
-        for ends in ((0, nc), (nc, nc + na), (nc + na, None))
-    )
-    outputs = ", ".join(f'"+{total}"(c[n][{place}])' for place in range(nc))
-    inputs = ", ".join(
-        f'"{letter}"({name}[{place}])'
-        for name, many in ((a, na), ("b", nb))
-        for place in range(many)
-    )
-    opcode = f"mma.sync.aligned.m{m}n{n}k{k}.row.col.{sum_}.{type_}.{type_}.{sum_}"
-    return f'asm volatile("{opcode} {sums}, {first}, {second}, {sums};" : {outputs} : {inputs});'
 
 
 _SWEEP_THREADS = 256
@@ -284,7 +261,7 @@ timed(unsigned *out, const %(vector)s *__restrict__ in, int repeat)
 {
     const unsigned long long id = blockIdx.x * (unsigned long long)blockDim.x + threadIdx.x;
     const unsigned long long all = gridDim.x * (unsigned long long)blockDim.x;
-    const %(type)s s = %(type)s(0.5) + %(type)s(threadIdx.x) / 4096, t = -s;
+    const %(number)s s = %(number)s(0.5) + %(number)s(threadIdx.x) / 4096, t = -s;
     unsigned sum = 0;
 #pragma unroll 1
     for (int turn = 0; turn < repeat; ++turn)
@@ -305,10 +282,6 @@ timed(unsigned *out, const %(vector)s *__restrict__ in, int repeat)
     out[id] = sum;
 }
 """
-_FIRST = (
-    'asm volatile("fma.rn.{0} %0, %1, %2, %0;" : "+{1}"(v[k].{2}) : "{1}"(v[k].{3}), "{1}"(s));'
-)
-_SECOND = _FIRST.replace("(s)", "(t)")
 
 
 def intensity_benchmarks(chip: Chip) -> Iterator[Benchmark]:
@@ -319,32 +292,27 @@ def intensity_benchmarks(chip: Chip) -> Iterator[Benchmark]:
 
 
 def _of_intensity(chip: Chip, width: Width, steps: int) -> Benchmark:
-    opcode, type_, vector, size, kind, letter, pairs, fold = TABLES["widths"][width]
-    part = min(steps, UNROLLED)
+    of_width = TABLES["widths"][width]
+    size, part = of_width["size"], min(steps, UNROLLED)
     parts = steps // part if part else 0
     numbers = 16 // size
     threads = chip.sms * _SWEEP_BLOCKS * _SWEEP_THREADS
     count = even_elements(STREAM_BYTES // 16, threads * VECTORS)
-    first = [_FIRST.format(kind, letter, a, b) for a, b in pairs]
-    second = [_SECOND.format(kind, letter, b, a) for a, b in pairs]
     fmas, moved = float(steps * numbers * count), 16.0 * count
     intensity = 2 * steps / size
     loads = {} if parts > 1 else {r"LDG\.E\.128(\.CONSTANT)?": VECTORS}
+    filled = {
+        **of_width,
+        "threads": _SWEEP_THREADS,
+        "count": count,
+        "loads": VECTORS,
+        "parts": parts,
+        "part": part,
+    }
     return Benchmark(
         name=f"{width}, {intensity:g} flop/byte",
         group="intensity",
-        text=_SWEEP
-        % {
-            "threads": _SWEEP_THREADS,
-            "vector": vector,
-            "type": type_,
-            "count": count,
-            "loads": VECTORS,
-            "parts": parts,
-            "part": part,
-            "both": " ".join(first + second),
-            "fold": fold,
-        },
+        text=_SWEEP % filled,
         blocks=chip.sms * _SWEEP_BLOCKS,
         threads=_SWEEP_THREADS,
         arguments=(output(4 * threads), Buffer(size_bytes=16 * count, fill=width), "repeat"),
@@ -352,8 +320,13 @@ def _of_intensity(chip: Chip, width: Width, steps: int) -> Benchmark:
         loops=count / VECTORS / WARP * max(1, parts),
         flops=2 * fmas,
         useful_bytes=moved,
-        amounts=tuple(streamed_amounts(moved).items()),
-        expected=loads | {opcode: part * numbers * VECTORS},
+        amounts=(
+            ("l1_wavefronts", moved / LINE_BYTES),
+            ("l1_bytes", moved),
+            ("l2_bytes", moved),
+            ("dram_read_bytes", moved),
+        ),
+        expected=loads | {of_width["opcode"]: part * numbers * VECTORS},
         parameters=(("flops_per_byte", intensity),),
     )
 
@@ -367,5 +340,5 @@ def peak_per_cycle(benchmark: str, capability: int) -> float | None:
 
     ``None``: the guide says nothing, as of divisions and of 64-bit integers, which are sequences.
     """
-    peaks = {one.name: dict(zip(CAPABILITIES, one.peak, strict=False)) for one in OPERATIONS}
-    return peaks.get(benchmark, {}).get(capability)
+    peaks = OPERATIONS.get(benchmark, {}).get("peak", ())
+    return dict(zip(CAPABILITIES, peaks, strict=False)).get(capability)

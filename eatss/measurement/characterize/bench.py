@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,19 +26,19 @@ import numpy.typing as npt
 from eatss.base.diagnostics import input_error
 from eatss.measurement.card import CompileError, translated
 from eatss.measurement.characterize.benchmark import (
+    KERNEL,
     WARP,
     Argument,
     Benchmark,
     Buffer,
-    MachineCode,
     Occupancy,
+    Opcodes,
     disassembled,
     find_disassembler,
     machine_code,
 )
 from eatss.measurement.cupy_card import CupyCard
 
-_KERNEL = "now"
 _THREADS = 1024
 """Of a block: one or two fill an SM, so that every SM gets one."""
 
@@ -63,6 +63,7 @@ _LEAST_NS = 1e6
 """Shorter spans say little: on some cards the timer moves once in a microsecond."""
 
 _LEAST_SHARE = 0.5
+_SEED = 0
 
 
 def mean_clock_mhz(before: npt.NDArray[np.int64], after: npt.NDArray[np.int64]) -> float | None:
@@ -77,46 +78,11 @@ def mean_clock_mhz(before: npt.NDArray[np.int64], after: npt.NDArray[np.int64]) 
         twice, their cycles do not grow, or less than a millisecond lies between.
     """
     cycles, ns = (after - before).astype(np.float64).T
-    told = (before[:, 1] > 0) | (after[:, 1] > 0)
-    whole = (before[:, 1] > 0) & (after[:, 1] > 0) & (cycles > 0) & (ns >= _LEAST_NS)
-    if not whole.any() or whole.sum() < _LEAST_SHARE * told.sum():
+    begun, ended = before[:, 1] > 0, after[:, 1] > 0
+    whole = begun & ended & (cycles > 0) & (ns >= _LEAST_NS)
+    if not whole.any() or whole.sum() < _LEAST_SHARE * (begun | ended).sum():
         return None
     return float(np.median(cycles[whole] / ns[whole]) * 1e3)
-
-
-class SmClock:
-    """Cycles and nanoseconds of every SM, told on the card's stream before and after a load."""
-
-    def __init__(self, card: CupyCard) -> None:
-        """Compile for a card.
-
-        Raises:
-            CompileError: it does not compile.
-            LaunchError: it does not load.
-        """
-        memory, target = card.memory, card.compile_target
-        path = target.compile_text(_TEXT, "sm_clock.cu")
-        with translated("the clock of the SMs"), memory.current():
-            cupy = memory.cupy
-            self.kernel = cupy.RawModule(path=str(path)).get_function(_KERNEL)
-            self.blocks = _BLOCKS_PER_SM * (card.gpu.sm_count or 1)
-            self.told = cupy.zeros((2, MOST_SMS, 2), dtype=cupy.int64)
-
-    def begin(self) -> None:
-        """Tell, before a load."""
-        self.told[:] = 0
-        self._tell(0)
-
-    def end(self) -> None:
-        """Tell, after it."""
-        self._tell(1)
-
-    def _tell(self, when: int) -> None:
-        self.kernel((self.blocks,), (_THREADS,), (self.told[when],))
-
-    def mean_mhz(self) -> float | None:
-        """Return the mean clock in between; the stream has to be done."""
-        return mean_clock_mhz(*self.told.get())
 
 
 _NEVER = np.iinfo(np.int64).max
@@ -125,7 +91,7 @@ _NEVER = np.iinfo(np.int64).max
 class CupyBench:
     """The card of this machine."""
 
-    def __init__(self, card: CupyCard, *, seed: int = 0) -> None:
+    def __init__(self, card: CupyCard) -> None:
         found = find_disassembler()
         if found is None:
             raise input_error(
@@ -135,13 +101,32 @@ class CupyBench:
             )
         self._disassembler = found
         self.card = card
-        self._seed = seed
         self._buffers: dict[Buffer, Any] = {}
-        self._codes: dict[str, MachineCode] = {}
+        self._opcodes: dict[str, Opcodes] = {}
         try:
-            self._clock = SmClock(card)
+            path = card.compile_target.compile_text(_TEXT, "sm_clock.cu")
         except CompileError as error:
             raise input_error("EATSS-E020", f"nothing compiles for this card: {error}") from None
+        with self.at("the clock of the SMs") as cupy:
+            self._now = cupy.RawModule(path=str(path)).get_function("now")
+            self._told = cupy.zeros((2, MOST_SMS, 2), dtype=cupy.int64)
+
+    @contextmanager
+    def at(self, doing: str) -> Iterator[Any]:
+        """Make the card and its stream the current ones, put its errors in words, yield CuPy."""
+        with translated(doing), self.card.memory.current():
+            yield self.card.memory.cupy
+
+    def tell(self, when: int) -> None:
+        """Let every SM tell its cycles and nanoseconds: before a load (0) and after it (1)."""
+        if not when:
+            self._told[:] = 0
+        blocks = _BLOCKS_PER_SM * (self.card.gpu.sm_count or 1)
+        self._now((blocks,), (_THREADS,), (self._told[when],))
+
+    def mean_clock_mhz(self) -> float | None:
+        """Return the mean clock between both; the stream has to be done."""
+        return mean_clock_mhz(*self._told.get())
 
     def compile(self, benchmarks: Iterable[Benchmark]) -> None:
         """Compile and disassemble ahead, many at once."""
@@ -161,32 +146,25 @@ class CupyBench:
             CompileError: it does not compile.
             LaunchError: it does not fit the card.
         """
-        path, code = self._compiled(benchmark)
-        memory = self.card.memory
-        with translated(benchmark.name), memory.current():
-            return CupyBenchmark(
-                benchmark=benchmark,
-                card=self.card,
-                kernel=memory.cupy.RawModule(path=str(path)).get_function(benchmark.kernel),
-                arguments=[
-                    self._argument(one, first=number == 0)
-                    for number, one in enumerate(benchmark.arguments)
-                ],
-                code=code,
-                clock=self._clock,
-            )
+        path, opcodes = self._compiled(benchmark)
+        with self.at(benchmark.name) as cupy:
+            kernel = cupy.RawModule(path=str(path)).get_function(KERNEL)
+            arguments = [self._argument(*one) for one in enumerate(benchmark.arguments)]
+        return CupyBenchmark(
+            benchmark=benchmark, bench=self, kernel=kernel, arguments=arguments, opcodes=opcodes
+        )
 
-    def _compiled(self, benchmark: Benchmark) -> tuple[Path, MachineCode]:
+    def _compiled(self, benchmark: Benchmark) -> tuple[Path, Opcodes]:
         path = self.card.compile_target.compile_text(benchmark.text, "benchmark.cu")
-        if benchmark.text not in self._codes:
+        if benchmark.text not in self._opcodes:
             try:
                 text = disassembled(self._disassembler, path)
             except (OSError, subprocess.SubprocessError) as error:
                 raise CompileError(f"nvdisasm does not read it: {error}") from None
-            self._codes[benchmark.text] = machine_code(text, benchmark.kernel)
-        return path, self._codes[benchmark.text]
+            self._opcodes[benchmark.text] = machine_code(text, KERNEL)
+        return path, self._opcodes[benchmark.text]
 
-    def _argument(self, wanted: Argument, *, first: bool) -> Any:
+    def _argument(self, place: int, wanted: Argument) -> Any:
         """Return an argument as CuPy takes it; one of a launch is ``None`` until then.
 
         Buffers of one kind are shared, but for the two of a kernel.
@@ -198,7 +176,7 @@ class CupyBench:
             return cupy.zeros((MOST_SMS, 3), dtype=cupy.int64)
         if isinstance(wanted, str):
             return None
-        key = Buffer(size_bytes=wanted.size_bytes, fill="nothing") if first else wanted
+        key = wanted if place else replace(wanted, fill="nothing", stride=1)
         if key not in self._buffers:
             self._buffers[key] = self._filled(wanted)
         return self._buffers[key]
@@ -212,16 +190,15 @@ class CupyBench:
         if wanted.fill in ("chain", "nothing"):
             found = cupy.zeros(words, dtype=cupy.uint32)
             if wanted.fill == "chain":
-                visited = cupy.random.RandomState(self._seed).permutation(words // wanted.stride)
+                visited = cupy.random.RandomState(_SEED).permutation(words // wanted.stride)
                 visited = visited * wanted.stride
                 found[visited] = cupy.roll(visited, -1).astype(cupy.uint32)
             return found
-        bits = cupy.random.default_rng(self._seed).integers(0, 2**32, size=words, dtype=cupy.uint32)
-        if wanted.fill == "fp32":
-            bits = (bits >> np.uint32(9)) | np.uint32(0x3F800000)
-        elif wanted.fill == "fp64":
-            bits[1::2] = (bits[1::2] >> np.uint32(12)) | np.uint32(0x3FF00000)
-        return bits
+        rng = cupy.random.default_rng(_SEED)
+        if wanted.fill == "bits":
+            return rng.integers(0, 2**32, size=words, dtype=cupy.uint32)
+        kind = np.dtype(np.float32 if wanted.fill == "fp32" else np.float64)
+        return 1 + rng.random(wanted.size_bytes // kind.itemsize, dtype=kind)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -233,11 +210,10 @@ class CupyBenchmark:
     """
 
     benchmark: Benchmark
-    card: CupyCard
+    bench: CupyBench
     kernel: Any
     arguments: list[Any]
-    code: MachineCode
-    clock: SmClock
+    opcodes: Opcodes
     repeats: int = 1
     clock_mhz: float | None = None
 
@@ -247,50 +223,46 @@ class CupyBenchmark:
     def timed(self, count: int, *, restoring: bool = False) -> float:
         """Launch and wait; return the seconds of all launches by the card's clock."""
         del restoring
-        memory, clock = self.card.memory, self.clock
-        cuda, stream = memory.cupy.cuda, memory.stream
-        with translated(self.benchmark.name), memory.current():
-            launch = self._graph() if self.benchmark.group == "launch" else self._launch
-            start, end = cuda.Event(), cuda.Event()
-            clock.begin()
+        bench, stream = self.bench, self.bench.card.memory.stream
+        with bench.at(self.benchmark.name) as cupy:
+            launch = self._graph(stream) if self.benchmark.group == "launch" else self._launch
+            start, end = cupy.cuda.Event(), cupy.cuda.Event()
+            bench.tell(0)
             start.record(stream)
             for _ in range(count):
                 launch()
             end.record(stream)
-            clock.end()
+            bench.tell(1)
             stream.synchronize()
-            self.clock_mhz = clock.mean_mhz()
-            return float(cuda.get_elapsed_time(start, end)) / 1e3
+            self.clock_mhz = bench.mean_clock_mhz()
+            return float(cupy.cuda.get_elapsed_time(start, end)) / 1e3
 
     def cycles(self) -> float:
         """Launch once and return the cycles that its slowest thread counted."""
-        with translated(self.benchmark.name), self.card.memory.current():
+        with self.bench.at(self.benchmark.name):
             self._launch()
             return float(self.arguments[0].view(np.int64)[: self.benchmark.threads].max())
 
     def occupancy(self) -> Occupancy:
         """Launch once and return its occupancy."""
-        benchmark, memory = self.benchmark, self.card.memory
-        cuda = memory.cupy.cuda
-        with translated(benchmark.name), memory.current():
+        benchmark, gpu = self.benchmark, self.bench.card.gpu
+        with self.bench.at(benchmark.name) as cupy:
             told = self.arguments[benchmark.arguments.index("activity")]
-            told[:] = memory.cupy.asarray(np.array([0, _NEVER, 0]))
+            told[:] = cupy.asarray(np.array([0, _NEVER, 0]))
             self._launch(recording=1)
-            busy, begun, ended = memory.cupy.asnumpy(told).T
-        most = (self.card.gpu.max_threads_per_sm or WARP) // WARP
-        resident = cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(
-            self.kernel.kernel.ptr, benchmark.threads, benchmark.shared_bytes
-        )
-        used = ended > 0
+            busy, begun, ended = cupy.asnumpy(told).T
+            resident = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(
+                self.kernel.kernel.ptr, benchmark.threads, benchmark.shared_bytes
+            )
+        most, used = (gpu.max_threads_per_sm or WARP) // WARP, ended > 0
         elapsed = float((ended[used] - begun[used]).sum())
         return Occupancy(
             theoretical=int(resident) * -(-benchmark.threads // WARP) / most,
             achieved=float(busy[used].sum()) / elapsed / most if elapsed > 0 else None,
         )
 
-    def _graph(self) -> Callable[[], None]:
+    def _graph(self, stream: Any) -> Callable[[], None]:
         """Return what launches a graph of ``repeats``, which they are for an empty kernel."""
-        stream = self.card.memory.stream
         stream.begin_capture()
         for _ in range(self.repeats):
             self._launch()

@@ -13,18 +13,19 @@ import hashlib
 import importlib.util
 import json
 import lzma
+import os
 import re
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import IO, Any, Literal, TypeAlias
 
 from eatss.base.codec import JsonObject, decode, encode
 from eatss.base.diagnostics import input_error
-from eatss.base.files import read_regular, write_whole
+from eatss.base.files import read_regular
 from eatss.base.frozen import Names, frozen, frozen_part
 from eatss.base.text import Texts
 
@@ -50,6 +51,9 @@ Amounts: TypeAlias = Mapping[str, float]
 Pairs: TypeAlias = tuple[tuple[str, float], ...]
 """The same of a noun, or where on its curve a benchmark stands."""
 
+Opcodes: TypeAlias = tuple[tuple[str, int], ...]
+"""How often each opcode stands in a loop, the most frequent first."""
+
 Fill: TypeAlias = Literal["bits", "fp32", "fp64", "ring", "chain", "nothing"]
 """What a buffer holds. ``bits`` are random, ``fp32`` and ``fp64`` random numbers from 1 to 2. In a
 ``ring`` each word holds the number of one beside it in its line, in a ``chain`` that of the next in
@@ -60,6 +64,9 @@ Width: TypeAlias = Literal["fp32", "fp64"]
 WARP = 32
 LINE_BYTES = 128
 SECTOR_BYTES = 32
+
+KERNEL = "timed"
+"""Name of the kernel of every benchmark."""
 
 STREAM_BYTES = 1 << 30
 """A buffer that is many times L2, and small enough for most cards."""
@@ -123,7 +130,8 @@ class Repeat:
 class Benchmark(Repeat):
     """One microbenchmark, and what one launch of it does.
 
-    ``text`` is CUDA with one kernel, ``kernel`` its name. Arguments are given in their order.
+    ``text`` is CUDA with one kernel, called ``KERNEL``. Arguments are given in their order; a
+    latency brings back the cycles of each thread in the first.
 
     ``expected`` says how many instructions its loop must hold, the longest that holds no other, by
     regular expressions for the whole opcode, as in ``FADD|FMUL``.
@@ -131,7 +139,6 @@ class Benchmark(Repeat):
     ``window_s`` is how long it runs for its energy, ``None`` where only its time counts.
     ``repeats`` is how often a launch repeats its work, ``None`` for as often as fills some
     milliseconds.
-    ``reports_cycles`` says that the first buffer comes back with the cycles of each thread.
     """
 
     text: str
@@ -139,21 +146,9 @@ class Benchmark(Repeat):
     threads: int
     arguments: tuple[Argument, ...]
     expected: Mapping[str, int] = field(default_factory=dict)
-    kernel: str = "timed"
     window_s: float | None = COEFFICIENT_WINDOW_S
     repeats: int | None = None
     shared_bytes: int = 0
-    reports_cycles: bool = False
-
-
-def streamed_amounts(bytes_: float, *, dram: str = "dram_read_bytes") -> Amounts:
-    """Return the amounts of streaming: each line passes L1, L2 and memory once."""
-    return {
-        "l1_wavefronts": bytes_ / LINE_BYTES,
-        "l1_bytes": bytes_,
-        "l2_bytes": bytes_,
-        dram: bytes_,
-    }
 
 
 def output(size_bytes: int) -> Buffer:
@@ -222,7 +217,7 @@ class Result(Repeat):
     memory_clock_mhz: float | None = None
     temperature_c: float | None = None
     throttle: Texts | None = None
-    opcodes: tuple[tuple[str, int], ...] = ()
+    opcodes: Opcodes = ()
     cycles: float | None = None
     occupancy: Occupancy | None = None
     missing: str = ""
@@ -284,17 +279,15 @@ _DAMAGED = (
 )  # fmt: skip
 
 
-def written_first(path: Path) -> Path:
-    """Return where results are kept until all are there, and the record is compressed."""
-    return path.with_suffix("") if path.suffix == COMPRESSED else path
+def new_record(path: Path) -> IO[str]:
+    """Open a file for the lines of a record; compressed where its name says so.
 
-
-def compress_record(path: Path) -> None:
-    """Make a compressed record of what was :func:`written_first`, which goes."""
-    first = written_first(path)
-    if first != path:
-        write_whole(path, lzma.compress(first.read_bytes()))
-        first.unlink()
+    Raises:
+        OSError: it cannot be written.
+    """
+    opened: Any = lzma.open if path.suffix == COMPRESSED else open
+    file: IO[str] = opened(path, "wt", encoding="utf-8")
+    return file
 
 
 def read_record(path: Path) -> Record:
@@ -332,33 +325,18 @@ def read_record(path: Path) -> Record:
 
 
 _LIMIT_S = 120.0
-_INSTRUCTION = re.compile(
-    r"^\s*/\*(?P<at>[0-9a-f]{4,})\*/\s+(?:@!?U?P\w+\s+)?(?P<opcode>[A-Z][\w.]*)"
-)
-_LABEL = re.compile(r"^(?P<label>\.L_x_\d+):")
-_BRANCH = re.compile(r"\bBRA(?:\.\w+)*\s+(?:!?U?P\w+,\s*)?`\((?P<label>\.L_x_\d+)\)")
-
-
-@frozen
-class MachineCode:
-    """The longest innermost loop of a kernel: how often each opcode stands in it, and all."""
-
-    opcodes: tuple[tuple[str, int], ...]
-    instructions: int
-
-    def count(self, pattern: str) -> int:
-        """Return how many instructions have an opcode that matches as a whole."""
-        form = re.compile(pattern)
-        return sum(n for opcode, n in self.opcodes if form.fullmatch(opcode))
+_INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)")
+_LABEL = re.compile(r"^(\.L_x_\d+):")
+_BRANCH = re.compile(r"\bBRA(?:\.\w+)*\s+(?:!?U?P\w+,\s*)?`\((\.L_x_\d+)\)")
 
 
 def find_disassembler() -> Path | None:
     """Return nvdisasm: of PATH, of the CUDA toolkit, or of the package nvidia-cuda-nvdisasm."""
     package = importlib.util.find_spec("nvidia")
-    places = [Path("/usr/local/cuda/bin")]
-    for root in (package and package.submodule_search_locations) or ():
-        places += sorted(Path(root).glob("*/bin"))
-    found = shutil.which("nvdisasm") or shutil.which("nvdisasm", path=":".join(map(str, places)))
+    roots = (package and package.submodule_search_locations) or ()
+    places = [place for root in roots for place in sorted(Path(root).glob("*/bin"))]
+    path = os.pathsep.join(map(str, (os.environ.get("PATH", ""), "/usr/local/cuda/bin", *places)))
+    found = shutil.which("nvdisasm", path=path)
     return None if found is None else Path(found)
 
 
@@ -378,51 +356,41 @@ def disassembled(disassembler: Path, cubin: Path) -> str:
     ).stdout
 
 
-def machine_code(text: str, kernel: str) -> MachineCode:
+def machine_code(text: str, kernel: str) -> Opcodes:
     """Return the longest loop that holds no other, of a kernel in a text of nvdisasm.
 
     A kernel without a loop counts as one.
     """
+    own = re.search(rf"^\.text\.{kernel}:?$(.*?)(?=^\.text\.|\Z)", text, re.MULTILINE | re.DOTALL)
     opcodes: list[str] = []
     labels: dict[str, int] = {}
-    jumps: list[tuple[int, str]] = []
-    for line in _section(text, kernel):
+    loops: list[tuple[int, int]] = []
+    for line in own[1].splitlines() if own else ():
         if label := _LABEL.match(line):
-            labels[label["label"]] = len(opcodes)
+            labels[label[1]] = len(opcodes)
         elif found := _INSTRUCTION.match(line):
-            if branch := _BRANCH.search(line):
-                jumps.append((len(opcodes), branch["label"]))
-            opcodes.append(found["opcode"])
-    loops = [(labels[label], at) for at, label in jumps if labels.get(label, at + 1) <= at]
+            branch = _BRANCH.search(line)
+            if branch and branch[1] in labels:  # back
+                loops.append((labels[branch[1]], len(opcodes)))
+            opcodes.append(found[1])
     inner = [
         (first, last)
         for first, last in loops
-        if not any(
-            first <= begin and end <= last and (begin, end) != (first, last) for begin, end in loops
-        )
+        if not any(first <= a and b <= last and (a, b) != (first, last) for a, b in loops)
     ]
     first, last = max(inner, key=lambda loop: loop[1] - loop[0], default=(0, len(opcodes) - 1))
     inside = Counter(opcodes[first : last + 1])
-    return MachineCode(
-        opcodes=tuple(sorted(inside.items(), key=lambda item: (-item[1], item[0]))),
-        instructions=last + 1 - first,
-    )
+    return tuple(sorted(inside.items(), key=lambda item: (-item[1], item[0])))
 
 
-def missing(benchmark: Benchmark, code: MachineCode) -> Names:
+def missing(benchmark: Benchmark, opcodes: Opcodes) -> Names:
     """Return in words what of a benchmark's instructions its machine code does not hold."""
+    found = {
+        form: sum(n for opcode, n in opcodes if re.fullmatch(form, opcode))
+        for form in benchmark.expected
+    }
     return tuple(
-        f"{code.count(opcode)} instead of {count} instructions {opcode}"
-        for opcode, count in benchmark.expected.items()
-        if code.count(opcode) != count
+        f"{found[form]} instead of {count} instructions {form}"
+        for form, count in benchmark.expected.items()
+        if found[form] != count
     )
-
-
-def _section(text: str, kernel: str) -> Iterator[str]:
-    """Yield the lines of one function."""
-    inside = False
-    for line in text.splitlines():
-        if line.startswith(".text."):
-            inside = line.rstrip(":") == f".text.{kernel}"
-        elif inside:
-            yield line

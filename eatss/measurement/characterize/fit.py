@@ -59,7 +59,7 @@ MEMORY = ("dram_read_bytes", "dram_write_bytes")
 OPCODES: Mapping[str, str] = TABLES["opcodes"]
 """What of the fit an opcode is: the first that matches as a whole. NOP is nothing."""
 
-SEQUENCES = {one.sequence for one in OPERATIONS if one.sequence}
+SEQUENCES = {one["sequence"] for one in OPERATIONS.values() if "sequence" in one}
 """Features that are many instructions; their price is that of all of them."""
 
 MOST_FLOOR = 0.9
@@ -124,12 +124,11 @@ def amounts_of(result: Result) -> dict[str, float]:
     return found
 
 
-def fit_energy(results: Sequence[Result], *, floor: float | None = None) -> EnergyFit:
+def fit_energy(results: Sequence[Result]) -> EnergyFit:
     """Fit prices to energies, each benchmark by its share of error.
 
     Args:
         results: with an energy each.
-        floor: the voltage floor; found by least squares if not given.
 
     Raises:
         InputError: ``EATSS-B020``, there are fewer results than prices.
@@ -156,18 +155,16 @@ def fit_energy(results: Sequence[Result], *, floor: float | None = None) -> Ener
         return np.column_stack((at_top * shares, times))
 
     def squares(floor: float) -> float:
-        return float(_solved(costs(floor), energies)[1].sum())
+        return _solved(costs(floor), energies)[1]
 
     if not (clocks < LOWERED).any():
         voltage_floor = Coefficient(value=DEFAULT_FLOOR, low=0.0, high=MOST_FLOOR)
-    elif floor is not None:
-        voltage_floor = _exact(floor)
     else:
         voltage_floor = _least_floor(squares, max(1, len(used) - len(features) - 2))
     matrix = costs(voltage_floor.value)
     prices, left = _solved(matrix, energies)
     fitted = matrix @ prices
-    *intervals, constant_w = _intervals(matrix / energies[:, None], prices, float(left.sum()))
+    *intervals, constant_w = _intervals(matrix / energies[:, None], prices, left)
     powers, off = energies / times, (energies - fitted) / times
     return EnergyFit(
         prices=tuple(zip(features, intervals, strict=True)),
@@ -191,23 +188,26 @@ def _least_floor(squares: Callable[[float], float], free: int) -> Coefficient:
     return Coefficient(value=near[0], low=float(min(near)), high=float(max(near)))
 
 
-def _solved(matrix: Floats, energies: Floats) -> tuple[Floats, Floats]:
-    """Return the prices, none below zero, and the squared shares of error."""
-    relative = matrix / energies[:, None]
+def _scaled_columns(relative: Floats) -> tuple[Floats, Floats]:
+    """Return columns over the largest of each, and those."""
     scale = relative.max(axis=0)
     scale[scale == 0] = 1.0
-    prices, _ = nnls(relative / scale, np.ones(len(energies)))
-    prices = prices / scale
-    return prices, (relative @ prices - 1) ** 2
+    return relative / scale, scale
+
+
+def _solved(matrix: Floats, energies: Floats) -> tuple[Floats, float]:
+    """Return the prices, none below zero, and the sum of the squared shares of error."""
+    columns, scale = _scaled_columns(matrix / energies[:, None])
+    prices, norm = nnls(columns, np.ones(len(energies)))
+    return prices / scale, float(norm**2)
 
 
 def _intervals(relative: Floats, prices: Floats, squares: float) -> list[Coefficient]:
     """Return prices with intervals of the linear model; one that is zero may be up to its error."""
-    free = len(relative) - int((prices > 0).sum())
-    scale = relative.max(axis=0)
-    scale[scale == 0] = 1.0
-    covariance = np.linalg.pinv((relative / scale).T @ (relative / scale)) * squares / max(1, free)
-    widths = student.ppf((1 + CONFIDENCE) / 2, max(1, free)) * np.sqrt(np.diag(covariance)) / scale
+    free = max(1, len(relative) - int((prices > 0).sum()))
+    columns, scale = _scaled_columns(relative)
+    covariance = np.linalg.pinv(columns.T @ columns) * squares / free
+    widths = student.ppf((1 + CONFIDENCE) / 2, free) * np.sqrt(np.diag(covariance)) / scale
     return [
         Coefficient(value=float(p), low=max(0.0, float(p - w)), high=float(p + w))
         for p, w in zip(prices, widths, strict=True)

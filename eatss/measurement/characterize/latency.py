@@ -5,16 +5,15 @@ A latency is what one thread waits for, with one warp on the card: times only.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from eatss.measurement.characterize.arithmetic import TABLES
 from eatss.measurement.characterize.benchmark import (
-    LINE_BYTES,
-    STREAM_BYTES,
     WARP,
     Benchmark,
     Buffer,
     Chip,
+    Fill,
     output,
 )
 
@@ -42,8 +41,6 @@ timed(long long *cycles, unsigned *out, unsigned *in, int repeat)
     out[threadIdx.x] = (unsigned)(long long)x + warm + base;
 }
 """
-_TIMES = 64
-_WARM = "for (unsigned k = 0; k < {words}u; k += 32) warm += *(volatile unsigned *)(in + k);"
 
 
 def latency_benchmarks(chip: Chip) -> Iterator[Benchmark]:
@@ -52,66 +49,55 @@ def latency_benchmarks(chip: Chip) -> Iterator[Benchmark]:
     Where a level's buffer is larger than the level before it, a random cycle through its lines is
     followed, so that neither prefetching nor the level before helps.
     """
-    quarter = 1 << (chip.l2_bytes // 4).bit_length() - 1
-    warm = _WARM.format(words=quarter // 4)
-    memory, launched = STREAM_BYTES, STREAM_BYTES // KIB // _TIMES
-    for level, space, size_bytes, stride, values, repeats in (
-        ("shared", "shared", 4 * KIB, 4, {"at": '"r"(base + 4 * x)'}, None),
-        ("L1", "global.ca", 16 * KIB, LINE_BYTES, {}, None),
-        ("L2", "global.cg", quarter, LINE_BYTES, {"warm": warm}, None),
-        ("DRAM", "global.cg", memory, KIB, {}, launched),
-    ):
-        yield _latency(
-            f"{level} load",
-            f'"ld.{space}.u32 %0, [%1];" : "=r"(x) : {values.get("at", _IN)}',
-            {"other": "1", "third": "1", **values},
-            given=Buffer(size_bytes=size_bytes, fill="chain", stride=stride // 4),
-            repeats=repeats,
-        )
-    for name, (type_, letter, times, ptx) in TABLES["latencies"].items():
-        yield _latency(
-            name,
-            f'"{ptx}" : "+{letter}"(x) : "{letter}"(s), "{letter}"(t)',
-            {"type": type_, **_words(type_, "start", "other", "third")},
-            times=times,
-        )
-    add = '"atom.global.add.u32 %0, [%1], %0;" : "+r"(x) : "l"(out + 64)'
-    plain = _words("unsigned", "other", "third")
-    yield _latency("atomic add", add, plain)
-    yield _latency("barrier", '"bar.sync 0;" ::: "memory"', plain, threads=256)
-
-
-_IN = '"l"(in + x)'
-_PLACES = {"start": "", "other": " + 32", "third": " + 64"}
-
-
-def _words(type_: str, *variables: str) -> dict[str, str]:
-    """Return what variables begin with: a random word of the thread each."""
-    return {one: f"({type_})(in[threadIdx.x{_PLACES[one]}] | 1u)" for one in variables}
+    quarter_bytes = 1 << (chip.l2_bytes // 4).bit_length() - 1
+    for name, waits in TABLES["latencies"].items():
+        yield _latency(name, quarter_bytes, **waits)
 
 
 def _latency(
     name: str,
-    step: str,
-    values: Mapping[str, str],
+    quarter_bytes: int,
     *,
-    given: Buffer | None = None,
-    times: int = _TIMES,
+    step: str,
+    type: str = "unsigned",  # noqa: A002 - as CUDA calls it
+    start: str = "0",
+    other: str = "",
+    third: str = "",
+    warm: str = "",
+    given_bytes: int = 4 * KIB,
+    fill: Fill = "bits",
+    stride: int = 1,
+    times: int = 64,
     threads: int = WARP,
     repeats: int | None = None,
 ) -> Benchmark:
-    filled = {"type": "unsigned", "start": "0", "warm": "", "times": times, "threads": threads}
+    """Return a benchmark of a latency: see ``arithmetic.toml``."""
+    given_bytes = given_bytes or quarter_bytes
+    filled = {
+        "type": type,
+        "start": start,
+        "other": other or f"({type})(in[threadIdx.x + 32] | 1u)",
+        "third": third or f"({type})(in[threadIdx.x + 64] | 1u)",
+        "warm": warm % {"words": given_bytes // 4},
+        "times": times,
+        "threads": threads,
+        "step": step,
+    }
     return Benchmark(
         name=f"{name} latency",
         group="latency",
-        text=_LATENCY % {**filled, "step": step, **values},
+        text=_LATENCY % filled,
         blocks=1,
         threads=threads,
-        arguments=(output(8 * KIB), output(4 * KIB), given or Buffer(size_bytes=4 * KIB), "repeat"),
+        arguments=(
+            output(8 * KIB),
+            output(4 * KIB),
+            Buffer(size_bytes=given_bytes, fill=fill, stride=stride),
+            "repeat",
+        ),
         operations=float(times),
         loops=float(threads // WARP),
         window_s=None,
-        reports_cycles=True,
         repeats=repeats,
     )
 

@@ -81,61 +81,40 @@ class Lines:
 class EnergyRoofline(Lines):
     """What flops and bytes cost on a card, and what follows for an algorithm [2, table 1].
 
-    ``flop_s``, ``byte_s``: seconds of one flop and of one byte at full throughput (τ_flop, τ_mem).
-    ``flop_j``, ``byte_j``: joules of one flop and of one byte, constant power left out (ε_flop,
-    ε_mem). ``constant_w``: watts drawn whatever runs (π0); more than an idle card draws [2.5, 5.1].
-    ``power_limit_w``: the most watts that the card may draw, None where there is no limit; what
-    follows from it is in ``PowerLimitedRoofline``.
+    ``flops_s``, ``bytes_s``: flops and bytes in a second, at most. ``flop_j``, ``byte_j``: joules
+    of one flop and of one byte, constant power left out (ε_flop, ε_mem). ``constant_w``: watts
+    drawn whatever runs (π0); more than an idle card draws [2.5, 5.1]. ``power_limit_w``: the most
+    watts that the card may draw, None where there is no limit; what follows from it is in
+    ``PowerLimitedRoofline``.
 
     Raises:
-        ValueError: A cost is not positive and finite, or constant power is negative or not below
-            the power limit.
+        ValueError: A rate or a cost is not positive and finite, or constant power is negative or
+            not below the power limit.
     """
 
-    flop_s: float
-    byte_s: float
+    flops_s: float
+    bytes_s: float
     flop_j: float
     byte_j: float
     constant_w: float = 0.0
     power_limit_w: float | None = None
 
     def __post_init__(self) -> None:
-        _require_positive(
-            flop_s=self.flop_s, byte_s=self.byte_s, flop_j=self.flop_j, byte_j=self.byte_j
-        )
+        costs = (self.flops_s, self.bytes_s, self.flop_j, self.byte_j)
+        if not all(0 < one < math.inf for one in costs):
+            raise ValueError(f"rates and costs have to be positive and finite, not {costs}")
         if not 0 <= self.constant_w < (self.power_limit_w or math.inf):
-            raise ValueError(
-                f"constant_w has to be at least 0 and below the power limit, not {self.constant_w}."
-            )
+            raise ValueError(f"constant_w is {self.constant_w}, not from 0 to the power limit")
 
-    @classmethod
-    def from_rates(
-        cls,
-        *,
-        flops_s: float,
-        bytes_s: float,
-        flop_pj: float,
-        byte_pj: float,
-        constant_w: float = 0.0,
-        power_limit_w: float | None = None,
-    ) -> EnergyRoofline:
-        """Return the model of a card given as data sheets and fits give it.
+    @property
+    def flop_s(self) -> float:
+        """τ_flop: seconds of one flop at full throughput."""
+        return 1 / self.flops_s
 
-        ``flops_s`` and ``bytes_s`` are rates: flop per second and bytes per second. ``flop_pj`` and
-        ``byte_pj`` are picojoules per flop and per byte.
-
-        Raises:
-            ValueError: As the class does.
-        """
-        _require_positive(flops_s=flops_s, bytes_s=bytes_s)
-        return cls(
-            flop_s=1 / flops_s,
-            byte_s=1 / bytes_s,
-            flop_j=_PICO * flop_pj,
-            byte_j=_PICO * byte_pj,
-            constant_w=constant_w,
-            power_limit_w=power_limit_w,
-        )
+    @property
+    def byte_s(self) -> float:
+        """τ_mem: seconds of one byte at full throughput."""
+        return 1 / self.bytes_s
 
     @property
     def time_balance(self) -> float:
@@ -210,16 +189,6 @@ class EnergyRoofline(Lines):
         return self.constant_w + self.flop_power_w * (1 + self.balance_gap)
 
     @property
-    def flops_s(self) -> float:
-        """Flops in a second, at most."""
-        return 1 / self.flop_s
-
-    @property
-    def bytes_s(self) -> float:
-        """Bytes in a second, at most."""
-        return 1 / self.byte_s
-
-    @property
     def best_flops_j(self) -> float:
         """Flops for a joule, at most."""
         return 1 / self.least_flop_j
@@ -227,12 +196,6 @@ class EnergyRoofline(Lines):
 
 def _array(values: ArrayLike) -> _Floats:
     return np.asarray(values, dtype=np.float64)
-
-
-def _require_positive(**values: float) -> None:
-    for name, value in values.items():
-        if not (math.isfinite(value) and value > 0):
-            raise ValueError(f"{name} has to be positive and finite, not {value}.")
 
 
 WIDTHS: tuple[Width, ...] = ("fp64", "fp32")
@@ -257,13 +220,16 @@ def roofline_from_coefficients(
         ValueError: they make no machine, as where a price is zero.
     """
     cycles_s = sm_count * coefficients["clock_mhz"] * 1e6
-    return EnergyRoofline.from_rates(
+    return EnergyRoofline(
         flops_s=coefficients[f"{width}_per_cycle"] * FLOPS_OF_FMA * cycles_s,
         bytes_s=coefficients["dram_read_gb_s"] * 1e9,
-        flop_pj=coefficients[f"{width}_pj"] / (WARP * FLOPS_OF_FMA),
-        byte_pj=coefficients["dram_read_byte_pj"]
-        + coefficients["l2_byte_pj"]
-        + coefficients["l1_wavefront_pj"] / LINE_BYTES,
+        flop_j=_PICO * (coefficients[f"{width}_pj"] / (WARP * FLOPS_OF_FMA)),
+        byte_j=_PICO
+        * (
+            coefficients["dram_read_byte_pj"]
+            + coefficients["l2_byte_pj"]
+            + coefficients["l1_wavefront_pj"] / LINE_BYTES
+        ),
         constant_w=coefficients["constant_w"],
         power_limit_w=limit_w,
     )
@@ -435,15 +401,14 @@ def _placed_measurement(found: Measurement, profile: GpuProfile, source: Path) -
     name = found.program
     if found.variant:
         name = found.variant if found.variant.startswith(name) else f"{name} {found.variant}"
-    for what, value in (("time", found.time_s), ("energy", found.energy_j)):
-        if not value:
-            reasons = [one.reason for one in found.missing if one.what.startswith(what)]
-            why = "; ".join(reasons) or found.reason or f"its status is {found.status}"
-            raise input_error(
-                "EATSS-B030",
-                f"'{source}' has no {what} of '{name}': {why}",
-                hint="measure it again where the meter works, or give the program's folder",
-            )
+    if not (found.time_s and found.energy_j):
+        reasons = (one.reason for one in found.missing if one.what in ("time_s", "energy_j"))
+        raise input_error(
+            "EATSS-B030",
+            f"'{source}' has no time or no energy of '{name}': "
+            f"{'; '.join(reasons) or found.reason}",
+            hint="measure it again where the meter works, or give the program's folder",
+        )
     return replace(
         _placed(name, found.dtype, found, profile, source),
         time_s=found.time_s,
@@ -457,14 +422,11 @@ def _placed(
 ) -> RooflinePoint:
     width, flops, least_bytes = WIDTH_OF_DTYPE.get(dtype), work.flops, work.least_bytes
     if not flops or not least_bytes or width is None:
-        reason = "; ".join(sorted({one.reason for one in work.missing}))
-        if width is None:
-            reason = f"it computes in {dtype}"
-        elif flops == 0:
-            reason = "it does no floating-point operation"
+        reasons = "; ".join(sorted({one.reason for one in work.missing}))
         raise input_error(
             "EATSS-B030",
-            f"'{name}' in '{source}' has no intensity: {reason or 'nothing counts its work'}",
+            f"'{name}' in '{source}' has no intensity: "
+            f"{reasons or 'it does nothing in float or double'}",
             hint="generate the program again; loops with sizes that are known are counted",
         )
     machine, intensity = roofline_of(profile, width), flops / least_bytes
@@ -479,21 +441,16 @@ def _placed(
 
 
 def _measurements(path: Path) -> tuple[Measurement, ...]:
-    listed: object = None
     try:
         document = json.loads(read_regular(path, _MOST_BYTES))
-        why = "its JSON is no object"
-        if isinstance(document, Mapping):
-            why = "its JSON holds no measurement"
-            listed = document.get("measurements", [document] if "time_s" in document else None)
+        listed = document.get("measurements", [document])
+        return tuple(map(measurement_from_dict, listed))
     except OSError as error:
         why = error.strerror or str(error)
-    except (ValueError, RecursionError):
-        why = "it is no JSON"
-    if not isinstance(listed, list) or not listed:
-        raise input_error(
-            "EATSS-B030",
-            f"'{path}' is neither a folder of a program nor a measurement: {why}",
-            hint="make one with `eatss codegen FILE.c -o DIR` or `eatss measure DIR --format json`",
-        )
-    return tuple(map(measurement_from_dict, listed))
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        why = "it is no JSON of `eatss measure`"
+    raise input_error(
+        "EATSS-B030",
+        f"'{path}' is neither a folder of a program nor a measurement: {why}",
+        hint="make one with `eatss codegen FILE.c -o DIR` or `eatss measure DIR --format json`",
+    )

@@ -25,12 +25,11 @@ from eatss.measurement.characterize.benchmark import (
     Repeat,
     Result,
     Subject,
-    compress_record,
     hashed,
     missing,
+    new_record,
     result_line,
     subject_line,
-    written_first,
 )
 from eatss.measurement.characterize.latency import (
     awake_benchmark,
@@ -40,7 +39,6 @@ from eatss.measurement.characterize.latency import (
 from eatss.measurement.characterize.memory import curve_benchmarks, memory_benchmarks
 from eatss.measurement.cupy_card import CupyCard
 from eatss.measurement.metering import LOOK_S, Metering, Pace, load_state, take_window
-from eatss.measurement.meters.meter import MeterError
 from eatss.version import package_revision
 
 
@@ -142,23 +140,22 @@ def _idle(bench: CupyBench, metering: Metering) -> Result:
     )
 
 
-def _warning(message: str, hint: str | None = None) -> Diagnostic:
+def _warning(message: str) -> Diagnostic:
     """Return why a benchmark gave no result."""
-    return Diagnostic(code="EATSS-B010", message=message, hint=hint, severity=Severity.WARNING)
+    return Diagnostic(code="EATSS-B010", message=message, severity=Severity.WARNING)
 
 
 def _tried(bench: CupyBench, metering: Metering, benchmark: Benchmark) -> Result | Diagnostic:
     try:
         loaded = bench.load(benchmark)
-        if wrong := missing(benchmark, loaded.code):
+        if wrong := missing(benchmark, loaded.opcodes):
             return _warning(
-                f"the machine code of '{benchmark.name}' has {'; '.join(wrong)}",
-                "this compiler folds the work away or writes it otherwise: leave the benchmark "
-                "out, and report it with the compiler's version",
+                f"the machine code of '{benchmark.name}' has {'; '.join(wrong)}: this compiler "
+                "folds the work away or writes it otherwise"
             )
         return _measured(metering, benchmark, loaded)
     except (CompileError, LaunchError) as error:
-        if isinstance(error, LaunchError) and error.lost:
+        if error.lost:
             raise
         return _warning(f"'{benchmark.name}' failed: {error}")
 
@@ -168,9 +165,9 @@ def _measured(metering: Metering, benchmark: Benchmark, loaded: CupyBenchmark) -
     result = Result(
         **{one.name: getattr(benchmark, one.name) for one in fields(Repeat)},
         time_s=launch_s / loaded.repeats,
-        opcodes=loaded.code.opcodes,
+        opcodes=loaded.opcodes,
     )
-    if benchmark.reports_cycles:
+    if benchmark.group == "latency":
         each = benchmark.operations * loaded.repeats
         return replace(result, cycles=loaded.cycles() / each)
     if benchmark.window_s is None:
@@ -201,20 +198,15 @@ def _measured(metering: Metering, benchmark: Benchmark, loaded: CupyBenchmark) -
 
 def _fill(benchmark: Benchmark, loaded: CupyBenchmark) -> float:
     """Choose how often a launch repeats its work; return the seconds that a launch takes then."""
-    if benchmark.repeats is not None:
-        loaded.repeats = benchmark.repeats
-        loaded.timed(1)
-        return loaded.timed(1)
     wanted_s = LATENCY_S if benchmark.window_s is None else LAUNCH_S
-    loaded.repeats = 1
+    loaded.repeats = benchmark.repeats or 1
     loaded.timed(1)
-    for _ in range(_TRIES):
-        launch_s = loaded.timed(1)
+    launch_s = loaded.timed(1)
+    for _ in range(_TRIES if benchmark.repeats is None else 0):
         if launch_s > wanted_s / 2:
             break
         grown = int(loaded.repeats * min(1000.0, wanted_s / max(launch_s, 1e-6)))
         loaded.repeats = max(loaded.repeats, min(MOST_REPEATS, grown))
-    else:
         launch_s = loaded.timed(1)
     return launch_s
 
@@ -238,7 +230,7 @@ def characterise_card(
     """Run the benchmarks on a card of this machine and keep every result as soon as it is there.
 
     Args:
-        path: of the record; with ``.xz`` at its end it is compressed when all is there.
+        path: of the record; with ``.xz`` at its end it is compressed.
         device: the card's number as CUDA counts those it sees, or its UUID.
         profile: name of the profile that the card is known by, for the record.
         force: run even where other programs compute on the card.
@@ -271,10 +263,7 @@ def run_bench(
 ) -> Characterised:
     """Run benchmarks on a card and write a record; see :func:`characterise_card`."""
     info = bench.card.info
-    try:
-        metering = Metering(bench.card, "auto")
-    except MeterError as error:
-        raise input_error("EATSS-B003", str(error), hint=error.remedy or None) from None
+    metering = Metering(bench.card, "auto")
     check_card(bench, metering, force=force)
     subject = Subject(
         name=info.name,
@@ -291,7 +280,7 @@ def run_bench(
     )
     results, warnings = list[Result](), list[Diagnostic]()
     try:
-        file = written_first(path).open("w", encoding="utf-8")
+        file = new_record(path)
     except OSError as error:
         why = f"cannot write the record {path}: {error.strerror}"
         raise input_error("EATSS-C008", why) from None
@@ -304,6 +293,5 @@ def run_bench(
                 results.append(one)
                 file.write(result_line(one))
                 file.flush()
-    compress_record(path)
     record = Record(subject=subject, results=tuple(results))
     return Characterised(record=record, warnings=tuple(warnings))

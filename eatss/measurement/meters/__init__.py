@@ -18,13 +18,12 @@ from eatss.measurement.meters.meter import (
     steady,
     update_period_s,
 )
-from eatss.measurement.meters.nvml import GpuProcess, NvmlDevice, NvmlError, card_state, device_info
+from eatss.measurement.meters.nvml import NvmlDevice, NvmlError, card_state, device_info
 
 __all__ = [
     "METERS",
     "ChosenMeters",
     "CounterMeter",
-    "GpuProcess",
     "Meter",
     "MeterError",
     "MeterTarget",

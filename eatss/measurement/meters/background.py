@@ -16,12 +16,14 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
 from eatss.base.frozen import frozen
+from eatss.base.text import class_and_line
 from eatss.measurement.measurement import CardState
 from eatss.measurement.meters.meter import SHARP_S, Meter, MeterError, Sample, Trace, TraceKind
 
@@ -64,7 +66,7 @@ class BackgroundMeter:
 
     def __init__(self, name: str, kind: TraceKind, sample: Sampler) -> None:
         self.name, self.kind, self.sample = name, kind, sample
-        self._thread: threading.Thread | None = None
+        self._ticker: Ticker | None = None
 
     def start(self) -> None:
         """Begin to record.
@@ -72,46 +74,42 @@ class BackgroundMeter:
         Raises:
             MeterError: it records already.
         """
-        if self._thread is not None:
+        if self._ticker is not None:
             raise MeterError(
                 f"{self.name} is recording already", "make a meter for each thread that measures"
             )
-        self._samples: list[Sample] = []
-        self._failure: Exception | None = None
         self._ticker = Ticker()
-        self._thread = threading.Thread(target=self._run, name=f"eatss {self.name}", daemon=True)
-        self._thread.start()
+        self._samples: Future[tuple[Sample, ...]] = Future()
+        recording = (self._ticker, self._samples)
+        threading.Thread(target=self._run, args=recording, daemon=True).start()
 
-    def _run(self) -> None:
+    def _run(self, ticker: Ticker, samples: Future[tuple[Sample, ...]]) -> None:
+        found = list[Sample]()
         try:
-            self.sample(self._ticker, self._samples.append)
+            self.sample(ticker, found.append)
         except Exception as error:  # handed over to stop()
-            self._failure = error
+            samples.set_exception(error)
+        else:
+            samples.set_result(tuple(found))
 
     def stop(self) -> Trace:
         """End recording and return the trace.
 
         Raises:
-            MeterError: it was not recording, or the sensor stopped answering.
+            MeterError: the sensor stopped answering.
         """
-        thread, self._thread = self._thread, None
-        if thread is None:
-            raise MeterError(f"{self.name} was not recording")
-        self._ticker.end()
-        thread.join(JOIN_S)
-        if thread.is_alive():
-            raise MeterError(
-                f"{self.name} has not answered for {JOIN_S:g} s",
-                "look for errors of the driver with `dmesg | grep -i nvrm`",
-            )
-        if isinstance(self._failure, MeterError):
-            raise self._failure
-        if self._failure is not None:
-            raise MeterError(
-                f"{self.name} failed: {type(self._failure).__name__}: {self._failure}",
-                "choose another meter (`--meter`)",
-            ) from self._failure
-        return Trace(meter=self.name, kind=self.kind, samples=tuple(self._samples))
+        ticker, self._ticker = self._ticker, None
+        assert ticker is not None
+        ticker.end()
+        try:
+            return Trace(meter=self.name, kind=self.kind, samples=self._samples.result(JOIN_S))
+        except MeterError:
+            raise
+        except TimeoutError:
+            why, remedy = f"has not answered for {JOIN_S:g} s", "see `dmesg | grep -i nvrm`"
+        except Exception as error:  # of any sensor
+            why, remedy = f"failed: {class_and_line(error)}", "choose another meter (`--meter`)"
+        raise MeterError(f"{self.name} {why}", remedy)
 
 
 @contextmanager
@@ -247,6 +245,8 @@ def follow(
 SYSFS_POLL_S = 0.02
 """The monitor converts its three channels in some milliseconds."""
 
+DRIVERS = Path("/sys/bus/i2c/drivers")
+
 _MONITORS = (
     ("ina3221x/*/iio:device*/rail_name_*", ("in_power{}_input",)),
     ("ina3221/*/hwmon/hwmon*/in*_label", ("in{}_input", "curr{}_input")),
@@ -276,42 +276,31 @@ class Rail:
         return values[0] / 1e3 if len(values) == 1 else values[0] * values[1] / 1e6
 
 
-def jetson_meter(*, root: Path = Path("/")) -> Meter:
-    """Return a meter on the GPU's rail, named after the rail.
+def jetson_meter() -> Meter:
+    """Return a meter on the GPU's rail, the one that feeds least besides it.
+
+    Boards name it ``GPU`` (Xavier), ``VDD_GPU_SOC`` (Orin), ``VDD_CPU_GPU_CV`` (Orin Nano),
+    ``VDD_SYS_GPU`` (TX2) or ``POM_5V_GPU`` (Nano).
 
     Raises:
         MeterError: this is no Jetson, or its monitor cannot be read.
     """
-    rail = gpu_rail(ina3221_rails(root))
-    if rail is None:
+    rails = [rail for rail in ina3221_rails() if "GPU" in rail.name.split("_")]
+    if not rails:
         raise MeterError("this machine has no INA3221 power monitor of a GPU", _REMEDY)
+    rail = min(rails, key=lambda one: one.name.count("_"))
     rail.power_w()
     return PowerMeter(rail.power_w, name=f"INA3221 rail {rail.name}", poll_s=SYSFS_POLL_S)
 
 
-def ina3221_rails(root: Path = Path("/")) -> tuple[Rail, ...]:
+def ina3221_rails() -> tuple[Rail, ...]:
     """Return the rails of all INA3221 monitors."""
     rails = []
     for pattern, names in _MONITORS:
-        for label in sorted((root / "sys/bus/i2c/drivers").glob(pattern)):
+        for label in sorted(DRIVERS.glob(pattern)):
             channel = re.sub(r"\D", "", label.name)
             files = tuple(label.with_name(name.format(channel)) for name in names)
             # The fourth and later channels are sums of shunt voltages and have no current.
             if all(file.exists() for file in files):
                 rails.append(Rail(name=label.read_text(encoding="utf-8").strip(), files=files))
     return tuple(rails)
-
-
-def gpu_rail(rails: tuple[Rail, ...]) -> Rail | None:
-    """Return the rail of the GPU, the one that feeds least besides it; ``None`` without one.
-
-    Boards name it ``GPU`` (Xavier), ``VDD_GPU_SOC`` (Orin), ``VDD_CPU_GPU_CV`` (Orin Nano),
-    ``VDD_SYS_GPU`` (TX2) or ``POM_5V_GPU`` (Nano).
-    """
-    of_gpu = [rail for rail in rails if "GPU" in rail.name.split("_")]
-    shared = ("CPU", "CV", "SOC")
-    return min(
-        of_gpu,
-        key=lambda rail: (sum(part in rail.name.split("_") for part in shared), len(rail.name)),
-        default=None,
-    )

@@ -5,10 +5,9 @@ A meter of one's own is a function of a :class:`MeterTarget` in ``METERS``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TypeAlias
 
 from eatss.base.extensions import Registry
@@ -32,12 +31,11 @@ class MeterTarget:
     """The card whose energy is to be metered.
 
     ``device`` is its number as the driver lists it, or its UUID. ``opened`` is the card in NVML, if
-    it is open already; it must stay so. ``root`` is where ``/sys`` is looked for.
+    it is open already; it must stay so.
     """
 
     device: CardNumber = 0
     opened: NvmlDevice | None = None
-    root: Path = Path("/")
 
     @cached_property
     def nvml(self) -> NvmlDevice:
@@ -62,7 +60,7 @@ OpenMeters: TypeAlias = Callable[[MeterTarget], ChosenMeters]
 
 
 def choose_meters(
-    choice: str, device: CardNumber = 0, *, nvml: NvmlDevice | None = None, root: Path = Path("/")
+    choice: str, device: CardNumber = 0, *, nvml: NvmlDevice | None = None
 ) -> ChosenMeters:
     """Return the meters to use.
 
@@ -74,44 +72,36 @@ def choose_meters(
         device: the card's number as the driver lists it, or its UUID.
         nvml: the card, if it is open already; the meters use it, so it must stay open. Without
             it, one is opened for the life of the meters.
-        root: where ``/sys`` is looked for.
 
     Raises:
         InputError: ``EATSS-X005``: there is no such meter.
         MeterError: the meter asked for does not work here.
     """
-    return METERS.get(choice)(MeterTarget(device=device, opened=nvml, root=root))
+    return METERS.get(choice)(MeterTarget(device=device, opened=nvml))
 
 
-def _of_nvml(target: MeterTarget) -> NvmlDevice:
-    if target.nvml.mig_enabled():
+def _sensor(name: str, target: MeterTarget) -> Meter:
+    """Return the meter of a sensor, which answers.
+
+    Raises:
+        MeterError: it does not.
+    """
+    if name == "jetson":
+        return jetson_meter()
+    card = target.nvml
+    if card.mig_enabled():
         raise MeterError(_MIG, _MIG_REMEDY)
-    return target.nvml
-
-
-def _counter(target: MeterTarget) -> Meter:
-    card = _of_nvml(target)
-    card.total_energy_j()
-    return CounterMeter(card.total_energy_j)
-
-
-def _power(target: MeterTarget) -> Meter:
-    card = _of_nvml(target)
+    if name == "counter":
+        card.total_energy_j()
+        return CounterMeter(card.total_energy_j)
     card.power_w()
     return PowerMeter(card.power_w)
 
 
-_SENSORS: Mapping[str, Callable[[MeterTarget], Meter]] = {
-    "counter": _counter,
-    "power": _power,
-    "jetson": lambda target: jetson_meter(root=target.root),
-}
-
-
-def _choosing(*sensors: str, others: Texts = (), strict: bool = True) -> OpenMeters:
+def _choosing(*sensors: str, others: Texts = ()) -> OpenMeters:
     """Return what opens the sensors that answer, else ``others``.
 
-    Where ``strict``, the first has to answer; the rest are checks of it.
+    Where there are no others, the first has to answer; the rest are checks of it.
     """
 
     def opened(target: MeterTarget) -> ChosenMeters:
@@ -121,9 +111,9 @@ def _choosing(*sensors: str, others: Texts = (), strict: bool = True) -> OpenMet
             if meters and sensor in others:
                 break
             try:
-                meters.append(_SENSORS[sensor](target))
+                meters.append(_sensor(sensor, target))
             except MeterError as error:
-                if strict and sensor == sensors[0]:
+                if not others and sensor == sensors[0]:
                     raise
                 reasons.setdefault(error.whole, f"energy by {sensor}")
         missing = (Missing(what=what, reason=reason) for reason, what in reasons.items())
@@ -141,7 +131,7 @@ METERS: Registry[OpenMeters] = Registry(
     "eatss.meters",
     "energy meter",
     {
-        "auto": _choosing("counter", "power", others=("jetson",), strict=False),
+        "auto": _choosing("counter", "power", others=("jetson",)),
         "counter": _choosing("counter", "power"),
         "power": _choosing("power", "counter"),
         "jetson": _choosing("jetson"),

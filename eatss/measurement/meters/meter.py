@@ -18,12 +18,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from eatss.base.diagnostics import EatssError
 from eatss.base.frozen import frozen
+from eatss.base.text import class_and_line, one_line
 from eatss.measurement.measurement import Reading
 
 TraceKind: TypeAlias = Literal["energy", "power"]
@@ -88,6 +91,50 @@ class MeterError(Exception):
     def whole(self) -> str:
         """The sentence, and in brackets what to do."""
         return f"{self} ({self.remedy})" if self.remedy else str(self)
+
+
+class Recorder:
+    """Meters of one card, which record together; one that fails is left out from then on.
+
+    ``failures`` say why, by the names of meters.
+    """
+
+    def __init__(self, meters: Sequence[Meter]) -> None:
+        self.live = list(meters)
+        self.failures: dict[str, str] = {}
+
+    @contextmanager
+    def recording(self) -> Iterator[list[Trace]]:
+        """Record while the block runs; the traces are in the list after it."""
+        traces: list[Trace] = []
+        started = []
+        for meter in tuple(self.live):
+            with self._guarded(meter):
+                meter.start()
+                started.append(meter)
+        try:
+            yield traces
+        finally:
+            for meter in started:
+                with self._guarded(meter):
+                    traces.append(meter.stop())
+
+    @contextmanager
+    def _guarded(self, meter: Meter) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:  # of any package's meter
+            self.live.remove(meter)
+            self.failures[meter.name] = reason_of(error)
+
+
+def reason_of(error: Exception) -> str:
+    """Return what a sensor raised as a reason."""
+    if isinstance(error, MeterError):
+        return error.whole
+    if isinstance(error, EatssError):
+        return one_line(error, 400)
+    return f"it failed: {class_and_line(error, 400)}"
 
 
 STEP_S = 0.1
@@ -181,10 +228,7 @@ def read(
     """
     if settle_s is None:
         settle_s = COUNTER_SETTLE_S if trace.kind == "energy" else POWER_SETTLE_S
-    known = arrays(trace)
-    if isinstance(known, str):
-        return known
-    times, values = known
+    times, values = arrays(trace)
     inside = (times >= begin_s + settle_s) & (times <= end_s)
     times, values = times[inside], values[inside]
     updates = len(times) - 1
@@ -209,10 +253,7 @@ def read(
 
 def update_period_s(trace: Trace) -> float | None:
     """Return the usual time between updates of a sensor, ``None`` if it is not known."""
-    known = arrays(trace)
-    if isinstance(known, str):
-        return None
-    times, values = known
+    times, values = arrays(trace)
     gaps = np.diff(times[np.diff(values, prepend=np.nan) != 0])
     return float(np.median(gaps)) if len(gaps) else None
 
@@ -236,24 +277,20 @@ def steady(trace: Trace, *, last_s: float, within: float) -> bool:
     return len(powers) == 2 and abs(powers[1] - powers[0]) <= within * max(powers)
 
 
-def arrays(trace: Trace) -> tuple[Floats, Floats] | str:
-    """Return times and values, of equal times the last; a reason where they make no sense."""
+def arrays(trace: Trace) -> tuple[Floats, Floats]:
+    """Return times and values, of equal times the last."""
     times = np.array([sample.time_s for sample in trace.samples])
     values = np.array([sample.value for sample in trace.samples])
-    if not (np.isfinite(times).all() and np.isfinite(values).all()):
-        return f"{trace.meter} gave a value that is no number"
-    gaps = np.diff(times, append=np.inf)
-    if (gaps < 0).any():
-        return f"the samples of {trace.meter} are not in the order of time"
-    return times[gaps > 0], values[gaps > 0]
+    last = np.diff(times, append=np.inf) > 0
+    return times[last], values[last]
 
 
 def _counted(trace: Trace, _: Floats, joules: Floats) -> float | str:
     """Return the joules between the first and the last sample of a counter."""
-    steps = np.diff(joules)
-    if (steps < 0).any():
+    back_j = -np.diff(joules).min()
+    if back_j > 0:
         return (
-            f"{trace.meter} went back by {-steps.min():.6g} J in the window:"
+            f"{trace.meter} went back by {back_j:.6g} J in the window:"
             " it wrapped or the driver was loaded anew"
         )
     energy_j = float(joules[-1] - joules[0])
@@ -262,16 +299,13 @@ def _counted(trace: Trace, _: Floats, joules: Floats) -> float | str:
 
 def _integrated(trace: Trace, times: Floats, watts: Floats) -> float | str:
     """Return the joules under the samples of power."""
-    if (watts < 0).any():
-        return f"{trace.meter} gave a negative power"
     gaps = np.diff(times)
     longest = float(gaps.max())
     if longest > max(LEAST_GAP_S, GAP_FACTOR * float(np.median(gaps))):
         return f"{trace.meter} gave nothing for {longest:.3g} s of the window"
-    energy_j = trapezoids(times, watts)
-    if energy_j <= 0:
-        return f"{trace.meter} gave a power of zero, as a sensor does that is not there"
-    return energy_j
+    if not (watts >= 0).all() or not watts.any():
+        return f"{trace.meter} gave no power, or one that cannot be, as a sensor that is not there"
+    return trapezoids(times, watts)
 
 
 def trapezoids(times: Floats, watts: Floats) -> float:
@@ -314,15 +348,11 @@ def interval_energy(trace: Trace, begin_s: float, end_s: float) -> IntervalEnerg
     time_s = end_s - begin_s
     if time_s <= 0:
         return "the block took no time"
-    known = arrays(trace)
-    if isinstance(known, str):
-        return known
     tell = _by_counter if trace.kind == "energy" else _by_power
-    told = tell(trace, *known, begin_s, end_s)
+    told = tell(trace, *arrays(trace), begin_s, end_s)
     if isinstance(told, str) or told.uncertainty_j < told.energy_j:
         return told
-    times = "once" if told.updates == 1 else f"{told.updates} times"
-    moved = f"moved {times}" if told.updates else "did not move"
+    moved = f"moved {told.updates} times" if told.updates else "did not move"
     period_s = update_period_s(trace)
     usual = f" (it does every {1e3 * period_s:.3g} ms)" if period_s else ""
     return (

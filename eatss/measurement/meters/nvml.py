@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import fields
 from typing import Any, Literal, TypeVar
 
-from eatss.base.frozen import frozen
 from eatss.base.targets import CardNumber
 from eatss.base.text import Texts, as_text, class_and_line
 from eatss.measurement.measurement import CardState, DeviceInfo
@@ -19,7 +19,6 @@ from eatss.measurement.meters.meter import MeterError
 
 NOT_SUPPORTED = 3
 FUNCTION_NOT_FOUND = 13
-UNKNOWN = 999
 
 _REMEDIES = {
     NOT_SUPPORTED: "choose another meter (`--meter`); the counter needs a Volta card or newer",
@@ -44,6 +43,9 @@ _Answer = TypeVar("_Answer")
 _POWER_FIELD, _GPU_SCOPE, _MODULE_SCOPE = 186, 0, 1
 """``NVML_FI_DEV_POWER_INSTANT``, and ``NVML_POWER_SCOPE_GPU`` and ``_MODULE``."""
 
+_CLOCK_SM, _CLOCK_MEMORY, _TEMPERATURE_GPU = 1, 2, 0
+"""``NVML_CLOCK_SM``, ``NVML_CLOCK_MEM`` and ``NVML_TEMPERATURE_GPU``."""
+
 _IDLE_BIT = 0x1
 THROTTLE_WORDS = {
     0x2: "application clocks",
@@ -56,18 +58,6 @@ THROTTLE_WORDS = {
     0x100: "display clocks",
 }
 """Bits of NVML's clocks event reasons (once called throttle reasons)."""
-
-
-@frozen
-class GpuProcess:
-    """A process that computes on the card; ``memory_bytes`` is ``None`` where not told."""
-
-    pid: int
-    memory_bytes: int | None
-
-    def __str__(self) -> str:
-        held = "" if self.memory_bytes is None else f" ({self.memory_bytes / 2**20:.0f} MiB)"
-        return f"process {self.pid}{held}"
 
 
 class NvmlDevice:
@@ -87,7 +77,6 @@ class NvmlDevice:
             MeterError: there is no NVML, no driver, or no such card.
         """
         self._module = module if module is not None else import_pynvml()
-        self._open = False
         self._ask("NVML", "nvmlInit")
         self._open = True
         try:
@@ -97,16 +86,8 @@ class NvmlDevice:
             raise
 
     def _find(self, device: CardNumber) -> Any:
-        if isinstance(device, str):
-            return self._ask(f"card {device}", "nvmlDeviceGetHandleByUUID", device)
-        count = self.count()
-        if not 0 <= device < count:
-            cards = "no card" if not count else f"{count} card" + "s" * (count > 1)
-            raise MeterError(
-                f"there is no card {device}: the driver lists {cards}",
-                "list the cards with `nvidia-smi -L`; the first is 0",
-            )
-        return self._ask(f"card {device}", "nvmlDeviceGetHandleByIndex", device)
+        way = "UUID" if isinstance(device, str) else "Index"
+        return self._ask(f"card {device}", f"nvmlDeviceGetHandleBy{way}", device)
 
     def count(self) -> int:
         """Return how many cards the driver lists."""
@@ -116,24 +97,15 @@ class NvmlDevice:
         """Give NVML back; nothing happens the second time."""
         if self._open:
             self._open = False
-            self._ask("NVML", "nvmlShutdown")
+            with suppress(NvmlError):  # of a card that is lost, whose readings say so
+                self._ask("NVML", "nvmlShutdown")
 
     def _ask(self, what: str, function: str, *arguments: object) -> Any:
-        """Call a function of NVML; arguments that are names of its constants stand for them."""
         try:
-            given = [
-                getattr(self._module, one)
-                if isinstance(one, str) and one.startswith("NVML_")
-                else one
-                for one in arguments
-            ]
-            return getattr(self._module, function)(*given)
-        except self._module.NVMLError as error:
-            code = int(getattr(error, "value", UNKNOWN))
+            return getattr(self._module, function)(*arguments)
+        except (self._module.NVMLError, AttributeError) as error:
+            code = int(getattr(error, "value", FUNCTION_NOT_FOUND))
             raise NvmlError(what, code, str(error)) from None
-        except AttributeError:
-            said = "the driver or nvidia-ml-py is too old for it"
-            raise NvmlError(what, FUNCTION_NOT_FOUND, said) from None
 
     def _of_card(self, what: str, function: str, *arguments: object) -> Any:
         """Ask what NVML says of the card."""
@@ -177,16 +149,14 @@ class NvmlDevice:
         """Return the version of the driver."""
         return as_text(self._ask("driver version", "nvmlSystemGetDriverVersion"))
 
-    def processes(self) -> tuple[GpuProcess, ...]:
-        """Return the processes that compute on the card, by the numbers the driver tells."""
-        listed = self._of_card("processes", "ComputeRunningProcesses")
-        return tuple(
-            GpuProcess(
-                pid=int(process.pid),
-                memory_bytes=None if process.usedGpuMemory is None else int(process.usedGpuMemory),
-            )
-            for process in listed
-        )
+    def processes(self) -> dict[int, str]:
+        """Return the processes that compute on the card, in words, by the numbers of the driver."""
+        found = {}
+        for process in self._of_card("processes", "ComputeRunningProcesses"):
+            held = process.usedGpuMemory
+            memory = "" if held is None else f" ({held / 2**20:.0f} MiB)"
+            found[int(process.pid)] = f"process {process.pid}{memory}"
+        return found
 
     def mig_enabled(self) -> bool:
         """Return whether the card is cut into instances (MIG)."""
@@ -221,18 +191,14 @@ def throttle_words(mask: int) -> Texts:
     return tuple(THROTTLE_WORDS.get(bit, f"reason {bit:#x}") for bit in bits if bit != _IDLE_BIT)
 
 
-READINGS: Mapping[str, tuple[str, Texts, Callable[[Any], Any]]] = {
+READINGS: Mapping[str, tuple[str, tuple[int, ...], Callable[[Any], Any]]] = {
     "name": ("Name", (), as_text),
     "uuid": ("UUID", (), as_text),
-    "compute_capability": (
-        "CudaComputeCapability",
-        (),
-        lambda pair: 10 * int(pair[0]) + int(pair[1]),
-    ),
+    "compute_capability": ("CudaComputeCapability", (), lambda pair: 10 * pair[0] + pair[1]),
     "power_limit_w": ("EnforcedPowerLimit", (), lambda mw: int(mw) / 1000),
-    "sm_clock_mhz": ("ClockInfo", ("NVML_CLOCK_SM",), int),
-    "memory_clock_mhz": ("ClockInfo", ("NVML_CLOCK_MEM",), int),
-    "temperature_c": ("Temperature", ("NVML_TEMPERATURE_GPU",), int),
+    "sm_clock_mhz": ("ClockInfo", (_CLOCK_SM,), int),
+    "memory_clock_mhz": ("ClockInfo", (_CLOCK_MEMORY,), int),
+    "temperature_c": ("Temperature", (_TEMPERATURE_GPU,), int),
     "throttle": ("CurrentClocksEventReasons", (), throttle_words),
 }
 """What NVML is asked for by ``nvmlDeviceGet…``, with constants of it, and what is made of it.
@@ -257,10 +223,5 @@ def import_pynvml() -> Any:
     try:
         return importlib.import_module("pynvml")
     except Exception as error:  # a broken installation raises anything
-        if isinstance(error, ModuleNotFoundError) and error.name == "pynvml":
-            sentence = "NVML cannot be asked: the package nvidia-ml-py is not installed"
-            raise MeterError(sentence, "pip install nvidia-ml-py") from None
-        raise MeterError(
-            f"NVML cannot be asked: pynvml does not load: {class_and_line(error)}",
-            "pip install --force-reinstall nvidia-ml-py",
-        ) from error
+        why = class_and_line(error)
+        raise MeterError(f"NVML cannot be asked: {why}", "pip install nvidia-ml-py") from error

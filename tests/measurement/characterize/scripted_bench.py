@@ -11,8 +11,8 @@ from eatss.measurement.card import LaunchError
 from eatss.measurement.characterize.benchmark import (
     Benchmark,
     Chip,
-    MachineCode,
     Occupancy,
+    Opcodes,
     Record,
     Result,
 )
@@ -42,7 +42,7 @@ class Truth:
 class ScriptedBenchmark:
     bench: ScriptedBench
     benchmark: Benchmark
-    code: MachineCode
+    opcodes: Opcodes
     repeats: int = 1
 
     @property
@@ -117,5 +117,4 @@ class ScriptedBench:
         opcodes = self.known[benchmark.name].opcodes
         if benchmark.name in self.wrong_code:
             opcodes = (("NOP", 1),)
-        code = MachineCode(opcodes=opcodes, instructions=sum(n for _, n in opcodes))
-        return ScriptedBenchmark(bench=self, benchmark=benchmark, code=code)
+        return ScriptedBenchmark(bench=self, benchmark=benchmark, opcodes=opcodes)

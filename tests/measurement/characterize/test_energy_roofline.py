@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 
 from eatss.measurement.characterize.roofline import EnergyRoofline
 
-KECKLER = EnergyRoofline.from_rates(flops_s=515e9, bytes_s=144e9, flop_pj=25, byte_pj=360)
+KECKLER = EnergyRoofline(flops_s=515e9, bytes_s=144e9, flop_j=25e-12, byte_j=360e-12)
 """Table 2: a Fermi GPU without constant power."""
 
 
 CONSTANT_W = st.just(0.0) | st.floats(1.0, 300.0)
 MACHINES = st.builds(
-    EnergyRoofline.from_rates,
+    EnergyRoofline,
     flops_s=st.floats(1e11, 1e14),
     bytes_s=st.floats(1e11, 1e13),
-    flop_pj=st.floats(1.0, 300.0),
-    byte_pj=st.floats(10.0, 1000.0),
+    flop_j=st.floats(1e-12, 300e-12),
+    byte_j=st.floats(1e-11, 1e-9),
     constant_w=CONSTANT_W,
 )
 WORK = st.floats(1.0, 1e18)

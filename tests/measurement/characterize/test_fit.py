@@ -263,7 +263,7 @@ def test_an_interval_holds_the_truth_95_times_of_100() -> None:
     exact = random_results(random, 24, THREE)
     held = []
     for _ in range(250):
-        fit = fit_energy(noisy(exact, 0.02, random), floor=0.2)
+        fit = fit_energy(noisy(exact, 0.02, random))
         held += [price.low <= THREE[feature] <= price.high for feature, price in fit.prices]
         held.append(fit.constant_w.low <= 100 <= fit.constant_w.high)
     assert 0.93 <= np.mean(held) <= 0.97

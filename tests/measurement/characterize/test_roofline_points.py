@@ -36,9 +36,7 @@ INTENSITIES = np.geomspace(0.05, 1000, 61)
 ENTIRE = 1e4
 """An exponent at which times overlap entirely."""
 
-UNLIMITED = EnergyRoofline.from_rates(
-    flops_s=1e12, bytes_s=1e11, flop_pj=100, byte_pj=500, constant_w=50
-)
+UNLIMITED = EnergyRoofline(flops_s=1e12, bytes_s=1e11, flop_j=1e-10, byte_j=5e-10, constant_w=50)
 
 
 def test_peaks_of_the_h200_are_what_its_calibration_multiplies_to() -> None:

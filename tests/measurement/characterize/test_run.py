@@ -15,6 +15,7 @@ from eatss.measurement.characterize.bench import CupyBench
 from eatss.measurement.characterize.benchmark import (
     Benchmark,
     Record,
+    Result,
     read_record,
     result_line,
     subject_line,
@@ -87,6 +88,12 @@ def names(record: Record) -> list[str]:
     return [one.name for one in record.results]
 
 
+def named(record: Record, name: str) -> Result:
+    found = record.named(name)
+    assert found is not None
+    return found
+
+
 def finding(path: Path, on: ScriptedBench | None = None) -> Diagnostic:
     with pytest.raises(InputError) as caught:
         run(path, on)
@@ -106,30 +113,22 @@ def test_energies_are_those_of_the_card_s_prices(path: Path) -> None:
     on = bench()
     record = run(path, on).record
     for name in ("fp32 fma", "DRAM read", "3 conflicts", "active idle"):
-        one, true = record.named(name), h200().named(name)
-        assert one is not None
-        assert true is not None
+        one, true = named(record, name), named(h200(), name)
         each_s, power_w, _ = on.loaded(true)
         assert one.time_s == pytest.approx(each_s)
         assert one.power_w == pytest.approx(power_w, rel=1e-6)
         assert one.energy_j == pytest.approx(power_w * each_s, rel=1e-6)
         assert one.sm_clock_mhz == 1980
         assert one.updates is not None
-    window = record.named("DRAM read"), record.named("3 conflicts")
-    lengths = [one.window_s or 0 for one in window if one is not None]
+    lengths = [named(record, name).window_s for name in ("DRAM read", "3 conflicts")]
     assert lengths == [pytest.approx(2.05, abs=0.06), pytest.approx(0.83, abs=0.06)]
 
 
 def test_latencies_and_launches_have_times_and_no_energy(path: Path) -> None:
     record = run(path).record
-    load, launch = record.named("L1 load latency"), record.named("launch overhead")
-    true_load, true_launch = h200().named("L1 load latency"), h200().named("launch overhead")
-    assert load is not None
-    assert launch is not None
-    assert true_load is not None
-    assert true_launch is not None
-    assert load.cycles == pytest.approx(true_load.cycles)
-    assert launch.time_s == pytest.approx(true_launch.time_s)
+    load, launch = named(record, "L1 load latency"), named(record, "launch overhead")
+    assert load.cycles == pytest.approx(named(h200(), "L1 load latency").cycles)
+    assert launch.time_s == pytest.approx(named(h200(), "launch overhead").time_s)
     assert launch.cycles is None
     for one in (load, launch):
         assert (one.power_w, one.energy_j, one.window_s) == (None, None, None)

@@ -91,6 +91,8 @@ class FakeNvml:
         return self.count
 
     def nvmlDeviceGetHandleByIndex(self, index: int) -> str:
+        if index >= self.count:
+            raise FakeNvml.NVMLError(2)
         return f"GPU-{index}"
 
     def nvmlDeviceGetHandleByUUID(self, uuid: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from eatss.measurement.meters import METERS, Meter, choose_meters
+from eatss.measurement.meters import METERS, ChosenMeters, choose_meters
 from tests.forked_workers import python
 from tests.measurement.scripted_card import Folders, ScriptedCard
 
@@ -45,8 +45,8 @@ def open_watts(target):
 class ChoosingCard(ScriptedCard):
     """A scripted card whose meters are those of the registry, on the card's clock."""
 
-    def meters(self, choice: str) -> tuple[Meter, ...]:
-        chosen = choose_meters(choice).meters
+    def meters(self, choice: str) -> ChosenMeters:
+        chosen = choose_meters(choice)
         watts: Any = sys.modules["watts"]
         watts.clock = self.now
         return chosen
