@@ -12,7 +12,7 @@ import inspect
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from importlib import import_module
 from pathlib import Path
 from types import NoneType, UnionType
@@ -196,6 +196,10 @@ class _WithExamples(click.Command):
         formatter.write(self.epilog or "")
 
 
+_OF_OPTIONS = ("EATSS-C004", "EATSS-C012")
+"""A value is out of its range, or options do not go together."""
+
+
 def _show_help(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
         echo(ctx.get_help())
@@ -240,7 +244,19 @@ class Command(_WithExamples):
                     if value is not None
                 },
             )
-        self._function(**found)
+        try:
+            self._function(**found)
+        except InputError as error:
+            raise self._as_typed(error) from error
+
+    def _as_typed(self, error: InputError) -> InputError:
+        """Return a finding about a keyword, which begins with its name, as one about the option."""
+        first, *others = error.diagnostics
+        name, _, said = first.message.partition(" ")
+        words = {one.name: one.opts[0] for one in self.params if isinstance(one, click.Option)}
+        if first.code not in _OF_OPTIONS or name not in words:
+            return error
+        return InputError(replace(first, message=f"{words[name]} {said}"), *others)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the arguments, and the options by panels."""

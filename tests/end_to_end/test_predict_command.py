@@ -146,8 +146,8 @@ def test_sizes_are_predicted_as_codegen_takes_them(
 @pytest.mark.parametrize(
     ("arguments", "name"),
     [
-        (("--target", "cuda", "--max-shared-memory", "8192"), "max_shared_memory"),
-        (("--place", "A=l1"), "placements"),
+        (("--target", "cuda", "--max-shared-memory", "8192"), "--max-shared-memory"),
+        (("--place", "A=l1"), "--place"),
     ],
 )
 def test_an_option_of_the_other_target_is_refused(arguments: tuple[str, ...], name: str) -> None:
