@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 
 import numpy as np
 
 from eatss.base.diagnostics import (
-    Diagnostic,
     InputError,
     NoSolutionError,
     input_error,
 )
-from eatss.base.frozen import Names, Numbers
+from eatss.base.frozen import Names
 from eatss.cards.document import finding
 from eatss.program.expression import Sizes
-from eatss.tune.counting import ROOT, Test, Walk, drawn_ranks
+from eatss.tune.counting import ROOT, Block, Part, Test, Walk, drawn_ranks, total
 from eatss.tune.document import ParsedSpace, origin_of, parsed_space
 from eatss.tune.expressions import (
     LARGEST,
@@ -51,34 +51,51 @@ def bind(space: Space, constants: Mapping[str, Value]) -> BoundSpace:
         InputError: ``EATSS-S0xx``, all findings, each with its place.
     """
     parsed = parsed_space(space)
-    findings: list[Diagnostic] = []
     values = {name: value for name, value in constants.items() if name not in parsed.constants}
-    position = {dimension.name: at for at, dimension in enumerate(parsed.dimensions)}
-    everything = {*values, *parsed.constants, *position}
-    for expression in (*parsed.constants.values(), *parsed.expressions()):
-        for name in expression.names:
-            if name not in everything:
-                findings += _unknown(expression, name, everything).diagnostics
-                break
+    findings = [
+        finding("EATSS-S011", f"{name} = {value} is over 2^53", (), origin_of(space))
+        for name, value in values.items()
+        if isinstance(value, int | float) and not abs(value) <= LARGEST
+    ]
+    names = [*parsed.constants, *(dimension.name for dimension in parsed.dimensions)]
+    everything = {*values, *names}
     for name, expression in parsed.constants.items():
-        if all(used in values for used in expression.names):
+        faults = [*_names_at_fault(name, [expression], names, everything)]
+        if not faults and values.keys() >= {*expression.names}:
             try:
                 values[name] = evaluate_one(expression, values)
             except InputError as error:
-                findings += error.diagnostics
-    findings += (
-        finding("EATSS-S011", f"{name} = {value} is over 2^53", ("constants",), origin_of(space))
-        for name, value in values.items()
-        if isinstance(value, int | float) and not abs(value) <= LARGEST
-    )
+                faults.append(error)
+        findings += (one for error in faults for one in error.diagnostics)
+    others = [(own.name, own.expressions) for own in parsed.dimensions]
+    for name, own in (*others, ("", (*parsed.filters.values(), *parsed.variant.values()))):
+        faults = [*_names_at_fault(name, own, names, everything)]
+        findings += (one for error in faults for one in error.diagnostics)
     if findings:
         raise InputError(*findings)
+    position = {dimension.name: at for at, dimension in enumerate(parsed.dimensions)}
     return BoundSpace(
         space=space,
         constants=values,
         walk=Walk(constants=values, dimensions=parsed.dimensions, tests=_tests(parsed, position)),
         variant=parsed.variant,
     )
+
+
+def _names_at_fault(
+    name: str, expressions: Iterable[Expression], names: Sequence[str], known: set[str]
+) -> Iterator[InputError]:
+    """Yield names in expressions of ``name`` that nothing has, or that come later in ``names``."""
+    later = names[names.index(name) :] if name in names else ()
+    for expression in expressions:
+        for used in expression.names:
+            if used in later:
+                said = f"{name} uses {used}, which is not known there"
+                yield expression.unknown(used, (), said)
+            elif used not in known:
+                of_card = used.startswith("card.") and "card.name" not in known
+                said = f"nothing is called {used}" + ": name a card, --gpu CARD" * of_card
+                yield expression.unknown(used, () if of_card else known, said)
 
 
 @dataclass(kw_only=True)
@@ -99,7 +116,6 @@ class BoundSpace:
     constants: Mapping[str, Value]
     walk: Walk = field(repr=False)
     variant: Mapping[str, Expression] = field(repr=False)
-    _count: SpaceCount | None = field(default=None, repr=False, compare=False)
 
     @property
     def names(self) -> Names:
@@ -109,28 +125,23 @@ class BoundSpace:
     def count(self) -> SpaceCount:
         """Return how many points there are and what each filter removes; exact, counted once.
 
-        A filter removes what meets those that are tried before it and does not meet it: the
-        difference of two counts.
+        A filter removes what meets those that are tried before it and does not meet it.
 
         Raises:
             InputError: an expression cannot be computed for some values.
         """
-        if self._count is None:
-            began = time.perf_counter()
-            tests = self.walk.tests
-            left = [self.walk.count(tests[:tried]) for tried in range(len(tests) + 1)]
-            removed = {test.name: left[at] - left[at + 1] for at, test in enumerate(tests)}
-            self._count = SpaceCount(
-                name=self.space.name,
-                raw=left[0],
-                kept=left[-1],
-                filters=tuple(
-                    FilterCount(name=one.name, condition=one.condition, removed=removed[one.name])
-                    for one in self.space.filters
-                ),
-                seconds=time.perf_counter() - began,
-            )
-        return self._count
+        began = time.perf_counter()
+        raw, removed, left = self.walk.counts
+        return SpaceCount(
+            name=self.space.name,
+            raw=raw,
+            kept=prod(left),
+            filters=tuple(
+                FilterCount(name=one.name, condition=one.condition, removed=removed[one.name])
+                for one in self.space.filters
+            ),
+            seconds=time.perf_counter() - began,
+        )
 
     def __len__(self) -> int:
         """Return the number of kept points; beyond ``sys.maxsize`` use ``count().kept``."""
@@ -152,10 +163,10 @@ class BoundSpace:
             message = f'no point is left: "{last}" removes the last {removed[last]} of {count.raw}'
             path, hint = ("filters", last), "eatss space counts what each filter removes"
         else:
-            steps = self.walk.steps
-            counts = (self.walk.below(steps[: step + 1], (), ROOT)[0] for step in steps)
-            path = ("iterators", self.names[[bool(own) for own in counts].index(False)])
-            hint = None
+            steps = self.walk.whole.steps
+            own = (Part(steps=steps[: at + 1]) for at in steps)
+            empty = next(one for one in own if not total(self.walk.below(one, ROOT)))
+            path, hint = ("iterators", self.names[empty.steps[-1]]), None
             message = f"{path[1]} has no values"
         raise NoSolutionError(finding("EATSS-S016", message, path, origin_of(self.space), hint))
 
@@ -165,8 +176,7 @@ class BoundSpace:
         They are made by blocks of some ten thousand, when they are asked for.
         """
         for block in self.walk.points():
-            columns = [block.columns[name].tolist() for name in self.names]
-            yield from map(self._named, zip(*columns, strict=True))
+            yield from self._points_of(block)
 
     def sample(self, count: int, seed: int) -> list[Configuration]:
         """Return distinct points, drawn: each set of ``count`` kept points is equally likely.
@@ -187,7 +197,7 @@ class BoundSpace:
             message = f"a sample of {count} points is none"
             raise input_error("EATSS-S018", message, hint="ask for 1 or more")
         ranks = drawn_ranks(self.require_points().kept, count, seed)
-        return list(map(self._named, self.walk.at(ranks)))
+        return list(self._points_of(self.walk.at(ranks)))
 
     def allows(self, point: Point) -> str | None:
         """Return ``None`` for a point of the space, else why it is none.
@@ -251,28 +261,19 @@ class BoundSpace:
         """Return the values of all constants, and of the iterators at a point."""
         return {**self.constants, **{name: _plain(point[name]) for name in self.names}}
 
-    def _named(self, numbers: Numbers) -> Configuration:
-        return {
-            dimension.name: dimension.value(number)
-            for dimension, number in zip(self.walk.dimensions, numbers, strict=True)
-        }
+    def _points_of(self, block: Block) -> Iterator[Configuration]:
+        columns = [block.columns[name].tolist() for name in self.names]
+        for values in zip(*columns, strict=True):
+            yield dict(zip(self.names, values, strict=True))
 
 
 def _tests(parsed: ParsedSpace, position: Sizes) -> tuple[Test, ...]:
     """Return the filters, each after the last iterator that it names, in that order."""
     found = []
-    for name, condition in parsed.filters:
+    for name, condition in parsed.filters.items():
         places = [position[used] for used in condition.names if used in position]
         found.append(Test(name=name, condition=condition, step=max(places, default=-1)))
     return tuple(sorted(found, key=lambda test: test.step))
-
-
-def _unknown(expression: Expression, name: str, known: set[str]) -> InputError:
-    if name.startswith("card.") and not any(one.startswith("card.") for one in known):
-        hint = "figures of a card are known once one is named: --gpu CARD"
-        message = f"nothing is called {name}"
-        return expression.error("EATSS-S007", message, expression.node(name), hint=hint)
-    return expression.unknown(name, known)
 
 
 def _plain(value: Value) -> Value:

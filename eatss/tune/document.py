@@ -11,33 +11,33 @@ import re
 from collections.abc import Iterable, Mapping
 from collections.abc import Iterator as Iterating
 from dataclasses import field, replace
-from graphlib import CycleError, TopologicalSorter
 from typing import Any, TypeAlias
 
 from eatss.base.codec import MisfitError
 from eatss.base.diagnostics import InputError, input_error
 from eatss.base.files import StrPath, read_regular
 from eatss.base.frozen import frozen
+from eatss.base.text import NamedTexts
 from eatss.cards.document import Origin, finding, misfit, parsed_toml, shaped
-from eatss.tune.counting import GENERATORS, Dimension
+from eatss.tune.counting import ARGUMENTS, GENERATORS, Dimension
 from eatss.tune.expressions import LARGEST, Expression, Place, name_fault, parse_expression
-from eatss.tune.points import RANGE, Filter, Iterator, Space, Value
+from eatss.tune.points import Filter, Iterator, Space, Value
 
 
 @frozen
 class ParsedSpace:
-    """What a space says, parsed; ``constants`` in an order in which they can be worked out."""
+    """What a space says, parsed."""
 
     constants: Mapping[str, Expression]
     dimensions: tuple[Dimension, ...]
-    filters: tuple[tuple[str, Expression], ...]
+    filters: Mapping[str, Expression]
     variant: Mapping[str, Expression]
 
     def expressions(self) -> Iterating[Expression]:
         """Yield all expressions but those of the constants."""
         for dimension in self.dimensions:
             yield from dimension.expressions
-        yield from (condition for _, condition in self.filters)
+        yield from self.filters.values()
         yield from self.variant.values()
 
 
@@ -47,15 +47,14 @@ def origin_of(space: Space) -> Origin:
 
 
 def parsed_space(space: Space) -> ParsedSpace:
-    """Parse a space and check its names.
+    """Parse a space and check what it calls things, and the values that it lists.
 
     Raises:
         InputError: ``EATSS-S004`` to ``S016``, all findings.
     """
     origin = origin_of(space)
-    findings = [
-        finding(*one, origin) for one in (*_names_at_fault(space), *_values_at_fault(space))
-    ]
+    faults = (*_names_at_fault(space), *_values_at_fault(space))
+    findings = [finding(*one, origin) for one in faults]
 
     def parsed(texts: Iterable[tuple[str, Place]]) -> list[Expression]:
         found = []
@@ -66,50 +65,27 @@ def parsed_space(space: Space) -> ParsedSpace:
                 findings.extend(error.diagnostics)
         return found
 
-    def named(table: str, texts: Iterable[tuple[str, str]]) -> dict[str, Expression]:
+    def named(table: str, texts: NamedTexts) -> dict[str, Expression]:
         found = parsed((text, (table, name)) for name, text in texts)
         return {one.path[1]: one for one in found}
 
-    constants = named("constants", space.constants)
-    dimensions = []
-    for one in space.iterators:
-        own = tuple(parsed(zip(one.arguments, _places(one), strict=False)))
-        dimensions.append(
-            Dimension(name=one.name, listed=one.values, over=one.over, expressions=own)
-        )
-    filters = named("filters", ((one.name, one.condition) for one in space.filters))
-    variant = named("variant", space.variant)
-    order = [one.name for one in space.iterators]
-    uses = [(name, one, order) for name, one in constants.items()]
-    uses += [
-        (own.name, one, order[order.index(own.name) :])
-        for own in dimensions
-        for one in own.expressions
-    ]
-    for name, expression, later in uses:
-        for used in (used for used in expression.names if used in later):
-            findings += expression.error(
-                "EATSS-S011",
-                f"{name} uses {used}, which is not known there",
-                expression.node(used),
-                hint="iterators use those before them, constants none: filters use all",
-            ).diagnostics
-    graph = {name: [n for n in one.names if n in constants] for name, one in constants.items()}
-    ordered = []
-    try:
-        ordered = list(TopologicalSorter(graph).static_order())
-    except CycleError as error:
-        circle = error.args[1]
-        message = f"constants depend on each other: {' → '.join(circle)}"
-        findings.append(finding("EATSS-S004", message, ("constants", circle[0]), origin))
+    found = ParsedSpace(
+        constants=named("constants", space.constants),
+        dimensions=tuple(
+            Dimension(
+                name=one.name,
+                listed=one.values,
+                over=one.over,
+                expressions=tuple(parsed(zip(one.arguments, _places(one), strict=True))),
+            )
+            for one in space.iterators
+        ),
+        filters=named("filters", tuple((one.name, one.condition) for one in space.filters)),
+        variant=named("variant", space.variant),
+    )
     if findings:
         raise InputError(*findings)
-    return ParsedSpace(
-        constants={name: constants[name] for name in ordered},
-        dimensions=tuple(dimensions),
-        filters=tuple(filters.items()),
-        variant=variant,
-    )
+    return found
 
 
 _Fault: TypeAlias = tuple[str, str, Place]
@@ -131,9 +107,6 @@ def _names_at_fault(space: Space) -> Iterating[_Fault]:
         if fault is not None:
             yield "EATSS-S004", f'nothing can be called "{name}": {fault}', (table, name)
         seen.setdefault(name, words)
-    names = [one.name for one in space.filters]
-    for name in dict.fromkeys(name for name in names if names.count(name) > 1):
-        yield "EATSS-S004", f'two filters are called "{name}"', ("filters", name)
     if not space.iterators:
         yield "EATSS-S004", "the space has no iterators: tile_i = [8, 16, 32]", ("iterators",)
 
@@ -149,16 +122,15 @@ def _values_at_fault(space: Space) -> Iterating[_Fault]:
                 yield "EATSS-S011", f"the value {value} is over 2^53", path
             elif value in one.values[:at]:
                 yield "EATSS-S004", f"the value {value!r} twice", path
-        if one.over in GENERATORS:
-            takes, given = GENERATORS[one.over].arguments, len(one.arguments)
-            if given != len(takes):
-                message = f"{one.over} takes {len(takes)}, not {given}: {', '.join(takes)}"
-                yield "EATSS-S007", message, (*path, one.over)
+        takes, given = ARGUMENTS.get(one.over, ()), len(one.arguments)
+        if given != len(takes):
+            message = f"{one.over} takes {len(takes)}, not {given}: {', '.join(takes)}"
+            yield "EATSS-S007", message, (*path, one.over)
 
 
 def _places(one: Iterator) -> list[Place]:
     """Return where the arguments of an iterator stand."""
-    keys = RANGE if one.over == "range" else [one.over] * len(one.arguments)
+    keys = ARGUMENTS["range"] if one.over == "range" else [one.over] * len(one.arguments)
     return [("iterators", one.name, key) for key in keys]
 
 
@@ -251,13 +223,14 @@ def _iterator(name: str, given: tuple[Value, ...] | Mapping[str, Any]) -> Iterat
     """Return an iterator as a document has it."""
     if not isinstance(given, Mapping):
         return Iterator(name=name, values=given)
-    if {*RANGE[:2]} <= {*given} <= {*RANGE}:
-        arguments = tuple(_text(given.get(key, 1)) for key in RANGE)
+    of_range = ARGUMENTS["range"]
+    if {*of_range[:2]} <= {*given} <= {*of_range}:
+        arguments = tuple(_text(given.get(key, 1)) for key in of_range)
         return Iterator(name=name, over="range", arguments=arguments)
-    if len(given) != 1 or not {*given} <= {*GENERATORS}:
+    over, own = next(iter(given.items()), ("", ()))
+    if len(given) != 1 or over not in GENERATORS:
         why = "it is no list of values, no range and no generator"
         raise MisfitError(why, f"iterators.{name}")
-    ((over, own),) = given.items()
     several = own if isinstance(own, tuple) else (own,)
     return Iterator(name=name, over=over, arguments=tuple(map(_text, several)))
 
@@ -268,18 +241,15 @@ def space_text(space: Space) -> str:
 
     def plain(text: str) -> str | int:
         """Return an expression as TOML has it: a number bare, all else a text."""
-        is_number = text.isascii() and text.isdecimal() and text == str(int(text))
-        return int(text) if is_number else text
+        return int(text) if text.isdecimal() and text == str(int(text)) else text
 
     def over(one: Iterator) -> object:
-        arguments = list(map(plain, one.arguments))
         if not one.over:
             return list(one.values)
+        arguments = list(map(plain, one.arguments))
+        pairs = zip(ARGUMENTS["range"], arguments, strict=True)
         table = tomlkit.inline_table()
-        if one.over == "range":
-            table.update(zip(RANGE[: 2 if arguments[-1] == 1 else 3], arguments, strict=False))
-        else:
-            table[one.over] = arguments
+        table.update(dict(pairs) if one.over == "range" else {one.over: arguments})
         return table
 
     tables = {

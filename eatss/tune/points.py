@@ -102,10 +102,6 @@ def is_decision(name: str) -> bool:
     return name in (*SELECTING, *OF_PPCG) or bool(_OF_KERNEL.fullmatch(name))
 
 
-RANGE = ("start", "stop", "step")
-"""The arguments of a range; ``stop`` is included."""
-
-
 @frozen
 class Iterator:
     """A dimension of the space: over ``values``, or over what a generator yields.

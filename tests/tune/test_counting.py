@@ -253,7 +253,7 @@ def test_an_iterator_without_values_is_named() -> None:
 
 def test_a_step_of_0_and_a_division_tell_where() -> None:
     for (over, *arguments), code, words in (
-        (("range", "1", "9", "a - 2"), "EATSS-S011", "at a = 2"),
+        (("range", "1", "9", "a - 2"), "EATSS-S011", "a step of 0"),
         (("range", "1", "9 // (a - 3)", "1"), "EATSS-S011", "division by zero at a = 3"),
         (("powers", "a", "1", "9"), "EATSS-S011", "powers of 1"),
     ):
