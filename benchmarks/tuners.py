@@ -229,8 +229,6 @@ class OfEatss:
                 strategy.tell(point, cost if cost < sys.float_info.max else inf)
         except stopped:
             pass
-        finally:
-            strategy.close()
         results: list[dict[str, Any]] = cost_of.results
         return results
 

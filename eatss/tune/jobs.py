@@ -114,6 +114,9 @@ class Trial:
     card_j: float | None
 
 
+StageName: TypeAlias = Literal["setting up", "first pass", "second pass", "counters"]
+
+
 @frozen
 class Progress:
     """How far a sweep is.
@@ -122,7 +125,7 @@ class Progress:
     ``default`` that of the target's own choice, ``None`` before there is one.
     """
 
-    stage: Literal["setting up", "first pass", "second pass", "counters"]
+    stage: StageName
     measured: int
     failed: int
     wanted: int | None

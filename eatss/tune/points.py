@@ -23,9 +23,6 @@ Value: TypeAlias = bool | int | float | str
 Point: TypeAlias = Mapping[str, Value]
 """Values by the names of a space, such as ``{"tile_i": 64, "threads_i": 16}``."""
 
-Decide: TypeAlias = Callable[[Point], Point]
-"""Says what the variant of a point decides."""
-
 Configuration: TypeAlias = dict[str, Value]
 """A point that stands by itself, and may be changed."""
 

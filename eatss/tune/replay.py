@@ -236,34 +236,24 @@ def _run(known: Recorded, name: str, seed: int, budget: Budget) -> Run:
     strategy = make(name, StrategyJob(space=known.space, seed=seed, ranked=known.ranked))
     steps: list[Step] = []
     best, spent_s = inf, 0.0
-    try:
-        while budget.share(len(steps), spent_s) < 1:
-            point = strategy.ask()
-            if point is None:
-                break
-            if isinstance(point, Wait):
-                raise input_error(
-                    "EATSS-T005",
-                    f"the strategy '{name}' waits, though it was told all that it asked for",
-                    hint="mend the strategy, or choose another one",
-                )
-            variant = variant_key(point)
-            cost, first = known.costs[variant], known.first[variant]
-            spent_s += first.made_s + first.card_s
-            if budget.share(len(steps) + 1, spent_s) > 1:
-                break
-            best = min(best, cost)
-            steps.append(
-                Step(
-                    variant=variant,
-                    cost=_known(cost),
-                    best=_known(best),
-                    spent_s=spent_s,
-                )
+    while budget.share(len(steps), spent_s) < 1:
+        point = strategy.ask()
+        if point is None:
+            break
+        if isinstance(point, Wait):
+            raise input_error(
+                "EATSS-T005",
+                f"the strategy '{name}' waits, though it was told all that it asked for",
+                hint="mend the strategy, or choose another one",
             )
-            strategy.tell(point, cost)
-    finally:
-        strategy.close()
+        variant = variant_key(point)
+        cost, first = known.costs[variant], known.first[variant]
+        spent_s += first.made_s + first.card_s
+        if budget.share(len(steps) + 1, spent_s) > 1:
+            break
+        best = min(best, cost)
+        steps.append(Step(variant=variant, cost=_known(cost), best=_known(best), spent_s=spent_s))
+        strategy.tell(point, cost)
     return Run(strategy=name, seed=seed, steps=tuple(steps))
 
 

@@ -81,7 +81,7 @@ def sweep(
     with ExitStack() as stack:
         job = _job(source, chosen, made_by, stack, compiles=card is None)
         plan = _plan(job, path, chosen, made_by, warned)
-        make(chosen.strategy, plan.job).close()  # before anything is measured
+        make(chosen.strategy, plan.job)  # before anything is measured
         makers = chosen.makers or max(1, min(MOST_MAKERS, (os.cpu_count() or 2) - 1))
         bench = Bench(card=card or CUPY_CARD, options=chosen.measuring)
         runner = stack.enter_context(closing(Runner(job, makers, bench)))
