@@ -5,26 +5,39 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from math import prod
 
 import numpy as np
 
 from eatss.base.diagnostics import (
+    Diagnostic,
     InputError,
     NoSolutionError,
     input_error,
 )
 from eatss.base.frozen import Names
-from eatss.cards.document import finding
-from eatss.program.expression import Sizes
-from eatss.tune.counting import ROOT, Block, Part, Test, Walk, drawn_ranks, total
-from eatss.tune.document import ParsedSpace, origin_of, parsed_space
+from eatss.cards.document import Origin, finding
+from eatss.tune.counting import (
+    ARGUMENTS,
+    ROOT,
+    Block,
+    Dimension,
+    Part,
+    Test,
+    Walk,
+    drawn_ranks,
+    total,
+)
 from eatss.tune.expressions import (
-    LARGEST,
     Expression,
+    Place,
     evaluate_one,
     holds,
+    name_fault,
+    parse_expression,
 )
 from eatss.tune.points import (
     Configuration,
@@ -50,52 +63,92 @@ def bind(space: Space, constants: Mapping[str, Value]) -> BoundSpace:
     Raises:
         InputError: ``EATSS-S0xx``, all findings, each with its place.
     """
-    parsed = parsed_space(space)
-    values = {name: value for name, value in constants.items() if name not in parsed.constants}
-    findings = [
-        finding("EATSS-S011", f"{name} = {value} is over 2^53", (), origin_of(space))
-        for name, value in values.items()
-        if isinstance(value, int | float) and not abs(value) <= LARGEST
+    read = _Read(space, constants)
+    values = dict(constants)
+    for name, text in space.constants:
+        for expression in read.expressions(("constants", name), [text]):
+            if not read.findings:
+                with read.noting():
+                    values[name] = evaluate_one(expression, values)
+        read.add("constants", name)
+    dimensions = []
+    for one in space.iterators:
+        keys = ARGUMENTS["range"] if one.over == "range" else (one.over,) * len(one.arguments)
+        own = read.expressions(("iterators", one.name), one.arguments, keys)
+        dimensions.append(
+            Dimension(name=one.name, listed=one.values, over=one.over, expressions=tuple(own))
+        )
+        read.add("iterators", one.name)
+    position = {dimension.name: at for at, dimension in enumerate(dimensions)}
+    tests = [
+        Test(name=one.name, condition=own, step=max(position.get(n, -1) for n in ("", *own.names)))
+        for one in space.filters
+        for own in read.expressions(("filters", one.name), [one.condition])
     ]
-    names = [*parsed.constants, *(dimension.name for dimension in parsed.dimensions)]
-    everything = {*values, *names}
-    for name, expression in parsed.constants.items():
-        faults = [*_names_at_fault(name, [expression], names, everything)]
-        if not faults and values.keys() >= {*expression.names}:
-            try:
-                values[name] = evaluate_one(expression, values)
-            except InputError as error:
-                faults.append(error)
-        findings += (one for error in faults for one in error.diagnostics)
-    others = [(own.name, own.expressions) for own in parsed.dimensions]
-    for name, own in (*others, ("", (*parsed.filters.values(), *parsed.variant.values()))):
-        faults = [*_names_at_fault(name, own, names, everything)]
-        findings += (one for error in faults for one in error.diagnostics)
-    if findings:
-        raise InputError(*findings)
-    position = {dimension.name: at for at, dimension in enumerate(parsed.dimensions)}
+    variant = {
+        name: own
+        for name, text in space.variant
+        for own in read.expressions(("variant", name), [text])
+    }
+    for name in variant:
+        read.add("variant", name)
+    if not dimensions:
+        read.note("the space has no iterators: tile_i = [8, 16, 32]", "iterators")
+    if read.findings:
+        raise InputError(*read.findings)
+    tests.sort(key=lambda test: test.step)
     return BoundSpace(
         space=space,
+        origin=read.origin,
         constants=values,
-        walk=Walk(constants=values, dimensions=parsed.dimensions, tests=_tests(parsed, position)),
-        variant=parsed.variant,
+        used=frozenset(read.used),
+        walk=Walk(constants=values, dimensions=tuple(dimensions), tests=tuple(tests)),
+        variant=variant,
     )
 
 
-def _names_at_fault(
-    name: str, expressions: Iterable[Expression], names: Sequence[str], known: set[str]
-) -> Iterator[InputError]:
-    """Yield names in expressions of ``name`` that nothing has, or that come later in ``names``."""
-    later = names[names.index(name) :] if name in names else ()
-    for expression in expressions:
-        for used in expression.names:
-            if used in later:
-                said = f"{name} uses {used}, which is not known there"
-                yield expression.unknown(used, (), said)
-            elif used not in known:
-                of_card = used.startswith("card.") and "card.name" not in known
-                said = f"nothing is called {used}" + ": name a card, --gpu CARD" * of_card
-                yield expression.unknown(used, () if of_card else known, said)
+class _Read:
+    """What is read of a space so far: names that are known, and findings."""
+
+    def __init__(self, space: Space, constants: Iterable[str]) -> None:
+        label = space.source or f"the space {space.name}"
+        self.origin = Origin(label=label, text=space.text or None)
+        self.findings: list[Diagnostic] = []
+        self.used: set[str] = set()
+        self._known = {*constants}
+        self._own: set[str] = set()
+
+    @contextmanager
+    def noting(self) -> Iterator[None]:
+        """Note what is wrong, and go on."""
+        try:
+            yield
+        except InputError as error:
+            self.findings += error.diagnostics
+
+    def note(self, message: str, *path: str) -> None:
+        """Note what is wrong at a place."""
+        self.findings.append(finding("EATSS-S004", message, path, self.origin))
+
+    def expressions(
+        self, path: Place, texts: Iterable[str], keys: Iterable[str] = ()
+    ) -> Iterator[Expression]:
+        """Yield the expressions that are right, and name what is known."""
+        for text, key in zip_longest(texts, keys):
+            with self.noting():
+                place = path if key is None else (*path, key)
+                found = parse_expression(text, place, self.origin)
+                found.check_names(self._known)
+                self.used.update(found.names)
+                yield found
+
+    def add(self, table: str, name: str) -> None:
+        """Let what comes later use a name."""
+        fault = "two things are called so" if name in self._own else name_fault(name)
+        if fault is not None:
+            self.note(f'nothing can be called "{name}": {fault}', table, name)
+        self._known.add(name)
+        self._own.add(name)
 
 
 @dataclass(kw_only=True)
@@ -108,12 +161,16 @@ class BoundSpace:
     Attributes:
         space: What was bound.
         constants: The values of all constants.
+        used: The names that its expressions use.
+        origin: What messages about it name.
         walk: Goes through its points.
         variant: What a variant decides, as expressions.
     """
 
     space: Space
     constants: Mapping[str, Value]
+    used: frozenset[str]
+    origin: Origin = field(repr=False)
     walk: Walk = field(repr=False)
     variant: Mapping[str, Expression] = field(repr=False)
 
@@ -168,7 +225,7 @@ class BoundSpace:
             empty = next(one for one in own if not total(self.walk.below(one, ROOT)))
             path, hint = ("iterators", self.names[empty.steps[-1]]), None
             message = f"{path[1]} has no values"
-        raise NoSolutionError(finding("EATSS-S016", message, path, origin_of(self.space), hint))
+        raise NoSolutionError(finding("EATSS-S016", message, path, self.origin, hint))
 
     def points(self) -> Iterator[Configuration]:
         """Yield all kept points: the last iterator changes fastest, each in its own order.
@@ -265,15 +322,6 @@ class BoundSpace:
         columns = [block.columns[name].tolist() for name in self.names]
         for values in zip(*columns, strict=True):
             yield dict(zip(self.names, values, strict=True))
-
-
-def _tests(parsed: ParsedSpace, position: Sizes) -> tuple[Test, ...]:
-    """Return the filters, each after the last iterator that it names, in that order."""
-    found = []
-    for name, condition in parsed.filters.items():
-        places = [position[used] for used in condition.names if used in position]
-        found.append(Test(name=name, condition=condition, step=max(places, default=-1)))
-    return tuple(sorted(found, key=lambda test: test.step))
 
 
 def _plain(value: Value) -> Value:

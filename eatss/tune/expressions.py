@@ -93,12 +93,18 @@ class Expression:
             extent = (start, end)
         return InputError(_pointed(code, message, self.path, self.origin, self.text, extent, hint))
 
-    def unknown(self, name: str, known: Collection[str], message: str = "") -> InputError:
-        """Return that a name has no value."""
-        node = next(one for one in ast.walk(self.tree) if getattr(one, "id", None) == name)
-        assert isinstance(node, ast.expr)
-        hint = did_you_mean(name, sorted(known), "known") if known else None
-        return self.error("EATSS-S007", message or f"nothing is called {name}", node, hint=hint)
+    def check_names(self, known: Collection[str]) -> None:
+        """Refuse a name that is not known here.
+
+        Raises:
+            InputError: ``EATSS-S007``.
+        """
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Name) and node.id not in (*known, *FUNCTIONS):
+                hint = did_you_mean(node.id, sorted(known), "known here") if known else None
+                if node.id.startswith("card.") and "card.name" not in known:
+                    hint = "figures of a card are known once one is named: --gpu CARD"
+                raise self.error("EATSS-S007", f"nothing is called {node.id}", node, hint=hint)
 
 
 def parse_expression(text: str, path: Place = (), origin: Origin | None = None) -> Expression:

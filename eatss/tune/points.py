@@ -71,32 +71,26 @@ def nearest(
     return [other for *_, other in found if allows(other) is None]
 
 
-OF_LOOPS = ("tile", "threads", "points", "staged")
-"""Decisions about a loop or an array, whose name follows: ``tile_i``."""
-
 CUTS = ("warps", "stages", "share", "stream", "lanes", "steps", "chunks", "outer")
 """Decisions about a kernel as a whole."""
 
-_OF_KERNEL = re.compile(
-    rf"([A-Za-z_]\w*\.)?(({'|'.join(OF_LOOPS)})_\w+|{'|'.join(CUTS)})", re.ASCII
-)
-SELECTING = (
-    "objective",
-    "model",
-    "split",
-    "warp_fraction",
-    "uniform",
-    "shared_per_block",
-)
+_OF_KERNEL = re.compile(rf"(tile|threads|points|staged)_\w+|{'|'.join(CUTS)}", re.ASCII)
+
+SELECTING = ("objective", "model", "split", "warp_fraction", "uniform", "shared_per_block")
 """Decisions about the model: sizes are selected under them."""
 
 OF_PPCG = ("max_shared_memory", "unroll_gpu_tile")
 """Decisions about PPCG's options."""
 
 
+def is_of_kernel(name: str) -> bool:
+    """Tell whether a name is that of a decision about a kernel: ``tile_i``, ``lanes``."""
+    return bool(_OF_KERNEL.fullmatch(name))
+
+
 def is_decision(name: str) -> bool:
     """Tell whether a name is that of a decision: ``tile_i``, ``k0.threads_j``, ``split``."""
-    return name in (*SELECTING, *OF_PPCG) or bool(_OF_KERNEL.fullmatch(name))
+    return name in (*SELECTING, *OF_PPCG) or is_of_kernel(name.partition(".")[2] or name)
 
 
 @frozen

@@ -21,11 +21,11 @@ from eatss.program import load_program
 from eatss.session.session import Session
 from eatss.tune.derived import kernel_spaces, point_of
 from eatss.tune.document import space_from_text
-from eatss.tune.jobs import MakerJob, VariantJob
+from eatss.tune.jobs import FIRST, MakerJob, VariantJob
 from eatss.tune.makers import CudaMaker, default_sizes
 from eatss.tune.outline import Outline, outlined
 from eatss.tune.points import variant_key
-from eatss.tune.processes import Runner
+from eatss.tune.processes import MeasureJob, Runner
 from eatss.tune.rows import Role
 from tests.refusals import refusing
 
@@ -186,6 +186,8 @@ def test_ours_is_what_users_get_with_steps_of_time_in_one_launch(tmp_path: Path)
 def test_a_lab_that_cannot_make_anything_says_why(tmp_path: Path) -> None:
     broken = replace(job("gemm", tmp_path), target="none")  # type: ignore[arg-type]
     runner = Runner(broken, 1, Bench(card="tests.tune.no_card:NoCard"))
+    wanted = VariantJob(variant="v", values=(), decisions=())
+    runner.submit(MeasureJob(wanted=wanted, policy=FIRST))
     try:
         with pytest.raises(InputError, match=r"the process that generates variants .* started"):
             runner.done(120.0)
