@@ -22,14 +22,12 @@ from eatss.base.frozen import Names
 from eatss.cards.document import Origin, finding
 from eatss.tune.counting import (
     ARGUMENTS,
-    ROOT,
     Block,
     Dimension,
     Part,
     Test,
     Walk,
     drawn_ranks,
-    total,
 )
 from eatss.tune.expressions import (
     Expression,
@@ -222,7 +220,7 @@ class BoundSpace:
         else:
             steps = self.walk.whole.steps
             own = (Part(steps=steps[: at + 1]) for at in steps)
-            empty = next(one for one in own if not total(self.walk.below(one, ROOT)))
+            empty = next(one for one in own if not self.walk.raw(one))
             path, hint = ("iterators", self.names[empty.steps[-1]]), None
             message = f"{path[1]} has no values"
         raise NoSolutionError(finding("EATSS-S016", message, path, self.origin, hint))

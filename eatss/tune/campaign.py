@@ -196,8 +196,9 @@ class Campaign:
             if choices:
                 return choices.pop(0)
             point = strategy.ask()
-            is_point = isinstance(point, dict)
-            return self._plan.variant("", point, self._options.strategy) if is_point else None
+            if not isinstance(point, dict):
+                return None
+            return self._plan.variant("", point, self._options.strategy)
 
         for row in self._measured("first pass", following, self._options.first):
             for point, costs in told(row):

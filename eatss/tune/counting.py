@@ -226,9 +226,17 @@ class Walk:
         known = {**self.constants, **block.columns}
         return {name: known[name] for name in names}
 
-    def tried(
+    def _longer(self, step: int, block: Block) -> Iterator[tuple[Integers, Block]]:
+        """Yield prefixes with one more iterator, and the rows that they are below, in order."""
+        dimension = self.dimensions[step]
+        below = dimension.below(self._seen(dimension.names, block), block.rows)
+        for parents, offsets in pieces(below.sizes):
+            columns = {**block.some(parents).columns, dimension.name: below.at(parents, offsets)}
+            yield parents, Block(columns=columns, rows=len(parents))
+
+    def _tried(
         self, part: Part, step: int, block: Block, removed: Counter[str] | None = None
-    ) -> Integers:
+    ) -> Block:
         """Return the rows that meet the filters of a step, each tried where those before are met.
 
         ``removed`` gains the raw points of the part that begin with a row that does not meet one.
@@ -245,56 +253,51 @@ class Walk:
                     failing = block.some(left[~met], names)
                     removed[test.name] += total(self._raw(Part(steps=rest), failing))
                 left = left[met]
-        return left
+        return block.some(left)
 
-    def grown(
+    def _grown(
         self, part: Part, block: Block, removed: Counter[str] | None = None
-    ) -> Iterator[tuple[Integers, Block]]:
-        """Yield the prefixes with one more iterator that meet filters, about ``CHUNK`` at a time.
-
-        They come in order, each block with the rows that its prefixes are below.
-        """
-        dimension = self.dimensions[part.steps[0]]
-        below = dimension.below(self._seen(dimension.names, block), block.rows)
-        for parents, offsets in pieces(below.sizes):
-            longer = {**block.some(parents).columns, dimension.name: below.at(parents, offsets)}
-            found = Block(columns=longer, rows=len(parents))
-            left = self.tried(part, part.steps[0], found, removed)
-            if left.size:
-                yield parents[left], found.some(left)
+    ) -> Iterator[tuple[Part, Block]]:
+        """Yield the prefixes with one more iterator that meet filters, and what is left to do."""
+        step, *later = part.steps
+        rest = Part(steps=tuple(later), tests=tuple(x for x in part.tests if x.step > step))
+        for _, longer in self._longer(step, block):
+            if (found := self._tried(part, step, longer, removed)).rows:
+                yield rest, found
 
     def points(self, part: Part | None = None, block: Block = ROOT) -> Iterator[Block]:
-        """Yield all points, the last iterator changes fastest."""
-        part = part or self.whole
+        """Yield the points of a part, by default of all: the last iterator changes fastest."""
+        if part is None:
+            part, block = self.whole, self._tried(self.whole, -1, ROOT)
         if not part.steps:
             yield block
-        elif len(part.steps) < len(self.dimensions) or self.tried(part, -1, ROOT).size:
-            for _, grown in self.grown(part, block):
-                yield from self.points(_later(part), grown)
+        else:
+            for rest, grown in self._grown(part, block):
+                yield from self.points(rest, grown)
 
-    def below(self, part: Part, block: Block, removed: Counter[str] | None = None) -> Weights:
-        """Return how many points a part has below each row."""
+    def _count(self, part: Part, block: Block, removed: Counter[str]) -> int:
+        """Return how many points of a part begin with prefixes."""
         if not part.tests:
-            return self._raw(part, block)
+            return total(self._raw(part, block))
         if not part.steps:
-            return np.full(block.rows, self.tried(part, -1, ROOT, removed).size)
-        counts = np.zeros(block.rows, dtype=object)
-        for parents, grown in self.grown(part, block, removed):
-            np.add.at(counts, parents, self.below(_later(part), grown, removed).astype(object))
-        return counts
+            return self._tried(part, -1, block, removed).rows
+        every = self._grown(part, block, removed)
+        return sum(self._count(rest, grown, removed) for rest, grown in every)
 
     def _raw(self, part: Part, block: Block) -> Weights:
         """Return how many points there are below each row without filters."""
         counts: Weights = np.ones(block.rows, dtype=np.int64)
         for own in self.apart(part):
-            dimension = self.dimensions[own.steps[0]]
-            if len(own.steps) == 1:
-                seen = self._seen(dimension.names, block)
-                found: Weights = dimension.below(seen, block.rows).sizes
+            step, *later = own.steps
+            dimension = self.dimensions[step]
+            if later:
+                found: Weights = np.zeros(block.rows, dtype=object)
+                for parents, longer in self._longer(step, block):
+                    ways = self._raw(Part(steps=tuple(later)), longer)
+                    np.add.at(found, parents, ways.astype(object))
             else:
-                found = np.zeros(block.rows, dtype=object)
-                for parents, grown in self.grown(own, block):
-                    np.add.at(found, parents, self._raw(_later(own), grown).astype(object))
+                seen = self._seen(dimension.names, block)
+                found = dimension.below(seen, block.rows).sizes
             is_safe = float(counts.max(initial=0)) * float(found.max(initial=0)) < 1 << 62
             counts = counts * (found if is_safe else found.astype(object))
         return counts
@@ -309,10 +312,10 @@ class Walk:
     def counts(self) -> tuple[int, Counter[str], list[int]]:
         """The raw points, those that each filter removes, and those that are left of each part."""
         removed = Counter[str]()
-        left = [total(self._raw(Part(steps=part.steps), ROOT)) for part in self.parts]
+        left = [self.raw(Part(steps=part.steps)) for part in self.parts]
         raw = prod(left)
         for part in self.parts:
-            self.below(part, ROOT, removed)
+            self._count(part, ROOT, removed)
         for test in self.tests:
             at = next(n for n, part in enumerate(self.parts) if test in part.tests)
             alone = removed[test.name]
@@ -320,8 +323,12 @@ class Walk:
             left[at] -= alone
         return raw, removed, left
 
+    def raw(self, part: Part) -> int:
+        """Return how many points iterators have without filters."""
+        return total(self._raw(part, ROOT))
+
     def at(self, ranks: Sequence[int]) -> Block:
-        """Return the points of ranks, all below the number of points that are left."""
+        """Return points by numbers below the number of points that are left: each has its own."""
         columns: dict[str, Column] = {}
         left = np.array(ranks, dtype=object)
         for part, kept in zip(self.parts, self.counts[2], strict=True):
@@ -329,36 +336,20 @@ class Walk:
             left //= kept
         return Block(columns=columns, rows=len(ranks))
 
-    def _of_part(self, part: Part, left: Weights) -> dict[str, Column]:
-        """Return the points of a part at ranks.
-
-        Step by step it is counted how many points are left below each value of one more iterator,
-        and only those prefixes are followed that a rank falls on.
-        """
-        block, rows = ROOT, np.zeros(len(left), dtype=np.int64)
-        while part.steps:
-            blocks = list(self.grown(part, block))
-            part = _later(part)
-            parents = np.concatenate([own for own, _ in blocks])
-            every = {
-                name: np.concatenate([grown.columns[name] for _, grown in blocks])
-                for name in blocks[0][1].columns
-            }
-            children = Block(columns=every, rows=len(parents))
-            counts = self.below(part, children).astype(object)
-            ends = np.concatenate([[0], np.cumsum(counts)])
-            left = left + ends[np.searchsorted(parents, rows)]
-            hits = np.searchsorted(ends, left, side="right") - 1
-            left = left - ends[hits]
-            wanted, rows = np.unique(hits, return_inverse=True)
-            block = children.some(wanted)
-        return {name: column[rows] for name, column in block.columns.items()}
-
-
-def _later(part: Part) -> Part:
-    """Return what is left of a part after its first iterator."""
-    first, *rest = part.steps
-    return Part(steps=tuple(rest), tests=tuple(test for test in part.tests if test.step > first))
+    def _of_part(self, part: Part, places: Weights) -> Mapping[str, Column]:
+        """Return the points of a part at places in their order."""
+        if len(part.steps) == 1 and not part.tests:  # maybe a long range
+            dimension = self.dimensions[part.steps[0]]
+            below = dimension.below(self._seen(dimension.names, ROOT), 1)
+            return {dimension.name: below.at(0 * places.astype(np.int64), places.astype(np.int64))}
+        order, first, found = np.argsort(places), 0, []
+        for block in self.points(part):
+            inside = [place - first for place in places[order] if 0 <= place - first < block.rows]
+            found.append(block.some(np.array(inside, dtype=np.int64)))
+            first += block.rows
+        back = np.argsort(order)
+        names = found[0].columns
+        return {n: np.concatenate([own.columns[n] for own in found])[back] for n in names}
 
 
 def total(counts: Weights) -> int:
@@ -380,8 +371,8 @@ def drawn_ranks(kept: int, count: int, seed: int) -> list[int]:
 
 def pieces(sizes: Integers) -> Iterator[tuple[Integers, Integers]]:
     """Yield rows, each as often as its size, and offsets, ``CHUNK`` at a time at most."""
-    ends = np.cumsum(sizes)
-    for start in range(0, int(ends[-1]), CHUNK):
-        places = np.arange(start, min(start + CHUNK, int(ends[-1])))
+    ends, most = np.cumsum(sizes), int(sizes.sum())
+    for start in range(0, most, CHUNK):
+        places = np.arange(start, min(start + CHUNK, most))
         rows = np.searchsorted(ends, places, side="right")
         yield rows, places - (ends - sizes)[rows]

@@ -36,6 +36,7 @@ from eatss.choose.cuda_candidates import (
 from eatss.choose.options import SelectOptions
 from eatss.choose.selection import KernelSelection
 from eatss.plan.launch import trips_of
+from eatss.tune.expressions import holds, parse_expression
 from eatss.tune.points import CUTS, Configuration, Filter, Iterator, Space, Value
 
 if TYPE_CHECKING:
@@ -308,46 +309,39 @@ class KernelSpace:
 
         What matters of a number is whether it is the one that stands for nothing chosen.
         """
+        staged = " + ".join(self.staged.values()) or "0"
+        texts = ("share > 1", "stream > 0", _SPREAD, "lanes > 1", f"{staged} > 0")
+        told = [
+            one for one in map(parse_expression, texts) if self.dimensions.keys() & {*one.names}
+        ]
         found: dict[str, list[tuple[int, Column]]] = {}
-        staged = " + ".join(self.staged.values())
         for at, own in enumerate(self._columns):
-            texts = [f"warps == '{own['warps'][0]}'"] if "warps" in self.dimensions else []
-            numbers = {
-                "share > 1": own["share"] > 1,
-                "stream > 0": own["stream"] > 0,
-                _SPREAD: own["lanes"] * own["chunks"] * own["outer"] > 1,
-                "lanes > 1": own["lanes"] > 1,
-                f"{staged} > 0": sum((own[n] for n in self.staged.values()), 0 * own["lanes"]) > 0,
-            }
-            known = [
-                (text, chosen)
-                for text, chosen in numbers.items()
-                if set(re.findall("[A-Za-z_]+", text)) & {*self.dimensions}
-            ]
-            table = np.stack([np.ones(len(own["lanes"]), np.bool_), *(on for _, on in known)])
-            for kind in np.unique(table, axis=1).T:
-                words = [
-                    t if on else f"not {t}" for (t, _), on in zip(known, kind[1:], strict=True)
+            rows = len(self.every[at])
+            met = [holds(one, own, rows) for one in told]
+            kinds, which = np.unique([np.ones(rows), *met], axis=1, return_inverse=True)
+            for number, (_, *kind) in enumerate(kinds.T):
+                words = [f"warps == '{own['warps'][0]}'"] * ("warps" in self.dimensions)
+                words += [
+                    one.text if on else f"not {one.text}"
+                    for one, on in zip(told, kind, strict=True)
                 ]
-                rows = np.flatnonzero((kind == table.T).all(axis=1))
-                found.setdefault(" and ".join([*texts, *words]), []).append((at, rows))
+                rows_of_kind = np.flatnonzero(which.reshape(-1) == number)
+                found.setdefault(" and ".join(words), []).append((at, rows_of_kind))
         return found
 
     def _variant_filters(self) -> _Filters:
         """Yield which choices there are, and which values each quantity has under them."""
         cases = self._cases()
         if len(cases) > 1:
-            either = " or ".join(f"({case})" for case in cases)
-            yield "one kernel variant has the choices", either
-        quantities: dict[Names, str] = {}
-        quantities |= {(name,): name for name in self.dimensions}
-        for loop in self.mapped:
-            quantities[f"threads_{loop}", f"points_{loop}"] = f"the tile of {loop}"
+            yield "one kernel variant has the choices", _either(cases)
+        quantities: dict[Names, str] = {(name,): name for name in self.dimensions}
+        quantities |= {
+            (f"threads_{loop}", f"points_{loop}"): f"the tile of {loop}" for loop in self.mapped
+        }
         quantities[tuple(f"points_{n}" for n in self.mapped)] = "the points of a thread"
         quantities[self._threads] = "the threads of a block"
+        quantities.pop((), None)
         for names, words in quantities.items():
-            if not names:
-                continue
             ways: dict[tuple[Value, ...], list[str]] = {}
             for case, rows in cases.items():
                 own = [reduce(mul, (self._columns[at][n] for n in names))[r] for at, r in rows]
@@ -355,15 +349,12 @@ class KernelSpace:
                     own.append(self._whole_warps)
                 ways.setdefault(_values(*own), []).append(case)
             if len(ways) > 1 or [*ways] != [self.dimensions.get("".join(names))]:
-                text = " * ".join(names)
-                yield (
-                    f"the kernel variant has {words}",
-                    " or ".join(
-                        f"{text} in {list(values)}"
-                        + f" and ({' or '.join(f'({case})' for case in own)})" * (len(ways) > 1)
-                        for values, own in ways.items()
-                    ),
+                each = (
+                    f"{' * '.join(names)} in {list(values)}"
+                    + f" and ({_either(own)})" * (len(ways) > 1)
+                    for values, own in ways.items()
                 )
+                yield f"the kernel variant has {words}", " or ".join(each)
 
     @cached_property
     def _whole_warps(self) -> Column:
@@ -373,10 +364,7 @@ class KernelSpace:
 
     def _card_filters(self) -> _Filters:
         """Yield what holds because the card, or an axis of its grid, has no more."""
-        several = (
-            ("threads", self.mapped[:-1], len(AXES) - 1),
-            ("points", self.mapped, POINT_LOOPS),
-        )
+        several = ("threads", self.mapped[:-1], len(AXES) - 1), ("points", self.mapped, POINT_LOOPS)
         for kind, loops, most in several:
             if len(loops) > most:
                 along = " + ".join(f"({kind}_{loop} > 1)" for loop in loops)
@@ -386,23 +374,21 @@ class KernelSpace:
         if words:
             others = [f"warps != '{NONE}'"] * ("warps" in self.dimensions)
             others += [_SPREAD] * ("lanes" in self.dimensions)
+            threads = " * ".join(self._threads) or "1"
+            held = " * ".join([str(words), *(f"points_{loop}" for loop in self.mapped)])
             room = (
-                "min(card.registers_per_thread, card.registers_per_block // "
-                f"({' * '.join(self._threads) or 1})) * 3 // 4"
+                f"min(card.registers_per_thread, card.registers_per_block // ({threads})) * 3 // 4"
             )
-            points = " * ".join(f"points_{loop}" for loop in self.mapped) or "1"
-            fits = f"{words} * {points} <= {room}"
-            yield "accumulators fit into registers", " or ".join([*others, fits])
-        terms = [
-            f"{name} * {self.facts.element_bytes} * ({elements})"
-            for group, name in self.staged.items()
-            if (elements := self._elements(group)) is not None
-        ]
-        if terms:
-            least = " + ".join(terms)
-            if "stages" in self.dimensions:
-                least = f"stages * ({least})"
-            fits = f"{least} <= card.shared_per_block_optin_bytes"
+            yield "accumulators fit into registers", " or ".join([*others, f"{held} <= {room}"])
+        elements = {name: self._elements(group) for group, name in self.staged.items()}
+        least = " + ".join(
+            f"{name} * {self.facts.element_bytes} * ({own})"
+            for name, own in elements.items()
+            if own
+        )
+        if least:
+            stages = "stages" if "stages" in self.dimensions else "1"
+            fits = f"{stages} * ({least}) <= card.shared_per_block_optin_bytes"
             yield "staged tiles fit into shared memory", fits
 
     def _block_filters(self) -> _Filters:
@@ -443,6 +429,10 @@ class KernelSpace:
             " * ".join([str(factor), *map(self._tile, loops)])
             for loops, factor in sorted(elements.terms.items())
         )
+
+
+def _either(cases: Iterable[str]) -> str:
+    return " or ".join(f"({case})" for case in cases)
 
 
 def _values(*columns: Any) -> tuple[Value, ...]:

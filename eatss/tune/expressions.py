@@ -164,7 +164,7 @@ class _Reader(ast.NodeTransformer):
             if fault := name_fault(name):
                 raise self._refused(node, f"{name} is no name of a value: {fault}")
             self.names.append(name)
-            return ast.copy_location(ast.Name(name, ast.Load()), node)  # type: ignore[type-var]
+            return ast.copy_location(ast.Name(name, ast.Load()), node)
         if isinstance(node, ast.Constant) and not isinstance(node.value, Value):
             raise self._refused(node)
         if isinstance(node, ast.Call):
@@ -275,7 +275,7 @@ def holds(expression: Expression, columns: Named, rows: int) -> Column:
     found = evaluate(expression, columns, rows)
     if found.dtype.kind not in "bif":
         raise expression.error("EATSS-S011", "a text is no condition")
-    return found != 0
+    return np.asarray(found != 0)
 
 
 def column_of(values: Sequence[Value]) -> Column:

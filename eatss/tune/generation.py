@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
-from itertools import count
+from itertools import chain, count
 from math import inf
 from os import PathLike, fspath
 from pathlib import Path
@@ -24,7 +24,7 @@ from eatss.cards.this_machine import AUTO, CardLike
 from eatss.choose.selection import KernelSelection
 from eatss.frontend.options import Reading
 from eatss.frontend.python import SourceLike
-from eatss.measurement.measurement import KernelResources, Measurement, Window
+from eatss.measurement.measurement import Measurement
 from eatss.ppcg_build.run import find_ppcg
 from eatss.session.source import Source
 from eatss.tune.jobs import CAREFUL, SweepOptions
@@ -95,48 +95,32 @@ def spread_over(rows: Sequence[Row], count: int) -> Rows:
 
 
 def measured_metrics(found: Measurement) -> Metrics:
-    """Return the numbers of a measurement that may explain its time and energy."""
-    return (
-        *_resource_metrics(found.resources or ()),
-        *_clock_metrics(found.windows),
-        *_counter_metrics(found),
-    )
+    """Return the numbers of a measurement that may explain its time and energy.
 
-
-def _resource_metrics(kernels: Sequence[KernelResources]) -> Metrics:
-    """Return the most of each resource that a kernel takes, and the mean occupancy."""
-    if not kernels:
-        return ()
-    names = ("registers", "local_bytes", "shared_bytes", "threads")
-    most = tuple((name, float(max(getattr(one, name) for one in kernels))) for name in names)
-    shares = [one.occupancy for one in kernels if one.occupancy is not None]
-    return (*most, ("occupancy", sum(shares) / len(shares))) if shares else most
-
-
-def _clock_metrics(windows: Sequence[Window]) -> Metrics:
-    during = [window.during for window in windows if window.during is not None]
-    clocks = [one.sm_clock_mean_mhz for one in during if one.sm_clock_mean_mhz is not None]
-    heat = [one.temperature_c for one in during if one.temperature_c is not None]
-    found: list[tuple[str, float]] = []
-    if clocks:
-        found.append(("sm_clock_mhz", sum(clocks) / len(clocks)))
-    if heat:
-        found.append(("temperature_c", float(max(heat))))
-    return tuple(found)
-
-
-def _counter_metrics(found: Measurement) -> Metrics:
-    """Return the counters of all kernels: shares and rates averaged, all others added up."""
-    values: dict[str, list[float]] = {}
-    shares = set()
-    for kernel in found.counters or ():
-        for counter in kernel.counters:
-            values.setdefault(counter.name, []).append(counter.value)
-            if counter.unit in ("%", "ratio") or "/" in counter.unit:
-                shares.add(counter.name)
-    return tuple(
-        (name, sum(own) / len(own) if name in shares else sum(own)) for name, own in values.items()
-    )
+    Of several kernels these are the most of each resource and the mean occupancy; counters that
+    are shares or rates are averaged, all others added up.
+    """
+    kernels = found.resources or ()
+    metrics: dict[str, float] = {}
+    for name in ("registers", "local_bytes", "shared_bytes", "threads"):
+        if kernels:
+            metrics[name] = float(max(getattr(one, name) for one in kernels))
+    during = [window.during for window in found.windows if window.during is not None]
+    means = {
+        "occupancy": [one.occupancy for one in kernels],
+        "sm_clock_mhz": [one.sm_clock_mean_mhz for one in during],
+    }
+    for name, several in means.items():
+        if known := [one for one in several if one is not None]:
+            metrics[name] = sum(known) / len(known)
+    if heat := [one.temperature_c for one in during if one.temperature_c is not None]:
+        metrics["temperature_c"] = float(max(heat))
+    counters = [counter for kernel in found.counters or () for counter in kernel.counters]
+    for name in dict.fromkeys(counter.name for counter in counters):
+        own = [counter for counter in counters if counter.name == name]
+        is_share = any(one.unit in ("%", "ratio") or "/" in one.unit for one in own)
+        metrics[name] = sum(one.value for one in own) / (len(own) if is_share else 1)
+    return tuple(metrics.items())
 
 
 def identity_of(
@@ -191,14 +175,16 @@ def generator_version() -> str:
 
 def predicted_metrics(kernels: Sequence[KernelSelection]) -> Metrics:
     """Return the predictions of a whole program, where every kernel with tiles has one."""
-    sized = [kernel for kernel in kernels if kernel.tile_sizes]
-    predicted = [kernel.predicted for kernel in sized if kernel.predicted is not None]
-    if not sized or len(predicted) < len(sized):
+    predicted = [kernel.predicted for kernel in kernels if kernel.tile_sizes]
+    known = [one for one in predicted if one is not None]
+    if not known or len(known) < len(predicted):
         return ()
-    return (
-        ("predicted_time_s", sum(one.time_s for one in predicted)),
-        ("predicted_energy_j", sum(one.energy_j for one in predicted)),
-    )
+    return predictions(sum(one.time_s for one in known), sum(one.energy_j for one in known))
+
+
+def predictions(time_s: float, energy_j: float) -> Metrics:
+    """Return what the model expects of a run, as metrics."""
+    return (("predicted_time_s", time_s), ("predicted_energy_j", energy_j))
 
 
 @frozen
@@ -275,11 +261,7 @@ def made_folder(path: StrPath) -> Path:
 
 def own_folder(parent: str, variant: str) -> Path:
     """Make and return a folder that nobody else has: ``VARIANT``, else ``VARIANT-2`` and so on."""
-    for turn in count(1):
-        folder = Path(parent) / (variant if turn == 1 else f"{variant}-{turn}")
-        try:
-            folder.mkdir(parents=True)
-        except FileExistsError:
-            continue
-        return folder
-    raise AssertionError
+    names = chain([variant], (f"{variant}-{turn}" for turn in count(2)))
+    folder = next(own for name in names if not (own := Path(parent) / name).exists())
+    folder.mkdir(parents=True)
+    return folder

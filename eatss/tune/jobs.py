@@ -245,13 +245,10 @@ class SweepOptions(BenchKeywords):
             raise input_error(
                 "EATSS-W001", f"there is no objective '{self.objective}'", hint=f"one of: {known}"
             )
-        for name in ("contenders", "counters"):
-            if getattr(self, name) < 0:
-                raise input_error(
-                    "EATSS-W001", f"{name} is {getattr(self, name)}", hint="give 0 or more"
-                )
-        if self.makers is not None and self.makers < 1:
-            raise input_error("EATSS-W001", f"makers is {self.makers}", hint="give 1 or more")
+        for name, least in (("contenders", 0), ("counters", 0), ("makers", 1)):
+            given = getattr(self, name)
+            if given is not None and given < least:
+                raise input_error("EATSS-W001", f"{name} is {given}", hint=f"give {least} or more")
 
     @property
     def measuring(self) -> MeasureOptions:
@@ -267,10 +264,7 @@ class SweepOptions(BenchKeywords):
     @property
     def limited(self) -> Budget:
         """The budget, with a number of variants where nothing is limited."""
-        budget = self.budget
-        if budget == Budget():
-            return Budget(variants=DEFAULT_VARIANTS)
-        return budget
+        return Budget(variants=DEFAULT_VARIANTS) if self.budget == Budget() else self.budget
 
     @property
     def first(self) -> Policy:

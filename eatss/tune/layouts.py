@@ -144,8 +144,8 @@ def _layout(
     facts = space.facts
     tiles, block = kernel.tiles, kernel.threads
     for name in space.mapped:
-        own = (decided.get(f"{kind}_{name}") for kind in ("threads", "points", "tile"))
-        block[name], tiles[name] = _along(name, *own, block.get(name, 1), tiles.get(name, 1))
+        before = block.get(name, 1), tiles.get(name, 1)
+        block[name], tiles[name] = _along(name, decided, *before)
     for name in space.serial:
         tiles[name] = decided.get(f"tile_{name}", tiles.get(name, PLAIN_TILE))
     steps = {"steps": PLAIN_TILE} if kernel.spread is None else {}
@@ -174,10 +174,11 @@ def _layout(
     )
 
 
-def _along(
-    name: str, threads: int | None, points: int | None, tile: int | None, before: int, was: int
-) -> tuple[int, int]:
+def _along(name: str, decided: Decided, before: int, was: int) -> tuple[int, int]:
     """Return threads and tile along a mapped loop, which were ``before`` and ``was``."""
+    threads, points, tile = (
+        decided.get(f"{kind}_{name}") for kind in ("threads", "points", "tile")
+    )
     if threads is points is tile is None:
         return before, was
     if tile is None:

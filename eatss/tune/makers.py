@@ -6,6 +6,8 @@ Variants of what PPCG generates: the paper's own experiment, tile sizes given by
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from importlib import import_module
@@ -14,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from eatss.base.diagnostics import Diagnostic, EatssError, InputError, input_error
 from eatss.base.frozen import Numbers, frozen
-from eatss.base.text import Texts
+from eatss.base.text import Texts, equations
 from eatss.building import ppcg
 from eatss.cards import GpuProfile
 from eatss.choose.cuda import expected_of, ranked_cuda
@@ -26,7 +28,7 @@ from eatss.lower.variants import kernel_variants_for, with_own_sizes
 from eatss.measurement.options import TileChoice
 from eatss.session.session import Session
 from eatss.tune.derived import KernelVariants
-from eatss.tune.generation import own_folder, predicted_metrics
+from eatss.tune.generation import own_folder, predicted_metrics, predictions
 from eatss.tune.jobs import BuiltVariant, MakerJob, VariantJob
 from eatss.tune.layouts import selection_at
 from eatss.tune.points import SELECTING, Point
@@ -74,31 +76,28 @@ class CudaMaker:
         """
         selection, session = self.chosen(wanted), self.program.session
         recipe = session.recipe(selection, self._profile, CodeRequest())
-        code = session.generate(recipe, self._profile)
         folder = own_folder(self._job.folder, wanted.variant)
-        session.write(code, folder)
+        session.write(session.generate(recipe, self._profile), folder)
         return BuiltVariant(
             variant=wanted.variant,
             folder=str(folder),
-            metrics=self._expected(selection),
-            decided=decided_text(selection.kernels),
+            metrics=predicted_metrics(self._expected(selection)),
+            decided="; ".join(map(_kernel_text, selection.kernels)),
         )
 
-    def _expected(self, selection: Selection) -> Metrics:
-        """Return what the model expects of a selection, whoever chose it."""
-        program = self.program
+    def _expected(self, selection: Selection) -> Sequence[KernelSelection]:
+        """Return the kernels of a selection with what the model expects of them."""
         if any(kernel.joined for kernel in selection.kernels):
-            return predicted_metrics(selection.kernels)
-        kernels = [
+            return selection.kernels
+        pairs = zip(selection.kernels, self.program.session.analysed.facts, strict=True)
+        cuts = self.program.variants
+        return [
             replace(
                 kernel,
-                predicted=expected_of(
-                    own, program.variants.get(own.name, ()), self._profile, kernel
-                )[0],
+                predicted=expected_of(own, cuts.get(own.name, ()), self._profile, kernel)[0],
             )
-            for kernel, own in zip(selection.kernels, program.session.analysed.facts, strict=True)
+            for kernel, own in pairs
         ]
-        return predicted_metrics(kernels)
 
     @cached_property
     def program(self) -> Program:
@@ -142,12 +141,10 @@ class CudaMaker:
             return program.session.select(self._profile, self._choosing)
         if wanted.role:
             return base
-        options_at = self._choosing.for_card(self._profile)
         limit = self._profile.shared_per_block_optin_bytes
-        options_at = replace(options_at, shared_per_block_bytes=limit)
+        options = replace(self._choosing.for_card(self._profile), shared_per_block_bytes=limit)
         facts = program.session.analysed.facts
-        variants = program.variants
-        return selection_at(base, facts, variants, self._profile, options_at, decisions)
+        return selection_at(base, facts, program.variants, self._profile, options, decisions)
 
 
 def default_sizes(
@@ -176,23 +173,17 @@ def default_sizes(
     return with_own_sizes(replace(base, kernels=tuple(kernels)), facts, alone, profile, options)
 
 
-def decided_text(kernels: tuple[KernelSelection, ...]) -> str:
-    """Return tile sizes and threads in words: ``kernel0: i=64 j=64 k=16, 16x16 threads``."""
-    return "; ".join(map(_kernel_text, kernels))
-
-
 def _kernel_text(kernel: KernelSelection) -> str:
+    """Return tile sizes and threads in words: ``kernel0: i=64 j=64 k=16, 16×16 threads``."""
     if not kernel.tile_sizes:
         return f"{kernel.name}: one thread"
-    sizes = " ".join(f"{loop}={size}" for loop, size in kernel.tile_sizes)
-    threads = "×".join(str(size) for _, size in kernel.block)
-    words = [f"{kernel.name}: {sizes}", f"{threads} threads"]
-    if kernel.instruction is not None:
-        words.append(kernel.instruction)
-    return ", ".join(words)
+    words = [equations(kernel.tile_sizes, " "), _threads(kernel.threads.values())]
+    words += [] if kernel.instruction is None else [kernel.instruction]
+    return f"{kernel.name}: {', '.join(words)}"
 
 
-_PLACED = re.compile(r"(tile|threads)_(\d+)")
+def _threads(sizes: Iterable[int]) -> str:
+    return f"{'×'.join(map(str, sizes))} threads"
 
 
 class PpcgMaker:
@@ -218,67 +209,55 @@ class PpcgMaker:
         Raises:
             EatssError: it cannot be made, or what PPCG generates cannot be measured.
         """
-        decisions: Point = dict(wanted.decisions)
-        words, text, metrics = self._words(wanted, decisions)
+        words, decided, metrics = self._chosen(wanted)
         reading = self._job.reading.frontend()
-        arguments = (
-            *(f"-D{one}" for one in reading.defines),
-            *(f"-I{one}" for one in reading.include_dirs),
-            *words,
-            *self._job.ppcg_arguments,
-        )
         built = ppcg(
             Path(self._job.source),
             gpu=self._profile,
             output=own_folder(self._job.folder, wanted.variant),
             ppcg=self._job.ppcg,
-            arguments=arguments,
+            arguments=(
+                *(f"-D{one}" for one in reading.defines),
+                *(f"-I{one}" for one in reading.include_dirs),
+                *words,
+                *self._job.ppcg_arguments,
+            ),
             selects=False,
         )
         if built.program is None:
-            raise InputError(*(built.warnings or (_unknown(),)))
-        return BuiltVariant(
-            variant=wanted.variant,
-            folder=str(built.program),
-            metrics=metrics,
-            decided=text,
-        )
+            raise InputError(*(built.warnings or (_UNKNOWN,)))
+        folder = str(built.program)
+        return BuiltVariant(variant=wanted.variant, folder=folder, metrics=metrics, decided=decided)
 
-    def _words(self, wanted: VariantJob, decisions: Point) -> tuple[Texts, str, Metrics]:
+    def _chosen(self, wanted: VariantJob) -> tuple[Texts, str, Metrics]:
         """Return PPCG's arguments, what they decide in words, and what is expected."""
-        tiles, threads = positions(decisions, "tile"), positions(decisions, "threads")
-        if wanted.role in ("ours", "paper") and not tiles:
+        if wanted.role in ("ours", "paper"):
             options = SelectOptions(target="ppcg", objective=self._job.objective)
             if wanted.role == "paper":
                 options = SelectOptions(target="ppcg", model="paper")
             session = Session(self._job.source, self._job.reading, cut="ppcg")
             chosen = session.select(self._profile, options)
-            said = "PPCG's own sizes" if chosen.keeps_default else chosen.ppcg_sizes
+            said = OWN_SIZES if chosen.keeps_default else chosen.ppcg_sizes
             return chosen.ppcg_arguments, said, predicted_metrics(chosen.kernels)
-        maps = []
-        if tiles:
-            maps.append(f"kernel[i] -> tile[{', '.join(map(str, tiles))}]")
-        if threads:
-            maps.append(f"kernel[i] -> block[{', '.join(map(str, threads))}]")
-        words = [f"--sizes={{ {'; '.join(maps)} }}"] if maps else []
+        decisions: Point = dict(wanted.decisions)
+        tiles, threads = positions(decisions, "tile"), positions(decisions, "threads")
+        sizes = "; ".join(
+            f"kernel[i] -> {kind}[{', '.join(map(str, own))}]"
+            for kind, own in (("tile", tiles), ("block", threads))
+            if own
+        )
+        words = [f"--sizes={{ {sizes} }}"] if sizes else []
         if "max_shared_memory" in decisions:
             words.append(f"--max-shared-memory={int(decisions['max_shared_memory'])}")
         if decisions.get("unroll_gpu_tile"):
             words.append("--unroll-gpu-tile")
-        text = f"tile {'×'.join(map(str, tiles))}" if tiles else "PPCG's own sizes"
-        if threads:
-            text += f", {'×'.join(map(str, threads))} threads"
-        return tuple(words), text, self._expected(decisions)
-
-    def _expected(self, decisions: Point) -> Metrics:
-        """Return what the model expects, nothing where it cannot say."""
-        try:
+        text = f"tile {'×'.join(map(str, tiles))}" if tiles else OWN_SIZES
+        metrics: Metrics = ()
+        with suppress(EatssError):  # the model cannot say
             found = self.predicted(decisions)
-        except EatssError:
-            return ()
-        if found.time_s is None or found.energy_j is None:
-            return ()
-        return (("predicted_time_s", found.time_s), ("predicted_energy_j", found.energy_j))
+            if found.time_s is not None and found.energy_j is not None:
+                metrics = predictions(found.time_s, found.energy_j)
+        return tuple(words), ", ".join([text, *[_threads(threads)] * bool(threads)]), metrics
 
     def predicted(self, decisions: Point) -> ProgramExpectation:
         """Return what the model expects of sizes.
@@ -300,25 +279,22 @@ class PpcgMaker:
         )
 
 
+OWN_SIZES = "PPCG's own sizes"
+_UNKNOWN = Diagnostic(code="EATSS-W010", message="what PPCG generated cannot be measured")
+
+
 def positions(decisions: Point, kind: str) -> Numbers:
     """Return sizes by position, without gaps.
 
     Raises:
         InputError: ``EATSS-W010``, one is missing.
     """
-    found = {}
-    for name, value in decisions.items():
-        match = _PLACED.fullmatch(name)
-        if match is not None and match[1] == kind:
-            found[int(match[2])] = int(value)
-    if sorted(found) != list(range(len(found))):
+    names = [name for name in decisions if re.fullmatch(rf"{kind}_\d+", name)]
+    places = [f"{kind}_{at}" for at in range(len(names))]
+    if {*names} != {*places}:
         raise input_error(
             "EATSS-W010",
-            f"{kind} sizes are given for the loops {', '.join(map(str, sorted(found)))} only",
-            hint="PPCG takes them by position: tile_0, tile_1, … without a gap",
+            f"{kind} sizes are given as {', '.join(sorted(names))} only",
+            hint=f"PPCG takes them by position: {kind}_0, {kind}_1, … without a gap",
         )
-    return tuple(found[at] for at in sorted(found))
-
-
-def _unknown() -> Diagnostic:
-    return Diagnostic(code="EATSS-W010", message="what PPCG generated cannot be measured")
+    return tuple(int(decisions[name]) for name in places)

@@ -15,12 +15,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
-from itertools import chain, count
+from itertools import chain, count, islice
 from math import inf, isfinite, isnan
 from random import Random
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
-from eatss.base.diagnostics import InputError, input_error
+from eatss.base.diagnostics import input_error
 from eatss.base.extensions import Registry
 from eatss.base.frozen import frozen
 from eatss.base.text import duration_s
@@ -87,51 +87,36 @@ MakeStrategy: TypeAlias = Callable[[StrategyJob], Strategy]
 _LEAST_BATCH = 1024
 
 
-class Unseen:
-    """Draws points of a space at random, none that was drawn or named as seen before.
+def drawn(job: StrategyJob) -> Iterator[Configuration]:
+    """Yield all points of a space in random order.
 
-    All points that are left are equally likely. A space is not listed as a whole before a quarter
-    of it was drawn.
+    All that are left are equally likely. A space is not listed as a whole before a quarter of it
+    was drawn.
     """
-
-    def __init__(self, job: StrategyJob) -> None:
-        self._space = job.space
-        self._random = Random(job.seed)  # noqa: S311 - no secret
-        self._seen: set[str] = set()
-
-    def take(self, point: Point) -> bool:
-        """Never draw a point from now on; return whether it was not seen before."""
-        before = len(self._seen)
-        self._seen.add(variant_key(point))
-        return len(self._seen) > before
-
-    def draws(self) -> Iterator[Configuration]:
-        """Yield points that were not seen, until all were."""
-        while len(self._seen) < len(self._space):
-            wanted = min(len(self._space), max(_LEAST_BATCH, 4 * len(self._seen)))
-            batch = self._space.sample(wanted, self._random.getrandbits(32))
-            self._random.shuffle(batch)
-            yield from filter(self.take, batch)
+    dice = Random(job.seed)  # noqa: S311 - no secret
+    seen: set[str] = set()
+    while len(seen) < len(job.space):
+        wanted = min(len(job.space), max(_LEAST_BATCH, 4 * len(seen)))
+        batch = job.space.sample(wanted, dice.getrandbits(32))
+        dice.shuffle(batch)
+        for point in batch:
+            if variant_key(point) not in seen:
+                seen.add(variant_key(point))
+                yield point
 
 
-Proposes: TypeAlias = Callable[["Proposing"], Iterator[Configuration | Wait]]
-"""Yields points in the order in which they are to be measured, as far as that is known."""
-
-
-class Proposing:
-    """A strategy whose points come one after the other; those that it was told of are left out.
+class Steps:
+    """A strategy whose points come one after the other.
 
     Attributes:
         costs: What each point costs that was told, by its key.
-        best: The point that costs least.
-        unseen: Draws what was neither proposed nor told.
+        best: The point that costs least, and its cost.
     """
 
-    def __init__(self, job: StrategyJob, proposes: Proposes) -> None:
+    def __init__(self, steps: Callable[[Steps], Iterator[Configuration | Wait]]) -> None:
         self.costs: dict[str, float] = {}
         self.best: tuple[float, Configuration | None] = (inf, None)
-        self.unseen = Unseen(job)
-        self._steps = proposes(self)
+        self._steps = steps(self)
 
     def ask(self) -> Asked:
         """Return the next point, :data:`WAIT`, or ``None`` after the last."""
@@ -139,24 +124,30 @@ class Proposing:
 
     def tell(self, point: Point, cost: float) -> None:
         """Learn a cost."""
-        self.unseen.take(point)
         self.costs[variant_key(point)] = cost
         if cost < self.best[0]:
             self.best = (cost, dict(point))
 
-    def new(self, points: Iterable[Configuration]) -> Iterator[Configuration]:
-        """Yield those of some points that are neither proposed nor told."""
-        return filter(self.unseen.take, points)
+    def measured(self, points: Iterable[Configuration]) -> Iterator[Configuration | Wait]:
+        """Ask for points, as far as they were not told, and wait until all are."""
+        yield from (point for point in points if variant_key(point) not in self.costs)
+        for point in points:
+            while variant_key(point) not in self.costs:
+                yield WAIT
+
+    def cost(self, point: Point) -> float:
+        """Return what a point costs that was told."""
+        return self.costs[variant_key(point)]
 
 
 def exhaustive(job: StrategyJob) -> Strategy:
     """Return the strategy that measures the space in its order."""
-    return Proposing(job, lambda own: own.new(job.space.points()))
+    return Steps(lambda _: job.space.points())
 
 
 def at_random(job: StrategyJob) -> Strategy:
     """Return the strategy that draws points, all that are left with the same chance."""
-    return Proposing(job, lambda own: own.unseen.draws())
+    return Steps(lambda _: drawn(job))
 
 
 def by_model(job: StrategyJob) -> Strategy:
@@ -171,7 +162,7 @@ def by_model(job: StrategyJob) -> Strategy:
             "the strategy 'model' needs an order of the points by the model, and there is none",
             hint="choose another one: local, random",
         )
-    return Proposing(job, lambda own: chain(own.new(job.best_first), own.unseen.draws()))
+    return Steps(lambda _: chain(job.best_first, drawn(job)))
 
 
 def local(job: StrategyJob) -> Strategy:
@@ -182,29 +173,19 @@ def local(job: StrategyJob) -> Strategy:
     All neighbours of a point may be asked for at once.
     """
 
-    def steps(own: Proposing) -> Iterator[Configuration | Wait]:
-        begins = chain([own.best[1]], [next(job.best_first, None)], own.unseen.draws())
-        for here in filter(None, begins):
-            if variant_key(here) not in own.costs:
-                own.unseen.take(here)
-                yield here
-            yield from _until_told(own, [here])
-            while own.costs[variant_key(here)] < inf:
+    def steps(own: Steps) -> Iterator[Configuration | Wait]:
+        for start in filter(None, chain([own.best[1]], islice(job.best_first, 1), drawn(job))):
+            yield from own.measured([start])
+            here = start
+            while own.cost(here) < inf:
                 neighbours = job.space.neighbours(here)
-                yield from own.new(neighbours)
-                yield from _until_told(own, neighbours)
-                best = min((here, *neighbours), key=lambda one: own.costs[variant_key(one)])
+                yield from own.measured(neighbours)
+                best = min((here, *neighbours), key=own.cost)
                 if best is here:
                     break
-                here = best  # noqa: PLW2901
+                here = best
 
-    return Proposing(job, steps)
-
-
-def _until_told(own: Proposing, points: Iterable[Point]) -> Iterator[Wait]:
-    for point in points:
-        while variant_key(point) not in own.costs:
-            yield WAIT
+    return Steps(steps)
 
 
 class ListedSpace:
@@ -256,7 +237,8 @@ class Guarded:
     """A strategy that asks for no point twice.
 
     What is proposed besides is answered with what is known of it, what the space does not allow
-    with infinity. After a hundred such proposals in a row a point that is new is drawn at random.
+    with infinity. Where a hundred such proposals more come in a row than there are points that are
+    known, one that is new is drawn at random.
 
     Args:
         name: what it is called.
@@ -268,8 +250,9 @@ class Guarded:
         self.name = name
         self._strategy = strategy
         self._space = job.space
-        self._unseen = Unseen(job)
+        self._drawn = drawn(job)
         self._costs: dict[str, float] = {}
+        self._pending: set[str] = set()
 
     def ask(self) -> Asked:
         """Return the next point to measure, ``WAIT``, or ``None`` where nothing is left.
@@ -278,41 +261,39 @@ class Guarded:
             InputError: ``EATSS-T005``, the strategy proposes what is no point of the space's names.
         """
         for turn in count():
-            is_drawn = turn >= _REPEATS
-            asked = next(self._unseen.draws(), None) if is_drawn else self._strategy.ask()
+            is_stuck = turn > _REPEATS + len(self._costs)
+            asked = next(self._drawn, None) if is_stuck else self._strategy.ask()
             if not isinstance(asked, dict):
                 return asked
             if {*asked} != {*self._space.names}:
-                raise self._unlike(asked)
-            if self._space.allows(asked) is not None:
+                theirs, ours = ", ".join(asked) or "nothing", ", ".join(self._space.names)
+                raise input_error(
+                    "EATSS-T005",
+                    f"the strategy '{self.name}' proposes a point of {theirs}, the space has {ours}",
+                    hint="mend the strategy, or choose another one",
+                )
+            key = variant_key(asked)
+            if key in self._costs:
+                self._strategy.tell(asked, self._costs[key])
+            elif self._space.allows(asked) is not None:
                 self._strategy.tell(asked, inf)
-            elif self._unseen.take(asked) or is_drawn:
+            elif key not in self._pending:
+                self._pending.add(key)
                 return asked
-            elif variant_key(asked) not in self._costs:
-                return WAIT  # it is being measured
-            else:
-                self._strategy.tell(asked, self._costs[variant_key(asked)])
+            elif not is_stuck:
+                return WAIT
         raise AssertionError
 
     def expect(self, point: Point) -> None:
         """Learn that a point is measured already and is told later: it is not asked for."""
-        if self._space.allows(point) is None:
-            self._unseen.take(point)
+        self._pending.add(variant_key(point))
 
     def tell(self, point: Point, cost: float) -> None:
         """Learn what a point cost; no number is infinity."""
+        cost = inf if isnan(cost) else cost
+        self._costs[variant_key(point)] = cost
         if self._space.allows(point) is None:
-            self._unseen.take(point)
-            self._costs[variant_key(point)] = inf if isnan(cost) else cost
-            self._strategy.tell(point, self._costs[variant_key(point)])
-
-    def _unlike(self, asked: Point) -> InputError:
-        return input_error(
-            "EATSS-T005",
-            f"the strategy '{self.name}' proposes a point of {', '.join(asked) or 'nothing'}, "
-            f"the space has {', '.join(self._space.names)}",
-            hint="mend the strategy, or choose another one",
-        )
+            self._strategy.tell(point, cost)
 
 
 def make(name: str, job: StrategyJob, known: Iterable[tuple[Point, float]] = ()) -> Guarded:

@@ -24,7 +24,7 @@ from eatss.tune.strategies import (
     Budget,
     ListedSpace,
     StrategyJob,
-    Unseen,
+    drawn,
     make,
 )
 from tests.refusals import refusing
@@ -148,7 +148,7 @@ def test_a_large_space_is_not_listed_to_draw_from_it() -> None:
             return super().sample(count, seed)
 
     job = StrategyJob(space=Counting(space.names, space.points()), seed=1)
-    assert len(list(islice(Unseen(job).draws(), 500))) == 500
+    assert len(list(islice(drawn(job), 500))) == 500
     assert counts == [1024]
 
 
