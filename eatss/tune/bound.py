@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from math import prod
 
-import numpy as np
-
 from eatss.base.diagnostics import (
     Diagnostic,
     InputError,
@@ -212,16 +210,15 @@ class BoundSpace:
         count = self.count()
         if count.kept:
             return count
+        removed = {one.name: one.removed for one in count.filters if one.removed}
+        last = next((x.name for x in reversed(self.walk.tests) if x.name in removed), "")
         if count.raw:
-            removed = {one.name: one.removed for one in count.filters}
-            last = [test.name for test in self.walk.tests if removed[test.name]][-1]
             message = f'no point is left: "{last}" removes the last {removed[last]} of {count.raw}'
             path, hint = ("filters", last), "eatss space counts what each filter removes"
         else:
-            steps = self.walk.whole.steps
-            own = (Part(steps=steps[: at + 1]) for at in steps)
-            empty = next(one for one in own if not self.walk.raw(one))
-            path, hint = ("iterators", self.names[empty.steps[-1]]), None
+            parts = (Part(steps=tuple(range(at + 1))) for at in range(len(self.names)))
+            empty = next(at for at, own in enumerate(parts) if not self.walk.raw(own))
+            path, hint = ("iterators", self.names[empty]), None
             message = f"{path[1]} has no values"
         raise NoSolutionError(finding("EATSS-S016", message, path, self.origin, hint))
 
@@ -286,22 +283,14 @@ class BoundSpace:
         reason = self.allows(point)
         if reason is not None:
             raise input_error("EATSS-S018", f"that is no point of the space: {reason}")
-        own = {name: _plain(point[name]) for name in self.names}
+        own = {name: point[name] for name in self.names}
         return nearest(own, self._values_along(own), self.allows)
 
     def decisions(self, point: Point) -> Configuration:
         """Return what the variant of a point decides.
 
         That is what ``[variant]`` says, and iterators that are called like decisions (``tile_i``).
-
-        Raises:
-            InputError: ``EATSS-S018``, the point lacks a value.
         """
-        lacking = [name for name in self.names if name not in point]
-        if lacking:
-            raise input_error(
-                "EATSS-S018", f"that is no point of the space: {lacking[0]} is missing"
-            )
         values = self._known(point)
         own = {n: values[n] for n in self.names if is_decision(n)}
         return {**own, **{name: evaluate_one(one, values) for name, one in self.variant.items()}}
@@ -314,17 +303,9 @@ class BoundSpace:
 
     def _known(self, point: Point) -> Configuration:
         """Return the values of all constants, and of the iterators at a point."""
-        return {**self.constants, **{name: _plain(point[name]) for name in self.names}}
+        return {**self.constants, **{name: point[name] for name in self.names}}
 
     def _points_of(self, block: Block) -> Iterator[Configuration]:
         columns = [block.columns[name].tolist() for name in self.names]
         for values in zip(*columns, strict=True):
             yield dict(zip(self.names, values, strict=True))
-
-
-def _plain(value: Value) -> Value:
-    """Return a value of Python for one of NumPy."""
-    if isinstance(value, np.generic):
-        plain: Value = value.item()
-        return plain
-    return value

@@ -27,7 +27,7 @@ from eatss.frontend.python import SourceLike
 from eatss.measurement.measurement import Measurement
 from eatss.ppcg_build.run import find_ppcg
 from eatss.session.source import Source
-from eatss.tune.jobs import CAREFUL, SweepOptions
+from eatss.tune.jobs import CAREFUL, MakerJob, SweepOptions
 from eatss.tune.points import Space
 from eatss.tune.processes import VariantResult
 from eatss.tune.rows import Identity, Metrics, Row, Rows, Stage, cost
@@ -124,23 +124,18 @@ def measured_metrics(found: Measurement) -> Metrics:
 
 
 def identity_of(
-    done: VariantResult,
-    reading: Reading,
-    target: SweepTarget,
-    generator: str,
-    options: SweepOptions,
+    done: VariantResult, job: MakerJob, generator: str, options: SweepOptions
 ) -> Identity:
     """Return the identity of a sweep.
 
     Args:
         done: a variant that was measured.
-        reading: how what is swept is read.
-        target: who generates.
-        generator: version of that.
+        job: what variants are made of.
+        generator: version of who generates.
         options: how the sweep goes.
     """
     assert done.trial is not None
-    found, read = done.trial.measurement, reading.frontend()
+    found, read = done.trial.measurement, job.reading.frontend()
     device = found.device
     names = ("meter", "seed", "objective", "timeout_s", "compares")
     chosen = {
@@ -155,7 +150,7 @@ def identity_of(
     return Identity(
         program=found.program,
         source_hash=found.provenance.source_hash or "",
-        target=target,
+        target=job.target,
         generator=generator,
         dtype=found.dtype,
         defines=(*read.defines, *(f"-I{folder}" for folder in read.include_dirs)),

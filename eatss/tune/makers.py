@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eatss.base.diagnostics import Diagnostic, EatssError, InputError, input_error
+from eatss.base.forked import bounded
 from eatss.base.frozen import Numbers, frozen
 from eatss.base.text import Texts, equations
 from eatss.building import ppcg
@@ -64,16 +65,16 @@ class CudaMaker:
         import_module("eatss.cuda.generate")
         _ = self.program.session.symbolic
 
-    def set_up(self, wanted: VariantJob) -> None:
-        """Select what the variant begins with, if that is not done."""
-        self._base(wanted)
-
     def make(self, wanted: VariantJob) -> BuiltVariant:
-        """Generate a variant into a folder of its own.
+        """Generate a variant into a folder of its own, in a fork.
 
         Raises:
             EatssError: it cannot be made.
         """
+        self._base(wanted)  # once, for all forks
+        return bounded(lambda: self._made(wanted))
+
+    def _made(self, wanted: VariantJob) -> BuiltVariant:
         selection, session = self.chosen(wanted), self.program.session
         recipe = session.recipe(selection, self._profile, CodeRequest())
         folder = own_folder(self._job.folder, wanted.variant)
@@ -197,11 +198,6 @@ class PpcgMaker:
     def warm(self) -> None:
         """Analyse the source, for what is expected of variants."""
         _ = self.session.analysed
-
-    def set_up(self, wanted: VariantJob) -> None:
-        """Analyse the source, if that is not done."""
-        del wanted
-        self.warm()
 
     def make(self, wanted: VariantJob) -> BuiltVariant:
         """Let PPCG generate a variant into a folder of its own.

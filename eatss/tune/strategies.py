@@ -269,7 +269,7 @@ class Guarded:
                 theirs, ours = ", ".join(asked) or "nothing", ", ".join(self._space.names)
                 raise input_error(
                     "EATSS-T005",
-                    f"the strategy '{self.name}' proposes a point of {theirs}, the space has {ours}",
+                    f"the strategy '{self.name}' proposes a point of {theirs}, not of {ours}",
                     hint="mend the strategy, or choose another one",
                 )
             key = variant_key(asked)

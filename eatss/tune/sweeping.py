@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import tempfile
 from contextlib import ExitStack, closing
-from functools import partial
 from os import fspath
 from pathlib import Path
 
@@ -125,6 +124,7 @@ def _plan(
     if space is not None and not isinstance(space, Space):
         space = read_space(space)
     budget = options.limited.variants or 1000
+    generator = generator_of(generation)
     outline = outlined(job, space, rank=min(2 * budget, 4000))
     warned(outline.warnings)
     return Plan(
@@ -133,13 +133,7 @@ def _plan(
         ranked=outline.ranked,
         roles=outline.roles,
         options=options,
-        identity=partial(
-            identity_of,
-            reading=job.reading,
-            target=job.target,
-            generator=generator_of(generation),
-            options=options,
-        ),
+        identity=lambda done: identity_of(done, job, generator, options),
         path=path,
         space_text=space_text(outline.space.space),
         keeps=generation.keep is not None,

@@ -254,7 +254,7 @@ def test_a_point_outside_the_space_costs_infinity(stubborn: Stubborn, registered
 
 def test_a_point_of_other_names_is_refused(stubborn: Stubborn, registered: str) -> None:
     stubborn.point = {"tile": 1}
-    with pytest.raises(InputError, match="proposes a point of tile, the space has a0"):
+    with pytest.raises(InputError, match="proposes a point of tile, not of a0"):
         make(registered, StrategyJob(space=grid(2))).ask()
 
 
