@@ -112,7 +112,7 @@ def _check_reading(bound: BoundSpace, how: Reading) -> None:
             f"{given[0]} is of a derived space, not of a file of a space",
             hint="leave it out, or name the C or Python file",
         )
-    own = {*bound.names, *dict(bound.space.constants)}
+    own = {*bound.names, *bound.space.constants}
     for name in how.parameters or {}:
         if name in own or name not in bound.used:
             why = "has its own values of" if name in own else "does not name"

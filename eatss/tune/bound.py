@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import zip_longest
+from itertools import chain
 from math import prod
 
 from eatss.base.diagnostics import (
@@ -27,9 +27,9 @@ from eatss.tune.counting import (
     Walk,
     drawn_ranks,
 )
+from eatss.tune.document import HOW_TO_ITERATE
 from eatss.tune.expressions import (
     Expression,
-    Place,
     evaluate_one,
     holds,
     name_fault,
@@ -38,6 +38,7 @@ from eatss.tune.expressions import (
 from eatss.tune.points import (
     Configuration,
     FilterCount,
+    Iterates,
     Point,
     Space,
     SpaceCount,
@@ -61,35 +62,31 @@ def bind(space: Space, constants: Mapping[str, Value]) -> BoundSpace:
     """
     read = _Read(space, constants)
     values = dict(constants)
-    for name, text in space.constants:
-        for expression in read.expressions(("constants", name), [text]):
+    for name, text in space.constants.items():
+        for expression in read.expressions([text], "constants", name):
             if not read.findings:
                 with read.noting():
                     values[name] = evaluate_one(expression, values)
         read.add("constants", name)
     dimensions = []
-    for one in space.iterators:
-        keys = ARGUMENTS["range"] if one.over == "range" else (one.over,) * len(one.arguments)
-        own = read.expressions(("iterators", one.name), one.arguments, keys)
-        dimensions.append(
-            Dimension(name=one.name, listed=one.values, over=one.over, expressions=tuple(own))
-        )
-        read.add("iterators", one.name)
+    for name, given in space.iterators.items():
+        dimensions.append(read.dimension(name, given))
+        read.add("iterators", name)
     position = {dimension.name: at for at, dimension in enumerate(dimensions)}
     tests = [
-        Test(name=one.name, condition=own, step=max(position.get(n, -1) for n in ("", *own.names)))
-        for one in space.filters
-        for own in read.expressions(("filters", one.name), [one.condition])
+        Test(name=name, condition=own, step=max(position.get(n, -1) for n in ("", *own.names)))
+        for name, text in space.filters.items()
+        for own in read.expressions([text], "filters", name)
     ]
     variant = {
         name: own
-        for name, text in space.variant
-        for own in read.expressions(("variant", name), [text])
+        for name, text in space.variant.items()
+        for own in read.expressions([text], "variant", name)
     }
     for name in variant:
         read.add("variant", name)
     if not dimensions:
-        read.note("the space has no iterators: tile_i = [8, 16, 32]", "iterators")
+        read.note("the space has no iterators", "iterators")
     if read.findings:
         raise InputError(*read.findings)
     tests.sort(key=lambda test: test.step)
@@ -124,19 +121,37 @@ class _Read:
 
     def note(self, message: str, *path: str) -> None:
         """Note what is wrong at a place."""
-        self.findings.append(finding("EATSS-S004", message, path, self.origin))
+        hint = HOW_TO_ITERATE if path[0] == "iterators" else None
+        self.findings.append(finding("EATSS-S004", message, path, self.origin, hint))
 
-    def expressions(
-        self, path: Place, texts: Iterable[str], keys: Iterable[str] = ()
-    ) -> Iterator[Expression]:
+    def expressions(self, given: Iterable[Value], *path: str) -> Iterator[Expression]:
         """Yield the expressions that are right, and name what is known."""
-        for text, key in zip_longest(texts, keys):
+        for value in given:
             with self.noting():
-                place = path if key is None else (*path, key)
-                found = parse_expression(text, place, self.origin)
+                text = value if isinstance(value, str) else repr(value)
+                found = parse_expression(text, path, self.origin)
                 found.check_names(self._known)
                 self.used.update(found.names)
                 yield found
+
+    def dimension(self, name: str, given: Iterates) -> Dimension:
+        """Return an iterator."""
+        if not isinstance(given, Mapping):
+            if not given or len({*map(repr, given)}) < len(given):
+                self.note("a list has values, each once", "iterators", name)
+            return Dimension(name=name, listed=given)
+        if {"start", "stop"} <= {*given} <= {"start", "stop", "step"}:
+            over, ranged = "range", {"step": 1} | dict(given)
+            keys = {key: (ranged[key],) for key in ("start", "stop", "step")}
+        else:
+            over, own = next(iter(given.items()), ("", ()))
+            several = own if isinstance(own, tuple) else (own,)
+            keys = {over: several}
+            if len(given) != 1 or len(several) != len(ARGUMENTS.get(over, ())):
+                known = ", ".join(f"{one} of {', '.join(own)}" for one, own in ARGUMENTS.items())
+                self.note(f"it is no list of values, no range, not {known}", "iterators", name)
+        every = (self.expressions(own, "iterators", name, key) for key, own in keys.items())
+        return Dimension(name=name, over=over, expressions=tuple(chain.from_iterable(every)))
 
     def add(self, table: str, name: str) -> None:
         """Let what comes later use a name."""
@@ -190,8 +205,8 @@ class BoundSpace:
             raw=raw,
             kept=prod(left),
             filters=tuple(
-                FilterCount(name=one.name, condition=one.condition, removed=removed[one.name])
-                for one in self.space.filters
+                FilterCount(name=name, condition=str(condition), removed=removed[name])
+                for name, condition in self.space.filters.items()
             ),
             seconds=time.perf_counter() - began,
         )

@@ -56,11 +56,10 @@ GENERATORS: Mapping[str, Callable[..., Iterable[int]]] = {
 """What yields the values of an iterator, each once, in order."""
 
 ARGUMENTS: Mapping[str, Names] = {
-    "range": ("start", "stop", "step"),
     "powers": ("base", "first", "last"),
     "divisors": ("number",),
 }
-"""What an iterator is over, and what that takes; ``stop`` and ``last`` are included."""
+"""What a generator takes; ``last`` is included."""
 
 
 @lru_cache(maxsize=4096)

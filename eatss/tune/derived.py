@@ -37,7 +37,7 @@ from eatss.choose.options import SelectOptions
 from eatss.choose.selection import KernelSelection
 from eatss.plan.launch import trips_of
 from eatss.tune.expressions import holds, parse_expression
-from eatss.tune.points import CUTS, Configuration, Filter, Iterator, Space, Value
+from eatss.tune.points import CUTS, Configuration, Iterates, Space, Value
 
 if TYPE_CHECKING:
     from eatss.session.session import Session
@@ -119,8 +119,8 @@ def derived_space(
     else:
         assert profile is not None, "generated code is for a card"
         own = kernel_spaces(facts, variants, profile).values()
-        iterators = [one for space in own for one in space.iterators()]
-        filters = [one for space in own for one in space.filters()]
+        iterators = {n: values for space in own for n, values in space.iterators().items()}
+        filters = {name: text for space in own for name, text in space.filters().items()}
     if not iterators:
         raise NoSolutionError(
             Diagnostic(
@@ -128,7 +128,7 @@ def derived_space(
                 message=f"{name} has no kernel with sizes to choose: all run in one thread",
             )
         )
-    return Space(name=name, iterators=tuple(iterators), filters=tuple(filters))
+    return Space(name=name, iterators=iterators, filters=filters)
 
 
 def kernel_spaces(
@@ -160,16 +160,15 @@ def point_of(
     return point
 
 
-def _ppcg(facts: Sequence[KernelFacts]) -> tuple[list[Iterator], list[Filter]]:
+def _ppcg(facts: Sequence[KernelFacts]) -> tuple[dict[str, Iterates], dict[str, Value]]:
     """Return the tile sizes by position, for the kernel with the most loops."""
-    depth = max((len(one.loops) for one in facts), default=0)
-    iterators, filters = [], []
-    for at in range(depth):
+    iterators: dict[str, Iterates] = {}
+    filters: dict[str, Value] = {}
+    for at in range(max((len(one.loops) for one in facts), default=0)):
         name = f"tile_{at}"
         most = max(reach(one.loops[at].trip_count) for one in facts if at < len(one.loops))
-        iterators.append(Iterator(name=name, values=PPCG_TILES))
-        condition = f"{name} <= {max(most, PPCG_TILES[0])}"
-        filters.append(Filter(name=f"{name} is no longer than its loop", condition=condition))
+        iterators[name] = PPCG_TILES
+        filters[f"{name} is no longer than its loop"] = f"{name} <= {max(most, PPCG_TILES[0])}"
     return iterators, filters
 
 
@@ -247,10 +246,9 @@ class KernelSpace:
                 found[name] = (0, 1) if name in self.staged.values() else values
         return found
 
-    def iterators(self) -> list[Iterator]:
+    def iterators(self) -> dict[str, Iterates]:
         """Return the iterators, those that most filters name first."""
-        every = self.dimensions.items()
-        return [Iterator(name=self.prefix + n, values=values) for n, values in every]
+        return {self.prefix + name: values for name, values in self.dimensions.items()}
 
     def point(self, kernel: KernelSelection) -> Configuration:
         """Return the values of the variables in a selection."""
@@ -271,21 +269,14 @@ class KernelSpace:
             **{f"tile_{n}": tiles[n] for n in self.serial},
         }
 
-    def filters(self) -> list[Filter]:
+    def filters(self) -> dict[str, Value]:
         """Return the filters; a condition holds for all layouts that the model compares."""
         if not self.every:
-            return []
+            return {}
         pairs = [*self._variant_filters(), *self._card_filters(), *self._block_filters()]
-        if not self.prefix:
-            return [Filter(name=name, condition=text) for name, text in pairs]
         variable = re.compile(rf"(?<![\w.'])({'|'.join(self.dimensions)})(?!\w)")
-        return [
-            Filter(
-                name=f"{self.prefix.rstrip('.')}: {name}",
-                condition=variable.sub(rf"{self.prefix}\1", text),
-            )
-            for name, text in pairs
-        ]
+        before = self.prefix.replace(".", ": ")
+        return {before + name: variable.sub(rf"{self.prefix}\1", text) for name, text in pairs}
 
     def _tile(self, loop: str) -> str:
         """Return the tile of a loop as an expression."""

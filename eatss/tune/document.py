@@ -5,36 +5,24 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import replace
 from typing import Any
 
 from eatss.base.codec import MisfitError
 from eatss.base.diagnostics import InputError, input_error
 from eatss.base.files import StrPath, read_regular
-from eatss.base.frozen import frozen
 from eatss.cards.document import Origin, misfit, parsed_toml, shaped
-from eatss.tune.counting import ARGUMENTS, GENERATORS
-from eatss.tune.points import Filter, Iterator, Space, Value
+from eatss.tune.points import Iterates, Space
 
 MAX_FILE_BYTES = 1 << 20
 _EXPRESSIONS = (
     'write expressions or numbers; a name with a dot stands between quotes: "k0.threads_i" = …'
 )
+HOW_TO_ITERATE = "write [8, 16, 32], { start = 8, stop = 64, step = 8 } or { powers = [2, 8, 64] }"
 _HINTS = {
     "name": 'write name = "dgemm"',
-    "iterators": "write [8, 16, 32], { start = 8, stop = 64, step = 8 } or { powers = [2, 8, 64] }",
+    "iterators": HOW_TO_ITERATE,
 }
-
-
-@frozen
-class _Document:
-    """What a document of a space has."""
-
-    name: str
-    iterators: Mapping[str, tuple[Value, ...] | Mapping[str, Value | tuple[Value, ...]]]
-    constants: Mapping[str, Value] = field(default_factory=dict)
-    filters: Mapping[str, Value] = field(default_factory=dict)
-    variant: Mapping[str, Value] = field(default_factory=dict)
 
 
 def read_space(path: StrPath) -> Space:
@@ -76,74 +64,31 @@ def space_from_document(document: Mapping[str, Any], source: str = "", *, text: 
         InputError: ``EATSS-S004``, it is no space.
     """
     try:
-        found = shaped(_Document, document)
-        iterators = tuple(_iterator(*one) for one in found.iterators.items())
+        found = shaped(Space, document)
     except MisfitError as error:
         told = misfit("EATSS-S004", error, Origin(label=source or "space", text=text or None))
         table = re.split(r"[.\[]", error.where.strip("."))[0] or "name"
         hint = told.hint or _HINTS.get(table, _EXPRESSIONS)
         raise InputError(replace(told, hint=hint)) from None
-    return Space(
-        name=found.name,
-        constants=tuple((name, _text(one)) for name, one in found.constants.items()),
-        iterators=iterators,
-        filters=tuple(Filter(name=name, condition=_text(v)) for name, v in found.filters.items()),
-        variant=tuple((name, _text(one)) for name, one in found.variant.items()),
-        source=source,
-        text=text,
-    )
-
-
-def _text(value: Any) -> str:
-    """Return the text of an expression: what is written as a number is one, too."""
-    return value if isinstance(value, str) else repr(value)
-
-
-def _iterator(name: str, given: tuple[Value, ...] | Mapping[str, Any]) -> Iterator:
-    """Return an iterator as a document has it."""
-
-    def misfit(why: str) -> MisfitError:
-        return MisfitError(why, f"iterators.{name}")
-
-    if not isinstance(given, Mapping):
-        if not given or len({*map(repr, given)}) < len(given):
-            raise misfit("a list has values, each once")
-        return Iterator(name=name, values=given)
-    of_range = ARGUMENTS["range"]
-    if {*of_range[:2]} <= {*given} <= {*of_range}:
-        arguments = tuple(_text(given.get(key, 1)) for key in of_range)
-        return Iterator(name=name, over="range", arguments=arguments)
-    over, own = next(iter(given.items()), ("", ()))
-    if len(given) != 1 or over not in GENERATORS:
-        raise misfit("it is no list of values, no range and no generator")
-    several = own if isinstance(own, tuple) else (own,)
-    if len(several) != len(ARGUMENTS[over]):
-        raise misfit(f"{over} takes {', '.join(ARGUMENTS[over])}")
-    return Iterator(name=name, over=over, arguments=tuple(map(_text, several)))
+    return replace(found, source=source, text=text)
 
 
 def space_text(space: Space) -> str:
     """Return the TOML of a space: :func:`read_space` reads the same space from it."""
     import tomlkit  # noqa: PLC0415 - only to write
 
-    def plain(text: str) -> str | int:
-        """Return an expression as TOML has it: a number bare, all else a text."""
-        return int(text) if text.isdecimal() and text == str(int(text)) else text
-
-    def over(one: Iterator) -> object:
-        if not one.over:
-            return list(one.values)
-        arguments = list(map(plain, one.arguments))
-        pairs = zip(ARGUMENTS["range"], arguments, strict=True)
+    def iterates(given: Iterates) -> object:
+        if not isinstance(given, Mapping):
+            return list(given)
         table = tomlkit.inline_table()
-        table.update(dict(pairs) if one.over == "range" else {one.over: arguments})
+        table.update({n: list(own) if isinstance(own, tuple) else own for n, own in given.items()})
         return table
 
-    tables = {
-        "name": space.name,
-        "constants": {name: plain(text) for name, text in space.constants},
-        "iterators": {one.name: over(one) for one in space.iterators},
-        "filters": {one.name: one.condition for one in space.filters},
-        "variant": {name: plain(text) for name, text in space.variant},
+    tables: dict[str, Mapping[str, object]] = {
+        "constants": space.constants,
+        "iterators": {name: iterates(given) for name, given in space.iterators.items()},
+        "filters": space.filters,
+        "variant": space.variant,
     }
-    return tomlkit.dumps({key: own for key, own in tables.items() if own or key == "iterators"})
+    used = {key: dict(own) for key, own in tables.items() if own or key == "iterators"}
+    return tomlkit.dumps({"name": space.name, **used})

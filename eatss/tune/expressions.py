@@ -296,7 +296,6 @@ _OF_COLUMNS: Mapping[str, Callable[..., Any]] = {
     "FloorDiv": operator.floordiv,
     "Mod": operator.mod,
     "USub": operator.neg,
-    "UAdd": operator.pos,
     "Not": np.logical_not,
     "Eq": operator.eq,
     "NotEq": operator.ne,
@@ -305,19 +304,14 @@ _OF_COLUMNS: Mapping[str, Callable[..., Any]] = {
     "Gt": operator.gt,
     "GtE": operator.ge,
     "In": lambda a, several: reduce(np.logical_or, (a == one for one in several), np.False_),
-    "NotIn": lambda a, several: reduce(np.logical_and, (a != one for one in several), np.True_),
     "min": lambda *given: reduce(np.minimum, given),
     "max": lambda *given: reduce(np.maximum, given),
-    "ceil": lambda a: np.ceil(a).astype(np.int64),
-    "floor": lambda a: np.floor(a).astype(np.int64),
-    "abs": np.abs,
     "ceildiv": FUNCTIONS["ceildiv"],
-    "gcd": np.gcd,
     "divides": FUNCTIONS["divides"],
 }
 """What NumPy computes as Python does; all else is computed row by row."""
 
-_ARITHMETIC = ("Add", "Sub", "Mult", "Div", "FloorDiv", "Mod", "USub", "UAdd")
+_ARITHMETIC = ("Add", "Sub", "Mult", "Div", "FloorDiv", "Mod", "USub")
 
 
 def _applied(name: str, *given: Any) -> Any:

@@ -15,7 +15,6 @@ from typing import Annotated, TypeAlias
 
 from eatss.base.codec import BY_NAME
 from eatss.base.frozen import frozen
-from eatss.base.text import NamedTexts, Texts
 from eatss.cards.profile import FIGURES, GpuProfile
 
 Value: TypeAlias = bool | int | float | str
@@ -93,41 +92,23 @@ def is_decision(name: str) -> bool:
     return name in (*SELECTING, *OF_PPCG) or is_of_kernel(name.partition(".")[2] or name)
 
 
-@frozen
-class Iterator:
-    """A dimension of the space: over ``values``, or over what a generator yields.
-
-    Attributes:
-        name: What it is called.
-        values: The values themselves.
-        over: ``"range"``, or a generator: ``powers``, ``divisors``.
-        arguments: Those of the range or generator, as expressions.
-    """
-
-    name: str
-    values: tuple[Value, ...] = ()
-    over: str = ""
-    arguments: Texts = ()
-
-
-@frozen
-class Filter:
-    """A condition that a point must meet; ``name`` says in words what it removes."""
-
-    name: str
-    condition: str
+Iterates: TypeAlias = tuple[Value, ...] | Mapping[str, Value | tuple[Value, ...]]
+"""Values themselves, or what computes them: a range, powers or divisors."""
 
 
 @frozen
 class Space:
-    """A search space.
+    """A search space, as a document has it; expressions are texts, or plain values.
 
     Attributes:
         name: What it is called.
+        iterators: In the order in which their values may depend on each other: ``(8, 16)``,
+            ``{"start": 1, "stop": "dim_m", "step": 1}``, ``{"powers": (2, 1, 64)}``,
+            ``{"divisors": "dim_m"}``.
         constants: Expressions by name, of the card (``card.max_threads_per_block``) and of each
             other.
-        iterators: In the order in which their values may depend on each other.
-        filters: Each is tried as soon as all that it names is known.
+        filters: Conditions that points must meet, by what they remove in words; each is tried as
+            soon as all that it names is known.
         variant: What a variant decides, by name, as expressions; iterators whose names are those
             of decisions (``tile_i``) need none.
         source: Where it was read from, for messages.
@@ -135,10 +116,10 @@ class Space:
     """
 
     name: str
-    iterators: tuple[Iterator, ...]
-    constants: NamedTexts = ()
-    filters: tuple[Filter, ...] = ()
-    variant: NamedTexts = ()
+    iterators: Mapping[str, Iterates]
+    constants: Mapping[str, Value] = field(default_factory=dict)
+    filters: Mapping[str, Value] = field(default_factory=dict)
+    variant: Mapping[str, Value] = field(default_factory=dict)
     source: str = field(default="", compare=False)
     text: str = field(default="", compare=False, repr=False)
 

@@ -14,7 +14,7 @@ from eatss.base.diagnostics import InputError
 from eatss.cards import load_profile
 from eatss.tune.bound import bind
 from eatss.tune.document import read_space, space_from_document, space_from_text, space_text
-from eatss.tune.points import Iterator, card_constants
+from eatss.tune.points import card_constants
 from tests.end_to_end.in_process import eatss
 from tests.refusals import refusing
 
@@ -60,16 +60,14 @@ TABLE_II = """
 
 def test_a_space_is_read_and_comes_back() -> None:
     space = space_from_text(GOOD, "good.toml")
-    over = {one.name: one for one in space.iterators}
-    range_ = ("16", "max_threads", "16")
-    assert over["dim_m"] == Iterator(name="dim_m", over="range", arguments=range_)
-    assert over["blk_k"] == Iterator(name="blk_k", over="powers", arguments=("2", "1", "64"))
-    assert over["split"] == Iterator(name="split", values=(0, 0.5, "auto"))
+    assert space.iterators["dim_m"] == {"start": 16, "stop": "max_threads", "step": 16}
+    assert space.iterators["blk_k"] == {"powers": (2, 1, 64)}
+    assert space.iterators["split"] == (0, 0.5, "auto")
     assert space_from_text(space_text(space), "again") == space
     bound = bind(space, card_constants(load_profile("h200")))
     assert bound.constants["max_threads"] == 1024
     point = next(bound.points())
-    assert list(point) == list(over)
+    assert list(point) == list(space.iterators)
     assert bound.decisions(point)["uniform"] is True
 
 
@@ -113,7 +111,7 @@ def test_a_space_is_read_and_comes_back() -> None:
             "powers = [2, 64]",
             "S004",
             (9, "blk_k"),
-            "powers takes base, first, last",
+            "powers of base, first, last",
         ),
         ("powers = [2, 1, 64]", "powers = [1, 1, 64]", "S011", (9, "1"), "a base is 2 or more"),
         (
