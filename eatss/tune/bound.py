@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 from math import prod
+from typing import cast
 
 from eatss.base.diagnostics import (
     Diagnostic,
@@ -141,12 +142,12 @@ class _Read:
                 self.note("a list has values, each once", "iterators", name)
             return Dimension(name=name, listed=given)
         if {"start", "stop"} <= {*given} <= {"start", "stop", "step"}:
-            over, ranged = "range", {"step": 1} | dict(given)
+            over, ranged = "range", cast("dict[str, Value]", {"step": 1} | dict(given))
             keys = {key: (ranged[key],) for key in ("start", "stop", "step")}
         else:
             over, own = next(iter(given.items()), ("", ()))
             several = own if isinstance(own, tuple) else (own,)
-            keys = {over: several}
+            keys = {over: cast("tuple[Value, ...]", several)}
             if len(given) != 1 or len(several) != len(ARGUMENTS.get(over, ())):
                 known = ", ".join(f"{one} of {', '.join(own)}" for one, own in ARGUMENTS.items())
                 self.note(f"it is no list of values, no range, not {known}", "iterators", name)

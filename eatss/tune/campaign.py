@@ -16,18 +16,18 @@ from eatss.tune.jobs import (
     CAREFUL,
     BuiltVariant,
     OnProgress,
+    Outline,
     Policy,
     Progress,
-    RolePoint,
     StageName,
     SweepOptions,
     VariantJob,
 )
-from eatss.tune.points import Configuration, Point, variant_key
+from eatss.tune.points import Point, variant_key
 from eatss.tune.processes import MeasureJob, Runner, VariantResult
 from eatss.tune.rows import BESIDE, Identity, Role, Row, Stage, cost, latest_of
 from eatss.tune.store import Store
-from eatss.tune.strategies import SearchSpace, StrategyJob, make
+from eatss.tune.strategies import StrategyJob, make
 
 CAREFUL_S = 6.5
 """Seconds that a careful measurement takes on an H200, in the mean: 4.3 to 9.9."""
@@ -58,38 +58,32 @@ class Plan:
     """What a campaign needs to know.
 
     Attributes:
-        space: The space.
-        decide: Says what the variant of a point decides.
-        ranked: Points in the model's order.
-        roles: The choices that variants are set beside, with their points where they have one.
+        outline: What it is of.
         options: How it goes.
         identity: Makes the identity of the store from the first variant that was measured.
         path: The file of the store.
-        space_text: The space, as the store keeps it.
         keeps: Whether the folders of programs stay.
     """
 
-    space: SearchSpace
-    decide: Callable[[Point], Point]
-    ranked: tuple[Configuration, ...] | None
-    roles: tuple[RolePoint, ...]
+    outline: Outline
     options: SweepOptions
     identity: Callable[[VariantResult], Identity]
     path: Path
-    space_text: str
     keeps: bool = False
 
     @property
     def job(self) -> StrategyJob:
         """What its strategy is made for."""
-        return StrategyJob(space=self.space, seed=self.options.seed, ranked=self.ranked)
+        return StrategyJob(
+            space=self.outline.space, seed=self.options.seed, ranked=self.outline.ranked
+        )
 
     def variant(self, role: Role, point: Point, strategy: str = "") -> VariantJob:
         """Return the variant of a point of the space, or of a choice, which its role decides."""
         return VariantJob(
             variant=variant_key(point),
             values=tuple(point.items()),
-            decisions=() if role else tuple(self.decide(point).items()),
+            decisions=() if role else tuple(self.outline.space.decisions(point).items()),
             role=role,
             strategy=strategy,
         )
@@ -97,7 +91,7 @@ class Plan:
     @property
     def choices(self) -> list[VariantJob]:
         """The variants of the choices."""
-        return [self.variant(role, point or {"role": role}) for role, point in self.roles]
+        return [self.variant(role, point or {"role": role}) for role, point in self.outline.roles]
 
 
 class Campaign:
@@ -136,7 +130,9 @@ class Campaign:
         """
         first = self._first_variant()
         identity = self._plan.identity(first)
-        with Store.create_or_resume(self._plan.path, identity, self._plan.space_text) as store:
+        with Store.create_or_resume(
+            self._plan.path, identity, self._plan.outline.space_text
+        ) as store:
             self._store = store
             self._rows = list(store.rows(measurements=False))
             self._began_s -= max((row.at_s for row in self._rows), default=0.0)
@@ -176,7 +172,7 @@ class Campaign:
     # -- passes -------------------------------------------------------------------------------
 
     def _first_pass(self) -> None:
-        names = {*self._plan.space.names}
+        names = {*self._plan.outline.space.names}
 
         def told(row: Row) -> list[tuple[Point, float]]:
             """Return the point of a row and what it costs, if it is one of the space's names."""
@@ -256,7 +252,7 @@ class Campaign:
         """Tell whether a pass has had what it may have of the budget."""
         rows, is_first = self._of("first"), policy.stage == "first"
         each_s = sum(row.card_s for row in rows) / max(1, len(rows))
-        kept_s = reserve(self._options, len(self._plan.roles)) if is_first else 0.0
+        kept_s = reserve(self._options, len(self._plan.outline.roles)) if is_first else 0.0
         return (
             self._options.limited.share(
                 variants=len(rows) + self._in_flight if is_first else 0,

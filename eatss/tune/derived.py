@@ -23,7 +23,7 @@ from eatss.analysis.layout import Candidates, Group, Layout, SplitK, mapped_loop
 from eatss.analysis.variant import WORD_BYTES, KernelVariant
 from eatss.base.diagnostics import Diagnostic, NoSolutionError, input_error
 from eatss.base.frozen import Names
-from eatss.base.targets import AXES, TARGETS, TargetName
+from eatss.base.targets import AXES
 from eatss.cards.profile import GpuProfile
 from eatss.choose.cuda_candidates import (
     BLOCKS_PER_SM,
@@ -58,7 +58,8 @@ _Filters: TypeAlias = Iterable[tuple[str, str]]
 
 Column = npt.NDArray[Any]
 
-KernelVariants: TypeAlias = Mapping[str, tuple[KernelVariant, ...]]
+KernelSpaces: TypeAlias = Mapping[str, "KernelSpace"]
+"""What can be decided of kernels, by their names."""
 
 
 def space_of(session: Session, profile: GpuProfile | None) -> Space:
@@ -72,77 +73,84 @@ def space_of(session: Session, profile: GpuProfile | None) -> Space:
         InputError: ``EATSS-S018``, no card is named; what reading the source raises.
         NoSolutionError: ``EATSS-S016``, no kernel has sizes to choose.
     """
-    variants: KernelVariants = {}
-    target: TargetName = "ppcg" if session.cut == "ppcg" else "cuda"
-    if target == "cuda":
-        if profile is None:
-            raise input_error(
-                "EATSS-S018",
-                "the space of generated code depends on the card",
-                hint="name one: --gpu h200",
-            )
-        from eatss.lower.variants import kernel_variants_for  # noqa: PLC0415 - PPCG needs none
+    if session.cut == "ppcg":
+        return ppcg_space(session.analysed.facts, session.name)
+    if profile is None:
+        raise input_error(
+            "EATSS-S018",
+            "the space of generated code depends on the card",
+            hint="name one: --gpu h200",
+        )
+    from eatss.lower.variants import kernel_variants_for  # noqa: PLC0415 - PPCG needs none
 
-        if session.recomputable:
-            session = session.of(session.select(profile, SelectOptions(target="cuda")))
-        variants = kernel_variants_for(session.analysed, profile)
-    return derived_space(session.analysed.facts, variants, profile, target, name=session.name)
+    if session.recomputable:
+        session = session.of(session.select(profile, SelectOptions(target="cuda")))
+    variants = kernel_variants_for(session.analysed, profile)
+    return derived_space(kernel_spaces(session.analysed.facts, variants, profile), session.name)
 
 
-def derived_space(
-    facts: Sequence[KernelFacts],
-    variants: KernelVariants,
-    profile: GpuProfile | None,
-    target: TargetName,
-    *,
-    name: str = "derived",
-) -> Space:
-    """Return the space of a program.
+def derived_space(spaces: KernelSpaces, name: str = "derived") -> Space:
+    """Return the space of a program in generated code.
 
-    For ``cuda`` each kernel has threads and points of a thread along its parallel loops, tiles of
-    its serial loops, what is staged in shared memory, what warps compute products by, and how sums
-    are spread; with several kernels names begin with ``k0.``. For ``ppcg`` there is a tile size for
-    each position, the same for all kernels.
+    Each kernel has threads and points of a thread along its parallel loops, tiles of its serial
+    loops, what is staged in shared memory, what warps compute products by, and how sums are spread;
+    with several kernels names begin with ``k0.``.
 
     Args:
-        facts: the kernels.
-        variants: for ``cuda`` how each kernel can be cut, by its name.
-        profile: the card; for ``ppcg`` none is needed.
-        target: who generates the code.
+        spaces: what can be decided of each kernel.
         name: what the space is called.
 
     Raises:
         NoSolutionError: ``EATSS-S016``, no kernel has sizes to choose.
     """
-    if not TARGETS[target].own:
-        iterators, filters = _ppcg(facts)
-    else:
-        assert profile is not None, "generated code is for a card"
-        own = kernel_spaces(facts, variants, profile).values()
-        iterators = {n: values for space in own for n, values in space.iterators().items()}
-        filters = {name: text for space in own for name, text in space.filters().items()}
-    if not iterators:
-        raise NoSolutionError(
-            Diagnostic(
-                code="EATSS-S016",
-                message=f"{name} has no kernel with sizes to choose: all run in one thread",
-            )
+    return _with_sizes(
+        Space(
+            name=name,
+            iterators={n: own for space in spaces.values() for n, own in space.iterators().items()},
+            filters={n: text for space in spaces.values() for n, text in space.filters().items()},
         )
-    return Space(name=name, iterators=iterators, filters=filters)
+    )
+
+
+def ppcg_space(facts: Sequence[KernelFacts], name: str = "derived") -> Space:
+    """Return the space of a program in PPCG's code: a tile size for each position.
+
+    Raises:
+        NoSolutionError: ``EATSS-S016``, no kernel has sizes to choose.
+    """
+    iterators: dict[str, Iterates] = {}
+    filters: dict[str, Value] = {}
+    for at in range(max((len(one.loops) for one in facts), default=0)):
+        tile = f"tile_{at}"
+        most = max(reach(one.loops[at].trip_count) for one in facts if at < len(one.loops))
+        iterators[tile] = PPCG_TILES
+        filters[f"{tile} is no longer than its loop"] = f"{tile} <= {max(most, PPCG_TILES[0])}"
+    return _with_sizes(Space(name=name, iterators=iterators, filters=filters))
+
+
+def _with_sizes(space: Space) -> Space:
+    if not space.iterators:
+        message = f"{space.name} has no kernel with sizes to choose: all run in one thread"
+        raise NoSolutionError(Diagnostic(code="EATSS-S016", message=message))
+    return space
 
 
 def kernel_spaces(
-    facts: Sequence[KernelFacts], variants: KernelVariants, profile: GpuProfile
+    facts: Sequence[KernelFacts],
+    variants: Mapping[str, tuple[KernelVariant, ...]],
+    profile: GpuProfile,
 ) -> dict[str, KernelSpace]:
-    """Return what can be decided about each kernel, by its name, in generated code."""
+    """Return what can be decided about each kernel, by its name, in generated code.
+
+    Args:
+        facts: the kernels.
+        variants: how each kernel can be cut, by its name.
+        profile: the card.
+    """
     return {
         one.name: KernelSpace(
             facts=one,
-            every=tuple(
-                own
-                for own in every_candidate(one, variants.get(one.name, ()), profile)
-                if not own.copies
-            ),
+            variants=variants.get(one.name, ()),
             profile=profile,
             prefix=f"k{one.index}." if len(facts) > 1 else "",
         )
@@ -150,26 +158,12 @@ def kernel_spaces(
     }
 
 
-def point_of(
-    kernels: Iterable[KernelSelection], spaces: Mapping[str, KernelSpace]
-) -> Configuration:
+def point_of(kernels: Iterable[KernelSelection], spaces: KernelSpaces) -> Configuration:
     """Return the point of what is selected for generated code in the space of kernels."""
     point: Configuration = {}
     for kernel in kernels:
         point |= spaces[kernel.name].point(kernel)
     return point
-
-
-def _ppcg(facts: Sequence[KernelFacts]) -> tuple[dict[str, Iterates], dict[str, Value]]:
-    """Return the tile sizes by position, for the kernel with the most loops."""
-    iterators: dict[str, Iterates] = {}
-    filters: dict[str, Value] = {}
-    for at in range(max((len(one.loops) for one in facts), default=0)):
-        name = f"tile_{at}"
-        most = max(reach(one.loops[at].trip_count) for one in facts if at < len(one.loops))
-        iterators[name] = PPCG_TILES
-        filters[f"{name} is no longer than its loop"] = f"{name} <= {max(most, PPCG_TILES[0])}"
-    return iterators, filters
 
 
 def cut_values(own: Layout) -> dict[str, Any]:
@@ -190,15 +184,21 @@ class KernelSpace:
 
     Attributes:
         facts: The kernel.
-        every: The layouts that the model compares.
+        variants: How it can be cut.
         profile: The card.
         prefix: What stands before all names: ``k0.`` where there are several kernels.
     """
 
     facts: KernelFacts
-    every: tuple[Candidates, ...]
+    variants: tuple[KernelVariant, ...]
     profile: GpuProfile
-    prefix: str
+    prefix: str = ""
+
+    @cached_property
+    def every(self) -> list[Candidates]:
+        """The layouts that the model compares."""
+        found = every_candidate(self.facts, self.variants, self.profile)
+        return [one for one in found if not one.copies]
 
     @cached_property
     def mapped(self) -> Names:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import field, fields, replace
 from typing import Annotated, Literal, TypeAlias, get_args
 
-from eatss.base.diagnostics import input_error
+from eatss.base.diagnostics import Diagnostics, input_error
 from eatss.base.frozen import frozen
 from eatss.base.options import option, shows_types
 from eatss.base.targets import MEASURES, ObjectiveName, SweepTarget
@@ -17,7 +17,7 @@ from eatss.measurement.measurement import Measurement, Status
 from eatss.measurement.options import BenchKeywords, CompilerChoice, MeasureOptions, Windows
 from eatss.tune.points import Configuration, Values
 from eatss.tune.rows import CardSeen, Metrics, Role, Stage
-from eatss.tune.strategies import Budget
+from eatss.tune.strategies import Budget, SearchSpace
 
 
 @frozen
@@ -53,6 +53,31 @@ class MakerJob:
 
 RolePoint: TypeAlias = tuple[Role, Configuration | None]
 """A choice that variants are set beside, with its point where that is one of the space."""
+
+
+Ranked: TypeAlias = tuple[Configuration, ...]
+"""Points, the best first."""
+
+
+@frozen
+class Outline:
+    """What a sweep is of.
+
+    Attributes:
+        space: The space, given or derived; it may name figures of the card and parameters of the
+            program.
+        space_text: The space, as a store keeps it.
+        ranked: Points in the model's order, the best first; ``None`` where it has none.
+        roles: Points of the choices that variants are set beside; a choice that is no point of the
+            space has none.
+        warnings: What is to be said of the source.
+    """
+
+    space: SearchSpace
+    space_text: str
+    ranked: Ranked | None
+    roles: tuple[RolePoint, ...]
+    warnings: Diagnostics = ()
 
 
 @frozen

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any, TypeAlias
@@ -13,7 +12,6 @@ from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import Candidates, GridSplitK, Group, SplitK, WarpUse
 from eatss.analysis.variant import MAX_STAGES, KernelVariant
 from eatss.base.diagnostics import InputError, input_error
-from eatss.cards import GpuProfile
 from eatss.choose.cuda import cuda_at, in_warps, kernel_variant_of
 from eatss.choose.cuda_candidates import PLAIN_TILE
 from eatss.choose.options import ModelOptions
@@ -22,9 +20,8 @@ from eatss.tune.derived import (
     NONE,
     OF_SPREADS,
     KernelSpace,
-    KernelVariants,
+    KernelSpaces,
     cut_values,
-    kernel_spaces,
 )
 from eatss.tune.points import Point, is_of_kernel
 
@@ -55,20 +52,13 @@ def decided_of(decisions: Point, facts: KernelFacts) -> Decided:
 
 
 def selection_at(
-    base: Selection,
-    facts: Sequence[KernelFacts],
-    variants: KernelVariants,
-    profile: GpuProfile,
-    options: ModelOptions,
-    decisions: Point,
+    base: Selection, spaces: KernelSpaces, options: ModelOptions, decisions: Point
 ) -> Selection:
     """Return a selection whose kernels have the layouts that a point decides.
 
     Args:
         base: what stands where nothing is decided.
-        facts: the kernels.
-        variants: how each can be cut.
-        profile: the card.
+        spaces: what can be decided of the kernels.
         options: what is predicted for.
         decisions: ``tile_i``, ``threads_i``, ``points_i`` by loop, ``staged_A`` by array,
             ``lanes``, ``steps`` and ``chunks`` of spread sums, ``warps``, the instruction that
@@ -80,62 +70,49 @@ def selection_at(
         InputError: ``EATSS-W010``, they make no layout.
     """
     kernels = []
-    for kernel, own in zip(base.kernels, facts, strict=True):
-        decided = decided_of(decisions, own)
-        cuts = variants.get(own.name, ())
-        if decided and cuts:
-            kernels.append(_at(kernel, own, cuts, profile, options, decided))
-        else:
-            kernels.append(kernel)
+    for kernel in base.kernels:
+        space = spaces[kernel.name]
+        decided = decided_of(decisions, space.facts)
+        is_changed = decided and space.variants
+        kernels.append(_at(kernel, space, options, decided) if is_changed else kernel)
     return replace(base, kernels=tuple(kernels))
 
 
 def _at(
-    kernel: KernelSelection,
-    facts: KernelFacts,
-    variants: tuple[KernelVariant, ...],
-    profile: GpuProfile,
-    options: ModelOptions,
-    decided: Decided,
+    kernel: KernelSelection, space: KernelSpace, options: ModelOptions, decided: Decided
 ) -> KernelSelection:
-    variant = _kernel_variant(kernel, facts, variants, decided)
-    (space,) = kernel_spaces([facts], {facts.name: variants}, profile).values()
+    facts, variant = space.facts, _kernel_variant(kernel, space, decided)
     layout = _layout(kernel, variant, space, decided)
     if layout.warps is not None and not in_warps(variant, layout.tiles, layout.threads):
         if "warps" in decided:
             raise _refused(
                 f"the threads and tiles of {facts.name} are not those of {decided['warps']}"
             )
-        variant = _kernel_variant(kernel, facts, variants, decided | {"warps": NONE})
+        variant = _kernel_variant(kernel, space, decided | {"warps": NONE})
         layout = replace(layout, variant=variant, warps=None, stages=1)
     if layout.warps is None and not any(layout.staged.values()):
         if decided.get("stages", 1) > 1:
             raise _refused(f"several pipeline stages of {facts.name} need something that is staged")
         layout = replace(layout, stages=1)
-    return cuda_at(facts, layout.map(lambda one: np.array([one])), profile, options)
+    return cuda_at(facts, layout.map(lambda one: np.array([one])), space.profile, options)
 
 
-def _kernel_variant(
-    kernel: KernelSelection,
-    facts: KernelFacts,
-    variants: tuple[KernelVariant, ...],
-    decided: Decided,
-) -> KernelVariant:
+def _kernel_variant(kernel: KernelSelection, space: KernelSpace, decided: Decided) -> KernelVariant:
     """Return how a kernel is cut under decisions: as it is where they say nothing of that."""
-    base = kernel_variant_of(variants, kernel)
+    base = kernel_variant_of(space.variants, kernel)
     spreads = base is not None and base.spreads
     if {*OF_SPREADS} & {*decided}:
         spreads = prod(decided.get(name, 1) for name in OF_SPREADS if name != "steps") > 1
     shares = not spreads and decided.get("share", cut_values(kernel)["share"]) > 1
     warps = decided.get("warps", kernel.instruction or NONE)
-    for variant in variants:
+    for variant in space.variants:
         own, shared, name = variant.cut
         is_free = spreads and "warps" not in decided
         if (own, shared is not None) == (spreads, shares) and (is_free or warps == (name or NONE)):
             return variant
     how = "shared" if shares else "spread" if spreads else "kept together"
     by = "" if warps == NONE else f", and computed by warps with {warps}"
-    raise _refused(f"the sums of {facts.name} cannot be {how}{by}")
+    raise _refused(f"the sums of {kernel.name} cannot be {how}{by}")
 
 
 def _layout(

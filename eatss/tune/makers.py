@@ -28,7 +28,7 @@ from eatss.lower.requests import checked_options
 from eatss.lower.variants import kernel_variants_for, with_own_sizes
 from eatss.measurement.options import TileChoice
 from eatss.session.session import Session
-from eatss.tune.derived import KernelVariants
+from eatss.tune.derived import KernelSpaces, kernel_spaces
 from eatss.tune.generation import own_folder, predicted_metrics, predictions
 from eatss.tune.jobs import BuiltVariant, MakerJob, VariantJob
 from eatss.tune.layouts import selection_at
@@ -44,11 +44,11 @@ DEFAULT_TILE = 32
 
 @frozen
 class Program:
-    """A source, analysed."""
+    """A source, analysed: what is selected of it, and what can be decided of its kernels."""
 
     session: Session
     base: Selection
-    variants: KernelVariants
+    spaces: KernelSpaces
 
 
 class CudaMaker:
@@ -90,14 +90,13 @@ class CudaMaker:
         """Return the kernels of a selection with what the model expects of them."""
         if any(kernel.joined for kernel in selection.kernels):
             return selection.kernels
-        pairs = zip(selection.kernels, self.program.session.analysed.facts, strict=True)
-        cuts = self.program.variants
+        spaces = [self.program.spaces[kernel.name] for kernel in selection.kernels]
         return [
             replace(
                 kernel,
-                predicted=expected_of(own, cuts.get(own.name, ()), self._profile, kernel)[0],
+                predicted=expected_of(own.facts, own.variants, self._profile, kernel)[0],
             )
-            for kernel, own in pairs
+            for kernel, own in zip(selection.kernels, spaces, strict=True)
         ]
 
     @cached_property
@@ -107,7 +106,8 @@ class CudaMaker:
         base = session.select(self._profile, self._choosing, fuse_rows=False, tile_time=False)
         session = session.of(base)
         variants = kernel_variants_for(session.analysed, self._profile)
-        return Program(session=session, base=base, variants=variants)
+        spaces = kernel_spaces(session.analysed.facts, variants, self._profile)
+        return Program(session=session, base=base, spaces=spaces)
 
     def _base(self, wanted: VariantJob) -> Selection:
         """Return the selection that a variant changes."""
@@ -136,7 +136,7 @@ class CudaMaker:
         decisions: Point = dict(wanted.decisions)
         base = self._base(wanted)
         if wanted.role == "default":
-            return default_sizes(program.session, base, program.variants, self._profile)
+            return default_sizes(base, program, self._profile)
         if wanted.role == "ours" and not any(name in decisions for name in SELECTING):
             # as users get it: kernels may become one, and steps of time one launch
             return program.session.select(self._profile, self._choosing)
@@ -144,32 +144,27 @@ class CudaMaker:
             return base
         limit = self._profile.shared_per_block_optin_bytes
         options = replace(self._choosing.for_card(self._profile), shared_per_block_bytes=limit)
-        facts = program.session.analysed.facts
-        return selection_at(base, facts, program.variants, self._profile, options, decisions)
+        return selection_at(base, program.spaces, options, decisions)
 
 
-def default_sizes(
-    session: Session,
-    base: Selection,
-    variants: KernelVariants,
-    profile: GpuProfile,
-) -> Selection:
+def default_sizes(base: Selection, program: Program, profile: GpuProfile) -> Selection:
     """Return a selection with tiles of 32 for every loop, and what else is selected as it is.
 
     What is selected has no tensor cores: their tiles are no sizes that nobody chose.
     """
     loops = {loop: DEFAULT_TILE for kernel in base.kernels for loop in kernel.loops}
-    facts = session.analysed.facts
-    options = checked_options(facts, session.scops, CodeRequest(tiles=loops))
+    facts = program.session.analysed.facts
+    options = checked_options(facts, program.session.scops, CodeRequest(tiles=loops))
     alone = {
-        name: tuple(one for one in several if one.instruction is None)
-        for name, several in variants.items()
+        name: tuple(one for one in space.variants if one.instruction is None)
+        for name, space in program.spaces.items()
     }
     kernels = []
-    for kernel, own in zip(base.kernels, facts, strict=True):
+    for kernel in base.kernels:
         found: tuple[KernelSelection, ...] = ()
         if kernel.warps is not None:
-            found = ranked_cuda(own, alone[own.name], profile, base.options, 1)
+            own = program.spaces[kernel.name].facts
+            found = ranked_cuda(own, alone[kernel.name], profile, base.options, 1)
         kernels.append(found[0] if found else replace(kernel, warps=None))
     return with_own_sizes(replace(base, kernels=tuple(kernels)), facts, alone, profile, options)
 

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Set
 from contextlib import suppress
 from math import inf
-from typing import TypeAlias
 
-from eatss.analysis.facts import KernelFacts
-from eatss.base.diagnostics import Diagnostics, EatssError, did_you_mean, input_error
+from eatss.base.diagnostics import EatssError, did_you_mean, input_error
 from eatss.base.forked import allow_more, in_bounds
-from eatss.base.frozen import frozen
 from eatss.base.targets import MEASURES, TARGETS
 from eatss.cards import GpuProfile
 from eatss.choose.cuda import ranked_cuda
 from eatss.choose.options import ModelOptions, SelectOptions
 from eatss.session.session import Session
 from eatss.tune.bound import BoundSpace, bind
-from eatss.tune.derived import KernelSpace, derived_space, kernel_spaces, point_of
+from eatss.tune.derived import KernelSpaces, derived_space, point_of, ppcg_space
+from eatss.tune.document import space_text
 from eatss.tune.generation import predicted_metrics
-from eatss.tune.jobs import MakerJob, RolePoint, VariantJob
+from eatss.tune.jobs import MakerJob, Outline, Ranked, RolePoint, VariantJob
 from eatss.tune.layouts import selection_at, short_name
 from eatss.tune.makers import CudaMaker, PpcgMaker, Program
 from eatss.tune.points import (
@@ -56,11 +54,11 @@ def check_decisions(bound: BoundSpace, known: Set[str]) -> None:
             )
 
 
-def cuda_names(facts: Sequence[KernelFacts], spaces: Mapping[str, KernelSpace]) -> set[str]:
+def cuda_names(spaces: KernelSpaces) -> set[str]:
     """Return what variants of generated code can decide."""
     found = {*SELECTING}
-    for kernel in facts:
-        space = spaces[kernel.name]
+    for space in spaces.values():
+        kernel = space.facts
         own = {*CUTS, *space.staged.values()}
         own |= {f"staged_{reference.array}" for reference in kernel.references}
         own |= {f"tile_{loop.name}" for loop in kernel.loops}
@@ -79,29 +77,6 @@ MOST_LOOPS = 16
 
 PREDICTED_POINTS = 1500
 """Points of a space of somebody's own that the model puts in order."""
-
-
-Points: TypeAlias = tuple[Configuration, ...]
-"""Points, the best first."""
-
-
-@frozen
-class Outline:
-    """What a sweep is of.
-
-    Attributes:
-        space: The space, given or derived; it may name figures of the card and parameters of the
-            program.
-        ranked: Points in the model's order, the best first; ``None`` where it has none.
-        roles: Points of the choices that variants are set beside; a choice that is no point of the
-            space has none.
-        warnings: What is to be said of the source.
-    """
-
-    space: BoundSpace
-    ranked: Points | None
-    roles: tuple[RolePoint, ...]
-    warnings: Diagnostics = ()
 
 
 @in_bounds
@@ -124,14 +99,12 @@ def outlined(job: MakerJob, space: Space | None, *, rank: int) -> Outline:
 def _cuda(job: MakerJob, space: Space | None, rank: int) -> Outline:
     maker, profile = CudaMaker(job), job.profile
     program = maker.program
-    facts, variants = program.session.analysed.facts, program.variants
-    spaces = kernel_spaces(facts, variants, profile)
+    spaces = program.spaces
     options = SelectOptions(target="cuda", objective=job.objective).for_card(profile)
-    whole = space or derived_space(facts, variants, profile, "cuda")
-    bound = _bound(program.session, profile, whole, cuda_names(facts, spaces))
+    bound = _bound(program.session, profile, space or derived_space(spaces), cuda_names(spaces))
 
     def predicted(decisions: Point) -> float:
-        at = selection_at(program.base, facts, variants, profile, options, decisions)
+        at = selection_at(program.base, spaces, options, decisions)
         return predicted_cost(predicted_metrics(at.kernels), job.objective)
 
     roles: list[RolePoint] = []
@@ -142,19 +115,21 @@ def _cuda(job: MakerJob, space: Space | None, rank: int) -> Outline:
             known = set(point) == set(bound.names) and point not in [one for _, one in roles]
             roles.append((role, point if known else None))
     if space is None:
-        layouts = _ranked_layouts(program, profile, spaces, options, rank)
+        layouts = _ranked_layouts(program, options, rank)
         ranked = tuple(point for point in layouts if bound.allows(point) is None)
     else:
         ranked = _in_order(bound, predicted, rank)
     warnings = program.session.warnings
-    return Outline(space=bound, ranked=ranked, roles=tuple(roles), warnings=warnings)
+    text = space_text(bound.space)
+    return Outline(
+        space=bound, space_text=text, ranked=ranked, roles=tuple(roles), warnings=warnings
+    )
 
 
 def _ppcg(job: MakerJob, space: Space | None, rank: int) -> Outline:
     del rank  # a prediction takes long
     maker, profile = PpcgMaker(job), job.profile
-    facts = maker.session.analysed.facts
-    whole = space or derived_space(facts, {}, profile, "ppcg")
+    whole = space or ppcg_space(maker.session.analysed.facts)
     placed = {f"{kind}_{at}" for kind in ("tile", "threads") for at in range(MOST_LOOPS)}
     bound = _bound(maker.session, profile, whole, {*OF_PPCG, *placed})
 
@@ -164,6 +139,7 @@ def _ppcg(job: MakerJob, space: Space | None, rank: int) -> Outline:
 
     return Outline(
         space=bound,
+        space_text=space_text(bound.space),
         ranked=_in_order(bound, predicted, PREDICTED_POINTS),
         roles=tuple((role, None) for role in ROLES),
         warnings=maker.session.warnings,
@@ -180,27 +156,21 @@ def _bound(session: Session, profile: GpuProfile, space: Space, names: Set[str])
     return bound
 
 
-def _ranked_layouts(
-    program: Program,
-    profile: GpuProfile,
-    spaces: Mapping[str, KernelSpace],
-    options: ModelOptions,
-    rank: int,
-) -> Points:
+def _ranked_layouts(program: Program, options: ModelOptions, rank: int) -> Ranked:
     """Return points of the model's best layouts: the best of each kernel, the second, and so on."""
-    pairs = zip(program.base.kernels, program.session.analysed.facts, strict=True)
-    own = [
-        ranked_cuda(fact, program.variants.get(fact.name, ()), profile, options, rank) or (kernel,)
-        for kernel, fact in pairs
-    ]
+    own = []
+    for kernel in program.base.kernels:
+        space = program.spaces[kernel.name]
+        found = ranked_cuda(space.facts, space.variants, space.profile, options, rank)
+        own.append(found or (kernel,))
     points: dict[str, Configuration] = {}
     for at in range(max(map(len, own))):
-        point = point_of((one[min(at, len(one) - 1)] for one in own), spaces)
+        point = point_of((one[min(at, len(one) - 1)] for one in own), program.spaces)
         points.setdefault(variant_key(point), point)
     return tuple(points.values())
 
 
-def _in_order(bound: BoundSpace, predicted: Callable[[Point], float], rank: int) -> Points:
+def _in_order(bound: BoundSpace, predicted: Callable[[Point], float], rank: int) -> Ranked:
     """Return points in the order of their predictions: all of a small space, some of a large."""
     everything = bound.count().kept <= PREDICTED_POINTS
     points = list(bound.points()) if everything else bound.sample(PREDICTED_POINTS, 0)

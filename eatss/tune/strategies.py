@@ -218,6 +218,10 @@ class ListedSpace:
         """``None`` for a point of the list, or a sentence."""
         return None if variant_key(point) in self._points else "it is not in the list"
 
+    def decisions(self, point: Point) -> Configuration:
+        """What the variant of a point decides: what it says."""
+        return dict(point)
+
     def neighbours(self, point: Point) -> list[Configuration]:
         """Points that differ in one value, nearest first, as values are ordered."""
         own = {name: point[name] for name in self.names}

@@ -18,7 +18,7 @@ from eatss.measurement.counters import find_ncu
 from eatss.measurement.job import Bench
 from eatss.measurement.meters.choose import METERS
 from eatss.tune.campaign import Campaign, Plan
-from eatss.tune.document import read_space, space_text
+from eatss.tune.document import read_space
 from eatss.tune.generation import (
     Generation,
     generator_of,
@@ -128,14 +128,10 @@ def _plan(
     outline = outlined(job, space, rank=min(2 * budget, 4000))
     warned(outline.warnings)
     return Plan(
-        space=outline.space,
-        decide=outline.space.decisions,
-        ranked=outline.ranked,
-        roles=outline.roles,
+        outline=outline,
         options=options,
         identity=lambda done: identity_of(done, job, generator, options),
         path=path,
-        space_text=space_text(outline.space.space),
         keeps=generation.keep is not None,
     )
 

@@ -27,7 +27,7 @@ class Small:
     space: Space
 
 
-def ranged(start: str, stop: str, step: str = "1") -> dict[str, str]:
+def ranged(start: str, stop: str, step: str = "1") -> Any:
     return {"start": start, "stop": stop, "step": step}
 
 

@@ -21,9 +21,9 @@ from eatss.program import load_program
 from eatss.session.session import Session
 from eatss.tune.derived import kernel_spaces, point_of
 from eatss.tune.document import space_from_text
-from eatss.tune.jobs import FIRST, MakerJob, VariantJob
-from eatss.tune.makers import CudaMaker, default_sizes
-from eatss.tune.outline import Outline, outlined
+from eatss.tune.jobs import FIRST, MakerJob, Outline, VariantJob
+from eatss.tune.makers import CudaMaker, Program, default_sizes
+from eatss.tune.outline import outlined
 from eatss.tune.points import variant_key
 from eatss.tune.processes import MeasureJob, Runner
 from eatss.tune.rows import Role
@@ -52,7 +52,6 @@ def test_a_point_comes_back_from_the_selection_it_decides(tmp_path: Path) -> Non
     maker = CudaMaker(made_of)
     maker.warm()
     program = maker.program
-    facts = program.session.analysed.facts
     refused: list[str] = []
     points = [*(outline.ranked or ())[:3], *bound.sample(8, 0)]
     for point in points:
@@ -66,7 +65,7 @@ def test_a_point_comes_back_from_the_selection_it_decides(tmp_path: Path) -> Non
         except InputError as error:
             refused.append(error.code)
             continue
-        found = point_of(selection.kernels, kernel_spaces(facts, program.variants, PROFILE))
+        found = point_of(selection.kernels, program.spaces)
         unlike = {n: (point[n], found[n]) for n in point if point[n] != found[n]}
         spread = {n for n in unlike if n.rpartition(".")[2] == "steps"}
         assert not unlike.keys() - spread, unlike
@@ -132,7 +131,9 @@ def test_the_default_has_tiles_of_32_and_no_tensor_cores(tmp_path: Path) -> None
     session = Session(KERNELS / "gemm.c", code=True)
     base = session.select(without, SelectOptions(target="cuda"))
     variants = kernel_variants_for(session.analysed, without)
-    (before,) = default_sizes(session, base, variants, without).kernels
+    spaces = kernel_spaces(session.analysed.facts, variants, without)
+    made_of = Program(session=session, base=base, spaces=spaces)
+    (before,) = default_sizes(base, made_of, without).kernels
     assert (kernel.block, kernel.references) == (before.block, before.references)
 
 

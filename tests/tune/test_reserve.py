@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from eatss.tune.campaign import Campaign, Plan
-from eatss.tune.jobs import CAREFUL, FIRST, BuiltVariant, Policy, SweepOptions, Trial
+from eatss.tune.jobs import CAREFUL, FIRST, BuiltVariant, Outline, Policy, SweepOptions, Trial
 from eatss.tune.processes import MeasureJob, Runner, VariantResult
 from eatss.tune.rows import CardSeen, Sweep
 from eatss.tune.store import Store
@@ -58,14 +58,15 @@ class TimedRunner(Runner):
 def swept(path: Path, chosen: SweepOptions, runner: TimedRunner | None = None) -> Sweep:
     runner = runner or TimedRunner()
     plan = Plan(
-        space=ListedSpace(["x"], [{"x": x} for x in range(400)]),
-        decide=lambda point: point,
-        ranked=None,
-        roles=(("ours", None), ("default", None), ("paper", None)),
+        outline=Outline(
+            space=ListedSpace(["x"], [{"x": x} for x in range(400)]),
+            space_text="",
+            ranked=None,
+            roles=(("ours", None), ("default", None), ("paper", None)),
+        ),
         options=chosen,
         identity=lambda _: identity(),
         path=path,
-        space_text="",
     )
     Campaign(plan, runner, clock=runner.clock).run()
     return Store.read(path, measurements=False)
