@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -199,7 +198,6 @@ class BoundSpace:
         Raises:
             InputError: an expression cannot be computed for some values.
         """
-        began = time.perf_counter()
         raw, removed, left = self.walk.counts
         return SpaceCount(
             name=self.space.name,
@@ -209,7 +207,6 @@ class BoundSpace:
                 FilterCount(name=name, condition=str(condition), removed=removed[name])
                 for name, condition in self.space.filters.items()
             ),
-            seconds=time.perf_counter() - began,
         )
 
     def __len__(self) -> int:

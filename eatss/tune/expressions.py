@@ -44,10 +44,10 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 
 _ALLOWED = re.findall(
     r"\w+",
-    "Constant Name Attribute Call Load BinOp UnaryOp BoolOp Compare IfExp "
-    "Add Sub Mult Div FloorDiv Mod Pow USub UAdd Not And Or Eq NotEq Lt LtE Gt GtE In NotIn",
+    "Constant Load IfExp BoolOp And Or UnaryOp Not USub UAdd "
+    "BinOp Add Sub Mult Div FloorDiv Mod Pow",
 )
-"""Kinds of nodes that an expression may have."""
+"""Kinds of nodes that an expression may have besides names, calls and comparisons."""
 
 _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 
@@ -157,33 +157,32 @@ class _Reader(ast.NodeTransformer):
 
     def visit(self, node: ast.AST) -> Any:
         """Return a node that can be computed."""
-        if type(node).__name__ not in _ALLOWED:
-            raise self._refused(node)
         name = _dotted(node)
         if name is not None:
             if fault := name_fault(name):
                 raise self._refused(node, f"{name} is no name of a value: {fault}")
             self.names.append(name)
             return ast.copy_location(ast.Name(name, ast.Load()), node)
-        if isinstance(node, ast.Constant) and not isinstance(node.value, Value):
-            raise self._refused(node)
-        if isinstance(node, ast.Call):
+        if isinstance(node, ast.Compare):
+            node.left = self.visit(node.left)
+            node.comparators = [*map(self._compared, node.ops, node.comparators)]
+            return node
+        if isinstance(node, ast.Call) and not node.keywords:
             called = _dotted(node.func) or ""
-            if called not in FUNCTIONS or node.keywords:
+            if called not in FUNCTIONS:
                 hint = did_you_mean(called, FUNCTIONS, "known")
                 raise self._refused(node, f"there is no function {called}".strip(), hint)
             node.args = [self.visit(one) for one in node.args]
             return node
-        if isinstance(node, ast.Attribute):
+        is_value = not isinstance(node, ast.Constant) or isinstance(node.value, Value)
+        if type(node).__name__ not in _ALLOWED or not is_value:
             raise self._refused(node)
-        if not isinstance(node, ast.Compare):
-            return self.generic_visit(node)
-        node.left = self.visit(node.left)
-        node.comparators = [*map(self._compared, node.ops, node.comparators)]
-        return node
+        return self.generic_visit(node)
 
     def _compared(self, op: ast.cmpop, other: ast.expr) -> ast.expr:
         """Return what stands behind a comparison: a list behind ``in``, and there alone."""
+        if isinstance(op, ast.Is | ast.IsNot):
+            raise self._refused(other)
         if not isinstance(op, ast.In | ast.NotIn):
             return self.visit(other)  # type: ignore[no-any-return]
         if not isinstance(other, ast.List | ast.Tuple):

@@ -111,8 +111,7 @@ class CudaMaker:
 
     def _base(self, wanted: VariantJob) -> Selection:
         """Return the selection that a variant changes."""
-        decisions: Point = dict(wanted.decisions)
-        choosing = {name: decisions[name] for name in SELECTING if name in decisions}
+        choosing = {name: own for name, own in wanted.decisions if name in SELECTING}
         if wanted.role == "paper":
             choosing["model"] = "paper"
         if not choosing:
@@ -132,19 +131,16 @@ class CudaMaker:
         Raises:
             EatssError: its decisions make no layout, or nothing fits the card.
         """
-        program = self.program
-        decisions: Point = dict(wanted.decisions)
-        base = self._base(wanted)
+        program, base = self.program, self._base(wanted)
         if wanted.role == "default":
             return default_sizes(base, program, self._profile)
-        if wanted.role == "ours" and not any(name in decisions for name in SELECTING):
-            # as users get it: kernels may become one, and steps of time one launch
+        if wanted.role == "ours":  # as users get it: kernels may be one, and steps of time a launch
             return program.session.select(self._profile, self._choosing)
         if wanted.role:
             return base
         limit = self._profile.shared_per_block_optin_bytes
         options = replace(self._choosing.for_card(self._profile), shared_per_block_bytes=limit)
-        return selection_at(base, program.spaces, options, decisions)
+        return selection_at(base, program.spaces, options, dict(wanted.decisions))
 
 
 def default_sizes(base: Selection, program: Program, profile: GpuProfile) -> Selection:

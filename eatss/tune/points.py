@@ -146,7 +146,6 @@ class SpaceCount:
     raw: int
     kept: int
     filters: tuple[FilterCount, ...]
-    seconds: float
     schema_version: int = 1
 
 
