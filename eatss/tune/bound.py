@@ -140,13 +140,14 @@ class _Read:
             if not given or len({*map(repr, given)}) < len(given):
                 self.note("a list has values, each once", "iterators", name)
             return Dimension(name=name, listed=given)
+        keys: dict[str, tuple[Value, ...]]
         if {"start", "stop"} <= {*given} <= {"start", "stop", "step"}:
             over, ranged = "range", cast("dict[str, Value]", {"step": 1} | dict(given))
             keys = {key: (ranged[key],) for key in ("start", "stop", "step")}
         else:
             over, own = next(iter(given.items()), ("", ()))
             several = own if isinstance(own, tuple) else (own,)
-            keys = {over: cast("tuple[Value, ...]", several)}
+            keys = {over: several}
             if len(given) != 1 or len(several) != len(ARGUMENTS.get(over, ())):
                 known = ", ".join(f"{one} of {', '.join(own)}" for one, own in ARGUMENTS.items())
                 self.note(f"it is no list of values, no range, not {known}", "iterators", name)

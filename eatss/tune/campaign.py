@@ -6,15 +6,16 @@ import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from math import inf
 from pathlib import Path
 
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
-from eatss.tune.generation import contenders, row_of, spread_over
+from eatss.measurement.measurement import Measurement
+from eatss.tune.generation import contenders, spread_over
 from eatss.tune.jobs import (
     CAREFUL,
-    BuiltVariant,
     OnProgress,
     Outline,
     Policy,
@@ -67,7 +68,7 @@ class Plan:
 
     outline: Outline
     options: SweepOptions
-    identity: Callable[[VariantResult], Identity]
+    identity: Callable[[Measurement], Identity]
     path: Path
     keeps: bool = False
 
@@ -117,7 +118,7 @@ class Campaign:
         self._progress = progress
         self._clock, self._began_s = clock, clock()
         self._rows: list[Row] = []
-        self._reference: BuiltVariant | None = None
+        self._reference: str | None = None
         self._in_flight = 0
         self._store: Store
 
@@ -129,14 +130,15 @@ class Campaign:
             KeyboardInterrupt: the user interrupted; all that was measured is kept.
         """
         first = self._first_variant()
-        identity = self._plan.identity(first)
+        assert first.row.measurement is not None
+        identity = self._plan.identity(first.row.measurement)
         with Store.create_or_resume(
             self._plan.path, identity, self._plan.outline.space_text
         ) as store:
             self._store = store
             self._rows = list(store.rows(measurements=False))
             self._began_s -= max((row.at_s for row in self._rows), default=0.0)
-            if first.built.variant not in {row.variant for row in self._rows}:
+            if first.row.variant not in {row.variant for row in self._rows}:
                 self._keep(first)
             self._first_pass()
             best = contenders(self._of("first"), self._options.objective, self._options.contenders)
@@ -158,11 +160,10 @@ class Campaign:
             while (done := self._runner.done(WAIT_S)) is None:
                 self._tell("setting up")
             self._in_flight -= 1
-            row = row_of(done, "first", 0.0)
-            if row.status in ("ok", "unstable"):
-                self._reference = done.built
+            if done.row.status in ("ok", "unstable"):
+                self._reference = done.folder
                 return done
-            reasons.append(f"{wanted.role}: {row.status}: {row.reason}")
+            reasons.append(f"{wanted.role}: {done.row.status}: {done.row.reason}")
         raise input_error(
             "EATSS-W003",
             f"no variant works that others could be set beside ({'; '.join(reasons)})",
@@ -237,15 +238,14 @@ class Campaign:
 
     def _keep(self, done: VariantResult) -> Row:
         """Keep a row; the folder of a program that nobody needs any more is removed."""
-        row = row_of(done, done.work.policy.stage, self._seconds)
-        if done.trial is not None:
-            self._store.add_card(done.trial.card)
+        created = datetime.now(UTC).isoformat(timespec="seconds")
+        row = replace(done.row, at_s=self._seconds, created=created)
+        if done.card is not None:
+            self._store.add_card(done.card)
         self._store.add(row)
         self._rows.append(replace(row, measurement=None))
-        folder = done.built.folder
-        is_reference = self._reference is not None and folder == self._reference.folder
-        if folder is not None and not is_reference and not self._plan.keeps:
-            shutil.rmtree(Path(folder), ignore_errors=True)
+        if done.folder not in (None, self._reference) and not self._plan.keeps:
+            shutil.rmtree(str(done.folder), ignore_errors=True)
         return row
 
     def _is_spent(self, policy: Policy) -> bool:

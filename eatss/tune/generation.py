@@ -6,7 +6,6 @@ import json
 import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import chain, count
 from math import inf
@@ -29,47 +28,25 @@ from eatss.ppcg_build.run import find_ppcg
 from eatss.session.source import Source
 from eatss.tune.jobs import CAREFUL, MakerJob, SweepOptions
 from eatss.tune.points import Space
-from eatss.tune.processes import VariantResult
-from eatss.tune.rows import Identity, Metrics, Row, Rows, Stage, cost
+from eatss.tune.rows import Identity, Metrics, Row, Rows, cost
 from eatss.version import __version__, package_revision
 
 
-def row_of(done: VariantResult, stage: Stage, at_s: float) -> Row:
-    """Return the row of what is done in a pass, ``at_s`` seconds into the sweep."""
-    wanted, built, trial = done.work.wanted, done.built, done.trial
-    row = Row(
-        variant=wanted.variant,
-        values=wanted.values,
-        role=wanted.role,
-        status=built.status,
-        reason=built.reason,
-        metrics=built.metrics,
-        decided=built.decided,
-        made_s=built.made_s,
-        at_s=at_s,
-        strategy=wanted.strategy,
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-    )
-    if trial is None:
-        return row
-    found = trial.measurement
+def measured_row(row: Row, found: Measurement) -> Row:
+    """Return the row of a variant with what was measured of it."""
+    time, energy = found.time_estimate, found.energy_estimate
     return replace(
         row,
-        variant=built.variant,
-        stage=stage,
-        card=trial.card.uuid,
         status=found.status,
         reason=found.reason,
         sizes=found.sizes,
         time_s=found.time_s,
         energy_j=found.energy_j,
         power_w=found.power_w,
-        time_error=None if found.time_estimate is None else found.time_estimate.relative,
-        energy_error=None if found.energy_estimate is None else found.energy_estimate.relative,
+        time_error=None if time is None else time.relative,
+        energy_error=None if energy is None else energy.relative,
         flops=found.flops,
-        metrics=(*built.metrics, *measured_metrics(found)),
-        card_s=trial.card_s,
-        card_j=trial.card_j,
+        metrics=(*row.metrics, *measured_metrics(found)),
         measurement=found,
     )
 
@@ -124,18 +101,17 @@ def measured_metrics(found: Measurement) -> Metrics:
 
 
 def identity_of(
-    done: VariantResult, job: MakerJob, generator: str, options: SweepOptions
+    found: Measurement, job: MakerJob, generator: str, options: SweepOptions
 ) -> Identity:
     """Return the identity of a sweep.
 
     Args:
-        done: a variant that was measured.
+        found: of a variant.
         job: what variants are made of.
         generator: version of who generates.
         options: how the sweep goes.
     """
-    assert done.trial is not None
-    found, read = done.trial.measurement, job.reading.frontend()
+    read = job.reading.frontend()
     device = found.device
     names = ("meter", "seed", "objective", "timeout_s", "compares")
     chosen = {

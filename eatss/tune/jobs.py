@@ -13,10 +13,10 @@ from eatss.base.targets import MEASURES, ObjectiveName, SweepTarget
 from eatss.base.text import Texts
 from eatss.cards.profile import GpuProfile
 from eatss.frontend.options import Reading
-from eatss.measurement.measurement import Measurement, Status
+from eatss.measurement.measurement import Status
 from eatss.measurement.options import BenchKeywords, CompilerChoice, MeasureOptions, Windows
 from eatss.tune.points import Configuration, Values
-from eatss.tune.rows import CardSeen, Metrics, Role, Stage
+from eatss.tune.rows import Role, Row, Stage
 from eatss.tune.strategies import Budget, SearchSpace
 
 
@@ -94,21 +94,27 @@ class VariantJob:
     role: Role = ""
     strategy: str = ""
 
+    def row(self, status: Status = "ok", reason: str = "") -> Row:
+        """Return its row, before anything is known of it."""
+        return Row(
+            variant=self.variant,
+            values=self.values,
+            role=self.role,
+            strategy=self.strategy,
+            status=status,
+            reason=reason,
+        )
+
 
 @frozen
 class BuiltVariant:
     """A variant that was made, or why not.
 
-    ``folder`` holds the program, ``None`` where ``status`` and ``reason`` say why there is none.
+    ``folder`` holds the program, ``None`` where status and reason of ``row`` say why there is none.
     """
 
-    variant: str
-    folder: str | None
-    status: Status = "ok"
-    reason: str = ""
-    metrics: Metrics = ()
-    decided: str = ""
-    made_s: float = 0.0
+    row: Row
+    folder: str | None = None
 
 
 @frozen
@@ -127,16 +133,6 @@ class Policy(Windows):
         """Return how a card measures with this care."""
         windows = {one.name: getattr(self, one.name) for one in fields(Windows)}
         return replace(usual, **windows)
-
-
-@frozen
-class Trial:
-    """What a card found out about a variant."""
-
-    measurement: Measurement
-    card: CardSeen
-    card_s: float
-    card_j: float | None
 
 
 StageName: TypeAlias = Literal["setting up", "first pass", "second pass", "counters"]

@@ -34,24 +34,23 @@ def main() -> None:
     for wanted in orders:
         before_s = _spent_s()
         built = _made(maker, compiler, wanted)
-        emit(replace(built, made_s=_spent_s() - before_s))
+        emit(replace(built, row=replace(built.row, made_s=_spent_s() - before_s)))
 
 
 def _made(
     maker: CudaMaker | PpcgMaker, compiler: CompileTarget | None, wanted: VariantJob
 ) -> BuiltVariant:
     """Return a variant, compiled into the cache where something compiles, or why there is none."""
-    failed = BuiltVariant(variant=wanted.variant, folder=None)
     try:
         built = maker.make(wanted)
         if compiler is not None:
             program = load_program(Path(built.folder or ""))
             compiler.compile(program, complete_sizes(program, {}))
     except CompileError as error:
-        return replace(failed, status="compile error", reason=str(error))
+        return BuiltVariant(row=wanted.row("compile error", str(error)))
     except EatssError as error:
         reason = "; ".join(found.message for found in error.diagnostics)
-        return replace(failed, status="rejected by the model", reason=reason)
+        return BuiltVariant(row=wanted.row("rejected by the model", reason))
     return built
 
 

@@ -79,12 +79,12 @@ class CudaMaker:
         recipe = session.recipe(selection, self._profile, CodeRequest())
         folder = own_folder(self._job.folder, wanted.variant)
         session.write(session.generate(recipe, self._profile), folder)
-        return BuiltVariant(
-            variant=wanted.variant,
-            folder=str(folder),
+        row = replace(
+            wanted.row(),
             metrics=predicted_metrics(self._expected(selection)),
             decided="; ".join(map(_kernel_text, selection.kernels)),
         )
+        return BuiltVariant(row=row, folder=str(folder))
 
     def _expected(self, selection: Selection) -> Sequence[KernelSelection]:
         """Return the kernels of a selection with what the model expects of them."""
@@ -213,8 +213,8 @@ class PpcgMaker:
         )
         if built.program is None:
             raise InputError(*(built.warnings or (_UNKNOWN,)))
-        folder = str(built.program)
-        return BuiltVariant(variant=wanted.variant, folder=folder, metrics=metrics, decided=decided)
+        row = replace(wanted.row(), metrics=metrics, decided=decided)
+        return BuiltVariant(row=row, folder=str(built.program))
 
     def _chosen(self, wanted: VariantJob) -> tuple[Texts, str, Metrics]:
         """Return PPCG's arguments, what they decide in words, and what is expected."""

@@ -34,8 +34,9 @@ from eatss.measurement.job import (
 from eatss.measurement.measurement import DeviceInfo, Measurement
 from eatss.measurement.options import Variant
 from eatss.program import load_program
-from eatss.tune.jobs import BuiltVariant, MakerJob, Policy, Trial, VariantJob
-from eatss.tune.rows import CardSeen
+from eatss.tune.generation import measured_row
+from eatss.tune.jobs import BuiltVariant, MakerJob, Policy, VariantJob
+from eatss.tune.rows import CardSeen, Row
 
 ONLY_THE_REFERENCE = "only the reference of the sweep was compared with the original"
 
@@ -98,26 +99,19 @@ class CardProcess(LiveWorker):
             idle_power_w=self._seen.idle.power_w,
         )
 
-    def measure(
-        self, built: BuiltVariant, policy: Policy, label: str, reference: BuiltVariant | None
-    ) -> Trial:
-        """Measure a program; its failure is a status.
-
-        Args:
-            built: the program.
-            policy: how carefully.
-            label: what it is called.
-            reference: whose results others are compared with; a fresh process runs it first.
+    def measure(self, work: MeasureJob, built: BuiltVariant) -> VariantResult:
+        """Measure a program that was made; its failure is a status.
 
         Raises:
             InputError: the card cannot be used from here, or does not answer.
         """
         assert built.folder is not None
-        card = self.seen()
+        card, policy, folder = self.seen(), work.policy, Path(built.folder)
+        label = work.wanted.role or work.wanted.variant
         begin_s = time.monotonic()
-        program = load_program(Path(built.folder))
+        program = load_program(folder)
         record = Record(
-            variant=Variant(label=label, directory=Path(built.folder)),
+            variant=Variant(label=label, directory=folder),
             program=program,
             sizes=complete_sizes(program, {}),
             result=Result(task=0),
@@ -125,7 +119,7 @@ class CardProcess(LiveWorker):
         records = replace(
             self._seen, options=policy.options(self._options), variants=[record], stage=START
         )
-        outcome = self._refer(reference, built, records)
+        outcome = self._refer(work.reference, built, records)
         if outcome is None:
             unchecked = "" if policy.checks else ONLY_THE_REFERENCE
             task = Task(index=0, label=label, directory=built.folder, unchecked=unchecked)
@@ -136,28 +130,30 @@ class CardProcess(LiveWorker):
         measurement = assemble(records, record)
         if policy.counters:
             measurement = _counted(measurement, records)
-        return Trial(
-            measurement=measurement,
-            card=card,
+        row = replace(
+            measured_row(built.row, measurement),
+            stage=policy.stage,
+            card=card.uuid,
             card_s=time.monotonic() - begin_s,
             card_j=_joules(record, policy.settle_s),
         )
+        return VariantResult(row=row, folder=built.folder, card=card)
 
     def _run(self, task: Task, records: Records, take: Take) -> Outcome | None:
         job = Job(options=records.options, tasks=(task,), looks_around=False)
         return self.ask(job, take, limit_s=START.limit_s)
 
     def _refer(
-        self, reference: BuiltVariant | None, built: BuiltVariant, records: Records
+        self, reference: str | None, built: BuiltVariant, records: Records
     ) -> Outcome | None:
         """Let a fresh process run the reference, so that its results are there.
 
         What it takes is not told; return how the process ended, if it did.
         """
-        if reference is None or reference.folder is None or self._referred:
+        if reference is None or self._referred:
             return None
         self._referred = True
-        if reference.folder == built.folder:
+        if reference == built.folder:
             return None
         options = replace(
             self._options,
@@ -173,7 +169,7 @@ class CardProcess(LiveWorker):
         task = Task(
             index=0,
             label="the reference",
-            directory=reference.folder,
+            directory=reference,
             unchecked=ONLY_THE_REFERENCE,
         )
 
@@ -252,12 +248,8 @@ class MakerProcess(LiveWorker):
         assert outcome is not None, "it tells of each variant"
         late = f"did not end within {MAKE_LIMIT_S:g} s"
         why = " | ".join((outcome.how if outcome.in_time else late, *outcome.said))
-        return BuiltVariant(
-            variant=wanted.variant,
-            folder=None,
-            status="rejected by the model",
-            reason=f"the process that generates it {why}",
-        )
+        reason = f"the process that generates it {why}"
+        return BuiltVariant(row=wanted.row("rejected by the model", reason))
 
 
 AHEAD = 2
@@ -266,20 +258,23 @@ AHEAD = 2
 
 @frozen
 class MeasureJob:
-    """A variant and how carefully it is measured, beside a reference that was made before."""
+    """A variant and how carefully it is measured.
+
+    ``reference`` is the folder of a program whose results others are compared with.
+    """
 
     wanted: VariantJob
     policy: Policy
-    reference: BuiltVariant | None = None
+    reference: str | None = None
 
 
 @frozen
 class VariantResult:
-    """What became of a variant; ``tried`` is ``None`` where it never came to a card."""
+    """What became of a variant; ``card`` is ``None`` where it never came to one."""
 
-    work: MeasureJob
-    built: BuiltVariant
-    trial: Trial | None
+    row: Row
+    folder: str | None = None
+    card: CardSeen | None = None
 
 
 class Runner:
@@ -343,7 +338,7 @@ class Runner:
         try:
             built = process.make(work.wanted)
             if built.folder is None:
-                self._done.put(VariantResult(work=work, built=built, trial=None))
+                self._done.put(VariantResult(row=built.row))
             else:
                 self._measurer.submit(self._measure, work, built)
         except BaseException as error:
@@ -352,9 +347,7 @@ class Runner:
             self._free.put(process)
 
     def _measure(self, work: MeasureJob, built: BuiltVariant) -> None:
-        label = work.wanted.role or work.wanted.variant
         try:
-            trial = self._card.measure(built, work.policy, label, work.reference)
-            self._done.put(VariantResult(work=work, built=built, trial=trial))
+            self._done.put(self._card.measure(work, built))
         except BaseException as error:
             self._done.put(error)

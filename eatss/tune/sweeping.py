@@ -130,7 +130,7 @@ def _plan(
     return Plan(
         outline=outline,
         options=options,
-        identity=lambda done: identity_of(done, job, generator, options),
+        identity=lambda found: identity_of(found, job, generator, options),
         path=path,
         keeps=generation.keep is not None,
     )

@@ -181,7 +181,7 @@ def test_ours_is_what_users_get_with_steps_of_time_in_one_launch(tmp_path: Path)
     program = load_program(Path(built.folder or ""))
     assert any("time tile: " in note for kernel in program.kernels for note in kernel.notes)
     assert first.predicted is not None
-    assert dict(built.metrics)["predicted_energy_j"] == first.predicted.energy_j
+    assert dict(built.row.metrics)["predicted_energy_j"] == first.predicted.energy_j
 
 
 def test_a_lab_that_cannot_make_anything_says_why(tmp_path: Path) -> None:
