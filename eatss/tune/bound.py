@@ -129,8 +129,7 @@ class _Read:
         for value in given:
             with self.noting():
                 text = value if isinstance(value, str) else repr(value)
-                found = parse_expression(text, path, self.origin)
-                found.check_names(self._known)
+                found = parse_expression(text, path, self.origin, self._known)
                 self.used.update(found.names)
                 yield found
 
@@ -270,12 +269,9 @@ class BoundSpace:
 
         That is the name of a filter that it does not meet, or what is wrong with its values.
         """
-        wrong = [name for name in point if name not in self.names]
-        if wrong:
-            return f"{wrong[0]} is no iterator of the space"
-        missing = [name for name in self.names if name not in point]
-        if missing:
-            return f"{missing[0]} has no value"
+        if unlike := {*point} ^ {*self.names}:
+            names = ", ".join(self.names)
+            return f"it differs in {min(unlike)} from a point, which has {names}"
         known = self._known(point)
         for name, values in zip(self.names, self._values_along(point), strict=True):
             if place_in(values, known[name]) is None:

@@ -6,15 +6,15 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from eatss.base.codec import MisfitError
 from eatss.base.diagnostics import InputError, input_error
-from eatss.base.files import StrPath, read_regular
+from eatss.base.files import StrPath
 from eatss.cards.document import Origin, misfit, parsed_toml, shaped
 from eatss.tune.points import Iterates, Space
 
-MAX_FILE_BYTES = 1 << 20
 _EXPRESSIONS = (
     'write expressions or numbers; a name with a dot stands between quotes: "k0.threads_i" = …'
 )
@@ -36,7 +36,7 @@ def read_space(path: StrPath) -> Space:
             space. What its expressions say is checked by :func:`eatss.tune.bound.bind`.
     """
     try:
-        text = read_regular(path, MAX_FILE_BYTES).decode("utf-8")
+        text = Path(path).read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
         raise input_error("EATSS-S001", f"cannot read the space {path}: {reason}") from None

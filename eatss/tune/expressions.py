@@ -93,22 +93,14 @@ class Expression:
             extent = (start, end)
         return InputError(_pointed(code, message, self.path, self.origin, self.text, extent, hint))
 
-    def check_names(self, known: Collection[str]) -> None:
-        """Refuse a name that is not known here.
 
-        Raises:
-            InputError: ``EATSS-S007``.
-        """
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.Name) and node.id not in (*known, *FUNCTIONS):
-                hint = did_you_mean(node.id, sorted(known), "known here") if known else None
-                if node.id.startswith("card.") and "card.name" not in known:
-                    hint = "figures of a card are known once one is named: --gpu CARD"
-                raise self.error("EATSS-S007", f"nothing is called {node.id}", node, hint=hint)
-
-
-def parse_expression(text: str, path: Place = (), origin: Origin | None = None) -> Expression:
-    """Return the expression of a text.
+def parse_expression(
+    text: str,
+    path: Place = (),
+    origin: Origin | None = None,
+    known: Collection[str] | None = None,
+) -> Expression:
+    """Return the expression of a text, which names nothing but what is ``known``, if that is told.
 
     Raises:
         InputError: ``EATSS-S007``, it is none, or it has what is not on the list.
@@ -122,7 +114,7 @@ def parse_expression(text: str, path: Place = (), origin: Origin | None = None) 
         message = f"this is no expression: {error.msg}"
         extent = (start, max(start + 1, (error.end_offset or 0) - 1))
         raise InputError(_pointed("EATSS-S007", message, path, origin, text, extent)) from None
-    reader = _Reader(Expression(text=text, path=path, origin=origin, tree=tree))
+    reader = _Reader(Expression(text=text, path=path, origin=origin, tree=tree), known)
     tree = reader.visit(tree)
     return replace(reader.whole, tree=tree, names=tuple(dict.fromkeys(reader.names)))
 
@@ -151,8 +143,9 @@ def _pointed(
 class _Reader(ast.NodeTransformer):
     """Checks that all nodes are on the list, and makes one name of names with dots."""
 
-    def __init__(self, whole: Expression) -> None:
+    def __init__(self, whole: Expression, known: Collection[str] | None) -> None:
         self.whole = whole
+        self._known = known
         self.names: list[str] = []
 
     def visit(self, node: ast.AST) -> Any:
@@ -161,6 +154,11 @@ class _Reader(ast.NodeTransformer):
         if name is not None:
             if fault := name_fault(name):
                 raise self._refused(node, f"{name} is no name of a value: {fault}")
+            if self._known is not None and name not in self._known:
+                hint = did_you_mean(name, sorted(self._known), "known here")
+                if name.startswith("card.") and "card.name" not in self._known:
+                    hint = "figures of a card are known once one is named: --gpu CARD"
+                raise self._refused(node, f"nothing is called {name}", hint)
             self.names.append(name)
             return ast.copy_location(ast.Name(name, ast.Load()), node)
         if isinstance(node, ast.Compare):
