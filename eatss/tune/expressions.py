@@ -155,7 +155,9 @@ class _Reader(ast.NodeTransformer):
             if fault := name_fault(name):
                 raise self._refused(node, f"{name} is no name of a value: {fault}")
             if self._known is not None and name not in self._known:
-                hint = did_you_mean(name, sorted(self._known), "known here")
+                hint = "a text stands between quotes"
+                if self._known:
+                    hint = did_you_mean(name, sorted(self._known), "known here")
                 if name.startswith("card.") and "card.name" not in self._known:
                     hint = "figures of a card are known once one is named: --gpu CARD"
                 raise self._refused(node, f"nothing is called {name}", hint)
