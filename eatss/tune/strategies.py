@@ -99,7 +99,7 @@ def drawn(job: StrategyJob) -> Iterator[Configuration]:
         wanted = min(len(job.space), max(_LEAST_BATCH, 4 * len(seen)))
         batch = job.space.sample(wanted, dice.getrandbits(32))
         dice.shuffle(batch)
-        for point in batch:
+        for point in reversed(batch):
             if variant_key(point) not in seen:
                 seen.add(variant_key(point))
                 yield point
