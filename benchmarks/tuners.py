@@ -149,12 +149,12 @@ def prepare(folder: Path, gpu: str, size: int, most: int | None) -> None:
         made = maker.make(
             VariantJob(variant=variant_key(point), values=values, decisions=decisions)
         )
-        assert made.folder is not None, made.reason
+        assert made.folder is not None, made.row.reason
         entry, common = _entry(Path(made.folder), sizes, folder)
         if entry is None:
             continue
         document = common
-        metrics = dict(made.metrics)
+        metrics = dict(made.row.metrics)
         assert entry["block"] == [point["threads_j"], point["threads_i"], 1]
         kept.append({"key": variant_key(point), "values": point, "metrics": metrics, **entry})
         print(f"\r{len(kept)} points", end="", file=sys.stderr)
@@ -229,8 +229,6 @@ class OfEatss:
                 strategy.tell(point, cost if cost < sys.float_info.max else inf)
         except stopped:
             pass
-        finally:
-            strategy.close()
         results: list[dict[str, Any]] = cost_of.results
         return results
 

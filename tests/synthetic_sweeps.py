@@ -30,7 +30,7 @@ def sweep(
     card_factor: float = 1.03,
     drift: float = 0.004,
     references: int = 12,
-    sizes: Sequence[int] = (2000,),
+    size: int = 2000,
     roles: bool = True,
     failing: float = 0.12,
     careful: int = 12,
@@ -51,7 +51,7 @@ def sweep(
         card = number % cards
         at_s = 3.0 * (number + 1)
         scale = _scale(card, card_factor, drift, number / len(points), random)
-        made = _row(point, sizes[0], CARDS[card], at_s, scale, random)
+        made = _row(point, size, CARDS[card], at_s, scale, random)
         if random.random() < failing:
             made = _failed(made, random)
         rows.append(made)
@@ -59,7 +59,7 @@ def sweep(
             for other in range(cards):
                 scale = _scale(other, card_factor, drift, number / len(points), random)
                 rows.append(
-                    _row(_point(32, 32, 32, 8, 32), sizes[0], CARDS[other], at_s, scale, random)
+                    _row(_point(32, 32, 32, 8, 32), size, CARDS[other], at_s, scale, random)
                 )
                 rows[-1] = replace(rows[-1], stage="reference", strategy="")
     at_s = 3.0 * len(points)
@@ -69,10 +69,10 @@ def sweep(
         ("ours", _point(64, 64, 16, 16, 16)),
     ]
     if roles:
-        for n, (role, point) in product(sizes, chosen):
+        for role, point in chosen:
             at_s += 3.0
             scale = _scale(0, card_factor, drift, 1.0, random)
-            rows.append(replace(_row(point, n, CARDS[0], at_s, scale, random), role=role))
+            rows.append(replace(_row(point, size, CARDS[0], at_s, scale, random), role=role))
     best = sorted(
         (r for r in rows if r.measured and r.stage == "first"), key=lambda r: r.energy_j or 0.0
     )

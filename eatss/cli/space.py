@@ -23,7 +23,8 @@ from eatss.cli.talk import given_card, report_warnings, working
 from eatss.frontend.options import PpcgReadingKeywords, Reading
 
 if TYPE_CHECKING:
-    from eatss.tune.points import Space, Value
+    from eatss.tune.bound import BoundSpace
+    from eatss.tune.points import Value
 
 EXAMPLES = {
     "space": """
@@ -81,7 +82,6 @@ def space(
     about = "" if profile is None else profile.name
     if file.suffix == ".toml":
         found = read_space(file)
-        _check_reading(found, how)
         constants.update(how.parameters or {})
     else:
         from eatss.session.session import Session  # noqa: PLC0415
@@ -97,6 +97,8 @@ def space(
         echo(space_text(found), nl=False)
         return
     bound = bind(found, constants)
+    if file.suffix == ".toml":
+        _check_reading(bound, how)
     with working(f"counting {found.name}"):
         count = bound.count()
         points = bound.sample(sample, seed) if sample and count.kept else []
@@ -108,10 +110,8 @@ def space(
     bound.require_points()
 
 
-def _check_reading(space: Space, how: Reading) -> None:
+def _check_reading(bound: BoundSpace, how: Reading) -> None:
     """Refuse what is of derived spaces only, and parameters that the file has no use for."""
-    from eatss.tune.document import parsed_space  # noqa: PLC0415 - keeps --help fast
-
     read = (one.name for one in fields(PpcgReadingKeywords) if one.name != "parameters")
     if given := typed("target", *read):
         raise input_error(
@@ -119,12 +119,9 @@ def _check_reading(space: Space, how: Reading) -> None:
             f"{given[0]} is of a derived space, not of a file of a space",
             hint="leave it out, or name the C or Python file",
         )
-    parsed = parsed_space(space)
-    expressions = (*parsed.expressions(), *parsed.constants.values())
-    named = {name for one in expressions for name in one.names}
-    own = {dimension.name for dimension in parsed.dimensions} | set(parsed.constants)
+    own = {*bound.names, *bound.space.constants}
     for name in how.parameters or {}:
-        if name in own or name not in named:
+        if name in own or name not in bound.used:
             why = "has its own values of" if name in own else "does not name"
             raise input_error(
                 "EATSS-C012",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-
-import numpy as np
+from itertools import chain
+from math import prod
+from typing import cast
 
 from eatss.base.diagnostics import (
     Diagnostic,
@@ -15,20 +16,29 @@ from eatss.base.diagnostics import (
     NoSolutionError,
     input_error,
 )
-from eatss.base.frozen import Names, Numbers
-from eatss.cards.document import finding
-from eatss.program.expression import Sizes
-from eatss.tune.counting import ROOT, Test, Walk, drawn_ranks
-from eatss.tune.document import ParsedSpace, origin_of, parsed_space
+from eatss.base.frozen import Names
+from eatss.cards.document import Origin, finding
+from eatss.tune.counting import (
+    ARGUMENTS,
+    Block,
+    Dimension,
+    Part,
+    Test,
+    Walk,
+    drawn_ranks,
+)
+from eatss.tune.document import HOW_TO_ITERATE
 from eatss.tune.expressions import (
-    LARGEST,
     Expression,
     evaluate_one,
     holds,
+    name_fault,
+    parse_expression,
 )
 from eatss.tune.points import (
     Configuration,
     FilterCount,
+    Iterates,
     Point,
     Space,
     SpaceCount,
@@ -50,35 +60,106 @@ def bind(space: Space, constants: Mapping[str, Value]) -> BoundSpace:
     Raises:
         InputError: ``EATSS-S0xx``, all findings, each with its place.
     """
-    parsed = parsed_space(space)
-    findings: list[Diagnostic] = []
-    values = {name: value for name, value in constants.items() if name not in parsed.constants}
-    position = {dimension.name: at for at, dimension in enumerate(parsed.dimensions)}
-    everything = {*values, *parsed.constants, *position}
-    for expression in (*parsed.constants.values(), *parsed.expressions()):
-        for name in expression.names:
-            if name not in everything:
-                findings += _unknown(expression, name, everything).diagnostics
-                break
-    for name, expression in parsed.constants.items():
-        if all(used in values for used in expression.names):
-            try:
-                values[name] = evaluate_one(expression, values)
-            except InputError as error:
-                findings += error.diagnostics
-    findings += (
-        finding("EATSS-S011", f"{name} = {value} is over 2^53", ("constants",), origin_of(space))
-        for name, value in values.items()
-        if isinstance(value, int | float) and not abs(value) <= LARGEST
-    )
-    if findings:
-        raise InputError(*findings)
+    read = _Read(space, constants)
+    values = dict(constants)
+    for name, text in space.constants.items():
+        for expression in read.expressions([text], "constants", name):
+            if not read.findings:
+                with read.noting():
+                    values[name] = evaluate_one(expression, values)
+        read.add("constants", name)
+    dimensions = []
+    for name, given in space.iterators.items():
+        dimensions.append(read.dimension(name, given))
+        read.add("iterators", name)
+    position = {dimension.name: at for at, dimension in enumerate(dimensions)}
+    tests = [
+        Test(name=name, condition=own, step=max(position.get(n, -1) for n in ("", *own.names)))
+        for name, text in space.filters.items()
+        for own in read.expressions([text], "filters", name)
+    ]
+    variant = {
+        name: own
+        for name, text in space.variant.items()
+        for own in read.expressions([text], "variant", name)
+    }
+    for name in variant:
+        read.add("variant", name)
+    if not dimensions:
+        read.note("the space has no iterators", "iterators")
+    if read.findings:
+        raise InputError(*read.findings)
+    tests.sort(key=lambda test: test.step)
     return BoundSpace(
         space=space,
+        origin=read.origin,
         constants=values,
-        walk=Walk(constants=values, dimensions=parsed.dimensions, tests=_tests(parsed, position)),
-        variant=parsed.variant,
+        used=frozenset(read.used),
+        walk=Walk(constants=values, dimensions=tuple(dimensions), tests=tuple(tests)),
+        variant=variant,
     )
+
+
+class _Read:
+    """What is read of a space so far: names that are known, and findings."""
+
+    def __init__(self, space: Space, constants: Iterable[str]) -> None:
+        label = space.source or f"the space {space.name}"
+        self.origin = Origin(label=label, text=space.text or None)
+        self.findings: list[Diagnostic] = []
+        self.used: set[str] = set()
+        self._known = {*constants}
+        self._own: set[str] = set()
+
+    @contextmanager
+    def noting(self) -> Iterator[None]:
+        """Note what is wrong, and go on."""
+        try:
+            yield
+        except InputError as error:
+            self.findings += error.diagnostics
+
+    def note(self, message: str, *path: str) -> None:
+        """Note what is wrong at a place."""
+        hint = HOW_TO_ITERATE if path[0] == "iterators" else None
+        self.findings.append(finding("EATSS-S004", message, path, self.origin, hint))
+
+    def expressions(self, given: Iterable[Value], *path: str) -> Iterator[Expression]:
+        """Yield the expressions that are right, and name what is known."""
+        for value in given:
+            with self.noting():
+                text = value if isinstance(value, str) else repr(value)
+                found = parse_expression(text, path, self.origin, self._known)
+                self.used.update(found.names)
+                yield found
+
+    def dimension(self, name: str, given: Iterates) -> Dimension:
+        """Return an iterator."""
+        if not isinstance(given, Mapping):
+            if not given or len({*map(repr, given)}) < len(given):
+                self.note("a list has values, each once", "iterators", name)
+            return Dimension(name=name, listed=given)
+        keys: dict[str, tuple[Value, ...]]
+        if {"start", "stop"} <= {*given} <= {"start", "stop", "step"}:
+            over, ranged = "range", cast("dict[str, Value]", {"step": 1} | dict(given))
+            keys = {key: (ranged[key],) for key in ("start", "stop", "step")}
+        else:
+            over, own = next(iter(given.items()), ("", ()))
+            several = own if isinstance(own, tuple) else (own,)
+            keys = {over: several}
+            if len(given) != 1 or len(several) != len(ARGUMENTS.get(over, ())):
+                known = ", ".join(f"{one} of {', '.join(own)}" for one, own in ARGUMENTS.items())
+                self.note(f"it is no list of values, no range, not {known}", "iterators", name)
+        every = (self.expressions(own, "iterators", name, key) for key, own in keys.items())
+        return Dimension(name=name, over=over, expressions=tuple(chain.from_iterable(every)))
+
+    def add(self, table: str, name: str) -> None:
+        """Let what comes later use a name."""
+        fault = "two things are called so" if name in self._own else name_fault(name)
+        if fault is not None:
+            self.note(f'nothing can be called "{name}": {fault}', table, name)
+        self._known.add(name)
+        self._own.add(name)
 
 
 @dataclass(kw_only=True)
@@ -91,15 +172,18 @@ class BoundSpace:
     Attributes:
         space: What was bound.
         constants: The values of all constants.
+        used: The names that its expressions use.
+        origin: What messages about it name.
         walk: Goes through its points.
         variant: What a variant decides, as expressions.
     """
 
     space: Space
     constants: Mapping[str, Value]
+    used: frozenset[str]
+    origin: Origin = field(repr=False)
     walk: Walk = field(repr=False)
     variant: Mapping[str, Expression] = field(repr=False)
-    _count: SpaceCount | None = field(default=None, repr=False, compare=False)
 
     @property
     def names(self) -> Names:
@@ -109,28 +193,21 @@ class BoundSpace:
     def count(self) -> SpaceCount:
         """Return how many points there are and what each filter removes; exact, counted once.
 
-        A filter removes what meets those that are tried before it and does not meet it: the
-        difference of two counts.
+        A filter removes what meets those that are tried before it and does not meet it.
 
         Raises:
             InputError: an expression cannot be computed for some values.
         """
-        if self._count is None:
-            began = time.perf_counter()
-            tests = self.walk.tests
-            left = [self.walk.count(tests[:tried]) for tried in range(len(tests) + 1)]
-            removed = {test.name: left[at] - left[at + 1] for at, test in enumerate(tests)}
-            self._count = SpaceCount(
-                name=self.space.name,
-                raw=left[0],
-                kept=left[-1],
-                filters=tuple(
-                    FilterCount(name=one.name, condition=one.condition, removed=removed[one.name])
-                    for one in self.space.filters
-                ),
-                seconds=time.perf_counter() - began,
-            )
-        return self._count
+        raw, removed, left = self.walk.counts
+        return SpaceCount(
+            name=self.space.name,
+            raw=raw,
+            kept=prod(left),
+            filters=tuple(
+                FilterCount(name=name, condition=str(condition), removed=removed[name])
+                for name, condition in self.space.filters.items()
+            ),
+        )
 
     def __len__(self) -> int:
         """Return the number of kept points; beyond ``sys.maxsize`` use ``count().kept``."""
@@ -146,18 +223,17 @@ class BoundSpace:
         count = self.count()
         if count.kept:
             return count
+        removed = {one.name: one.removed for one in count.filters if one.removed}
+        last = next((x.name for x in reversed(self.walk.tests) if x.name in removed), "")
         if count.raw:
-            removed = {one.name: one.removed for one in count.filters}
-            last = [test.name for test in self.walk.tests if removed[test.name]][-1]
             message = f'no point is left: "{last}" removes the last {removed[last]} of {count.raw}'
             path, hint = ("filters", last), "eatss space counts what each filter removes"
         else:
-            steps = self.walk.steps
-            counts = (self.walk.below(steps[: step + 1], (), ROOT)[0] for step in steps)
-            path = ("iterators", self.names[[bool(own) for own in counts].index(False)])
-            hint = None
+            parts = (Part(steps=tuple(range(at + 1))) for at in range(len(self.names)))
+            empty = next(at for at, own in enumerate(parts) if not self.walk.raw(own))
+            path, hint = ("iterators", self.names[empty]), None
             message = f"{path[1]} has no values"
-        raise NoSolutionError(finding("EATSS-S016", message, path, origin_of(self.space), hint))
+        raise NoSolutionError(finding("EATSS-S016", message, path, self.origin, hint))
 
     def points(self) -> Iterator[Configuration]:
         """Yield all kept points: the last iterator changes fastest, each in its own order.
@@ -165,8 +241,7 @@ class BoundSpace:
         They are made by blocks of some ten thousand, when they are asked for.
         """
         for block in self.walk.points():
-            columns = [block.columns[name].tolist() for name in self.names]
-            yield from map(self._named, zip(*columns, strict=True))
+            yield from self._points_of(block)
 
     def sample(self, count: int, seed: int) -> list[Configuration]:
         """Return distinct points, drawn: each set of ``count`` kept points is equally likely.
@@ -187,19 +262,16 @@ class BoundSpace:
             message = f"a sample of {count} points is none"
             raise input_error("EATSS-S018", message, hint="ask for 1 or more")
         ranks = drawn_ranks(self.require_points().kept, count, seed)
-        return list(map(self._named, self.walk.at(ranks)))
+        return list(self._points_of(self.walk.at(ranks)))
 
     def allows(self, point: Point) -> str | None:
         """Return ``None`` for a point of the space, else why it is none.
 
         That is the name of a filter that it does not meet, or what is wrong with its values.
         """
-        wrong = [name for name in point if name not in self.names]
-        if wrong:
-            return f"{wrong[0]} is no iterator of the space"
-        missing = [name for name in self.names if name not in point]
-        if missing:
-            return f"{missing[0]} has no value"
+        if unlike := {*point} ^ {*self.names}:
+            names = ", ".join(self.names)
+            return f"it differs in {min(unlike)} from a point, which has {names}"
         known = self._known(point)
         for name, values in zip(self.names, self._values_along(point), strict=True):
             if place_in(values, known[name]) is None:
@@ -221,22 +293,14 @@ class BoundSpace:
         reason = self.allows(point)
         if reason is not None:
             raise input_error("EATSS-S018", f"that is no point of the space: {reason}")
-        own = {name: _plain(point[name]) for name in self.names}
+        own = {name: point[name] for name in self.names}
         return nearest(own, self._values_along(own), self.allows)
 
     def decisions(self, point: Point) -> Configuration:
         """Return what the variant of a point decides.
 
         That is what ``[variant]`` says, and iterators that are called like decisions (``tile_i``).
-
-        Raises:
-            InputError: ``EATSS-S018``, the point lacks a value.
         """
-        lacking = [name for name in self.names if name not in point]
-        if lacking:
-            raise input_error(
-                "EATSS-S018", f"that is no point of the space: {lacking[0]} is missing"
-            )
         values = self._known(point)
         own = {n: values[n] for n in self.names if is_decision(n)}
         return {**own, **{name: evaluate_one(one, values) for name, one in self.variant.items()}}
@@ -249,35 +313,9 @@ class BoundSpace:
 
     def _known(self, point: Point) -> Configuration:
         """Return the values of all constants, and of the iterators at a point."""
-        return {**self.constants, **{name: _plain(point[name]) for name in self.names}}
+        return {**self.constants, **{name: point[name] for name in self.names}}
 
-    def _named(self, numbers: Numbers) -> Configuration:
-        return {
-            dimension.name: dimension.value(number)
-            for dimension, number in zip(self.walk.dimensions, numbers, strict=True)
-        }
-
-
-def _tests(parsed: ParsedSpace, position: Sizes) -> tuple[Test, ...]:
-    """Return the filters, each after the last iterator that it names, in that order."""
-    found = []
-    for name, condition in parsed.filters:
-        places = [position[used] for used in condition.names if used in position]
-        found.append(Test(name=name, condition=condition, step=max(places, default=-1)))
-    return tuple(sorted(found, key=lambda test: test.step))
-
-
-def _unknown(expression: Expression, name: str, known: set[str]) -> InputError:
-    if name.startswith("card.") and not any(one.startswith("card.") for one in known):
-        hint = "figures of a card are known once one is named: --gpu CARD"
-        message = f"nothing is called {name}"
-        return expression.error("EATSS-S007", message, expression.node(name), hint=hint)
-    return expression.unknown(name, known)
-
-
-def _plain(value: Value) -> Value:
-    """Return a value of Python for one of NumPy."""
-    if isinstance(value, np.generic):
-        plain: Value = value.item()
-        return plain
-    return value
+    def _points_of(self, block: Block) -> Iterator[Configuration]:
+        columns = [block.columns[name].tolist() for name in self.names]
+        for values in zip(*columns, strict=True):
+            yield dict(zip(self.names, values, strict=True))

@@ -23,7 +23,7 @@ from eatss.analysis.layout import Candidates, Group, Layout, SplitK, mapped_loop
 from eatss.analysis.variant import WORD_BYTES, KernelVariant
 from eatss.base.diagnostics import Diagnostic, NoSolutionError, input_error
 from eatss.base.frozen import Names
-from eatss.base.targets import AXES, TARGETS, TargetName
+from eatss.base.targets import AXES
 from eatss.cards.profile import GpuProfile
 from eatss.choose.cuda_candidates import (
     BLOCKS_PER_SM,
@@ -36,7 +36,8 @@ from eatss.choose.cuda_candidates import (
 from eatss.choose.options import SelectOptions
 from eatss.choose.selection import KernelSelection
 from eatss.plan.launch import trips_of
-from eatss.tune.points import CUTS, Configuration, Filter, Iterator, Space, Value
+from eatss.tune.expressions import holds, parse_expression
+from eatss.tune.points import CUTS, Configuration, Iterates, Space, Value
 
 if TYPE_CHECKING:
     from eatss.session.session import Session
@@ -57,7 +58,8 @@ _Filters: TypeAlias = Iterable[tuple[str, str]]
 
 Column = npt.NDArray[Any]
 
-KernelVariants: TypeAlias = Mapping[str, tuple[KernelVariant, ...]]
+KernelSpaces: TypeAlias = Mapping[str, "KernelSpace"]
+"""What can be decided of kernels, by their names."""
 
 
 def space_of(session: Session, profile: GpuProfile | None) -> Space:
@@ -71,77 +73,84 @@ def space_of(session: Session, profile: GpuProfile | None) -> Space:
         InputError: ``EATSS-S018``, no card is named; what reading the source raises.
         NoSolutionError: ``EATSS-S016``, no kernel has sizes to choose.
     """
-    variants: KernelVariants = {}
-    target: TargetName = "ppcg" if session.cut == "ppcg" else "cuda"
-    if target == "cuda":
-        if profile is None:
-            raise input_error(
-                "EATSS-S018",
-                "the space of generated code depends on the card",
-                hint="name one: --gpu h200",
-            )
-        from eatss.lower.variants import kernel_variants_for  # noqa: PLC0415 - PPCG needs none
+    if session.cut == "ppcg":
+        return ppcg_space(session.analysed.facts, session.name)
+    if profile is None:
+        raise input_error(
+            "EATSS-S018",
+            "the space of generated code depends on the card",
+            hint="name one: --gpu h200",
+        )
+    from eatss.lower.variants import kernel_variants_for  # noqa: PLC0415 - PPCG needs none
 
-        if session.recomputable:
-            session = session.of(session.select(profile, SelectOptions(target="cuda")))
-        variants = kernel_variants_for(session.analysed, profile)
-    return derived_space(session.analysed.facts, variants, profile, target, name=session.name)
+    if session.recomputable:
+        session = session.of(session.select(profile, SelectOptions(target="cuda")))
+    variants = kernel_variants_for(session.analysed, profile)
+    return derived_space(kernel_spaces(session.analysed.facts, variants, profile), session.name)
 
 
-def derived_space(
-    facts: Sequence[KernelFacts],
-    variants: KernelVariants,
-    profile: GpuProfile | None,
-    target: TargetName,
-    *,
-    name: str = "derived",
-) -> Space:
-    """Return the space of a program.
+def derived_space(spaces: KernelSpaces, name: str = "derived") -> Space:
+    """Return the space of a program in generated code.
 
-    For ``cuda`` each kernel has threads and points of a thread along its parallel loops, tiles of
-    its serial loops, what is staged in shared memory, what warps compute products by, and how sums
-    are spread; with several kernels names begin with ``k0.``. For ``ppcg`` there is a tile size for
-    each position, the same for all kernels.
+    Each kernel has threads and points of a thread along its parallel loops, tiles of its serial
+    loops, what is staged in shared memory, what warps compute products by, and how sums are spread;
+    with several kernels names begin with ``k0.``.
 
     Args:
-        facts: the kernels.
-        variants: for ``cuda`` how each kernel can be cut, by its name.
-        profile: the card; for ``ppcg`` none is needed.
-        target: who generates the code.
+        spaces: what can be decided of each kernel.
         name: what the space is called.
 
     Raises:
         NoSolutionError: ``EATSS-S016``, no kernel has sizes to choose.
     """
-    if not TARGETS[target].own:
-        iterators, filters = _ppcg(facts)
-    else:
-        assert profile is not None, "generated code is for a card"
-        own = kernel_spaces(facts, variants, profile).values()
-        iterators = [one for space in own for one in space.iterators()]
-        filters = [one for space in own for one in space.filters()]
-    if not iterators:
-        raise NoSolutionError(
-            Diagnostic(
-                code="EATSS-S016",
-                message=f"{name} has no kernel with sizes to choose: all run in one thread",
-            )
+    return _with_sizes(
+        Space(
+            name=name,
+            iterators={n: own for space in spaces.values() for n, own in space.iterators().items()},
+            filters={n: text for space in spaces.values() for n, text in space.filters().items()},
         )
-    return Space(name=name, iterators=tuple(iterators), filters=tuple(filters))
+    )
+
+
+def ppcg_space(facts: Sequence[KernelFacts], name: str = "derived") -> Space:
+    """Return the space of a program in PPCG's code: a tile size for each position.
+
+    Raises:
+        NoSolutionError: ``EATSS-S016``, no kernel has sizes to choose.
+    """
+    iterators: dict[str, Iterates] = {}
+    filters: dict[str, Value] = {}
+    for at in range(max((len(one.loops) for one in facts), default=0)):
+        tile = f"tile_{at}"
+        most = max(reach(one.loops[at].trip_count) for one in facts if at < len(one.loops))
+        iterators[tile] = PPCG_TILES
+        filters[f"{tile} is no longer than its loop"] = f"{tile} <= {max(most, PPCG_TILES[0])}"
+    return _with_sizes(Space(name=name, iterators=iterators, filters=filters))
+
+
+def _with_sizes(space: Space) -> Space:
+    if not space.iterators:
+        message = f"{space.name} has no kernel with sizes to choose: all run in one thread"
+        raise NoSolutionError(Diagnostic(code="EATSS-S016", message=message))
+    return space
 
 
 def kernel_spaces(
-    facts: Sequence[KernelFacts], variants: KernelVariants, profile: GpuProfile
+    facts: Sequence[KernelFacts],
+    variants: Mapping[str, tuple[KernelVariant, ...]],
+    profile: GpuProfile,
 ) -> dict[str, KernelSpace]:
-    """Return what can be decided about each kernel, by its name, in generated code."""
+    """Return what can be decided about each kernel, by its name, in generated code.
+
+    Args:
+        facts: the kernels.
+        variants: how each kernel can be cut, by its name.
+        profile: the card.
+    """
     return {
         one.name: KernelSpace(
             facts=one,
-            every=tuple(
-                own
-                for own in every_candidate(one, variants.get(one.name, ()), profile)
-                if not own.copies
-            ),
+            variants=variants.get(one.name, ()),
             profile=profile,
             prefix=f"k{one.index}." if len(facts) > 1 else "",
         )
@@ -149,27 +158,12 @@ def kernel_spaces(
     }
 
 
-def point_of(
-    kernels: Iterable[KernelSelection], spaces: Mapping[str, KernelSpace]
-) -> Configuration:
+def point_of(kernels: Iterable[KernelSelection], spaces: KernelSpaces) -> Configuration:
     """Return the point of what is selected for generated code in the space of kernels."""
     point: Configuration = {}
     for kernel in kernels:
         point |= spaces[kernel.name].point(kernel)
     return point
-
-
-def _ppcg(facts: Sequence[KernelFacts]) -> tuple[list[Iterator], list[Filter]]:
-    """Return the tile sizes by position, for the kernel with the most loops."""
-    depth = max((len(one.loops) for one in facts), default=0)
-    iterators, filters = [], []
-    for at in range(depth):
-        name = f"tile_{at}"
-        most = max(reach(one.loops[at].trip_count) for one in facts if at < len(one.loops))
-        iterators.append(Iterator(name=name, values=PPCG_TILES))
-        condition = f"{name} <= {max(most, PPCG_TILES[0])}"
-        filters.append(Filter(name=f"{name} is no longer than its loop", condition=condition))
-    return iterators, filters
 
 
 def cut_values(own: Layout) -> dict[str, Any]:
@@ -190,15 +184,21 @@ class KernelSpace:
 
     Attributes:
         facts: The kernel.
-        every: The layouts that the model compares.
+        variants: How it can be cut.
         profile: The card.
         prefix: What stands before all names: ``k0.`` where there are several kernels.
     """
 
     facts: KernelFacts
-    every: tuple[Candidates, ...]
+    variants: tuple[KernelVariant, ...]
     profile: GpuProfile
-    prefix: str
+    prefix: str = ""
+
+    @cached_property
+    def every(self) -> list[Candidates]:
+        """The layouts that the model compares."""
+        found = every_candidate(self.facts, self.variants, self.profile)
+        return [one for one in found if not one.copies]
 
     @cached_property
     def mapped(self) -> Names:
@@ -246,10 +246,9 @@ class KernelSpace:
                 found[name] = (0, 1) if name in self.staged.values() else values
         return found
 
-    def iterators(self) -> list[Iterator]:
+    def iterators(self) -> dict[str, Iterates]:
         """Return the iterators, those that most filters name first."""
-        every = self.dimensions.items()
-        return [Iterator(name=self.prefix + n, values=values) for n, values in every]
+        return {self.prefix + name: values for name, values in self.dimensions.items()}
 
     def point(self, kernel: KernelSelection) -> Configuration:
         """Return the values of the variables in a selection."""
@@ -270,21 +269,14 @@ class KernelSpace:
             **{f"tile_{n}": tiles[n] for n in self.serial},
         }
 
-    def filters(self) -> list[Filter]:
+    def filters(self) -> dict[str, Value]:
         """Return the filters; a condition holds for all layouts that the model compares."""
         if not self.every:
-            return []
+            return {}
         pairs = [*self._variant_filters(), *self._card_filters(), *self._block_filters()]
-        if not self.prefix:
-            return [Filter(name=name, condition=text) for name, text in pairs]
         variable = re.compile(rf"(?<![\w.'])({'|'.join(self.dimensions)})(?!\w)")
-        return [
-            Filter(
-                name=f"{self.prefix.rstrip('.')}: {name}",
-                condition=variable.sub(rf"{self.prefix}\1", text),
-            )
-            for name, text in pairs
-        ]
+        before = self.prefix.replace(".", ": ")
+        return {before + name: variable.sub(rf"{self.prefix}\1", text) for name, text in pairs}
 
     def _tile(self, loop: str) -> str:
         """Return the tile of a loop as an expression."""
@@ -308,46 +300,39 @@ class KernelSpace:
 
         What matters of a number is whether it is the one that stands for nothing chosen.
         """
+        staged = " + ".join(self.staged.values()) or "0"
+        texts = ("share > 1", "stream > 0", _SPREAD, "lanes > 1", f"{staged} > 0")
+        told = [
+            one for one in map(parse_expression, texts) if self.dimensions.keys() & {*one.names}
+        ]
         found: dict[str, list[tuple[int, Column]]] = {}
-        staged = " + ".join(self.staged.values())
         for at, own in enumerate(self._columns):
-            texts = [f"warps == '{own['warps'][0]}'"] if "warps" in self.dimensions else []
-            numbers = {
-                "share > 1": own["share"] > 1,
-                "stream > 0": own["stream"] > 0,
-                _SPREAD: own["lanes"] * own["chunks"] * own["outer"] > 1,
-                "lanes > 1": own["lanes"] > 1,
-                f"{staged} > 0": sum((own[n] for n in self.staged.values()), 0 * own["lanes"]) > 0,
-            }
-            known = [
-                (text, chosen)
-                for text, chosen in numbers.items()
-                if set(re.findall("[A-Za-z_]+", text)) & {*self.dimensions}
-            ]
-            table = np.stack([np.ones(len(own["lanes"]), np.bool_), *(on for _, on in known)])
-            for kind in np.unique(table, axis=1).T:
-                words = [
-                    t if on else f"not {t}" for (t, _), on in zip(known, kind[1:], strict=True)
+            rows = len(self.every[at])
+            met = [holds(one, own, rows) for one in told]
+            kinds, which = np.unique([np.ones(rows), *met], axis=1, return_inverse=True)
+            for number, (_, *kind) in enumerate(kinds.T):
+                words = [f"warps == '{own['warps'][0]}'"] * ("warps" in self.dimensions)
+                words += [
+                    one.text if on else f"not {one.text}"
+                    for one, on in zip(told, kind, strict=True)
                 ]
-                rows = np.flatnonzero((kind == table.T).all(axis=1))
-                found.setdefault(" and ".join([*texts, *words]), []).append((at, rows))
+                rows_of_kind = np.flatnonzero(which.reshape(-1) == number)
+                found.setdefault(" and ".join(words), []).append((at, rows_of_kind))
         return found
 
     def _variant_filters(self) -> _Filters:
         """Yield which choices there are, and which values each quantity has under them."""
         cases = self._cases()
         if len(cases) > 1:
-            either = " or ".join(f"({case})" for case in cases)
-            yield "one kernel variant has the choices", either
-        quantities: dict[Names, str] = {}
-        quantities |= {(name,): name for name in self.dimensions}
-        for loop in self.mapped:
-            quantities[f"threads_{loop}", f"points_{loop}"] = f"the tile of {loop}"
+            yield "one kernel variant has the choices", _either(cases)
+        quantities: dict[Names, str] = {(name,): name for name in self.dimensions}
+        quantities |= {
+            (f"threads_{loop}", f"points_{loop}"): f"the tile of {loop}" for loop in self.mapped
+        }
         quantities[tuple(f"points_{n}" for n in self.mapped)] = "the points of a thread"
         quantities[self._threads] = "the threads of a block"
+        quantities.pop((), None)
         for names, words in quantities.items():
-            if not names:
-                continue
             ways: dict[tuple[Value, ...], list[str]] = {}
             for case, rows in cases.items():
                 own = [reduce(mul, (self._columns[at][n] for n in names))[r] for at, r in rows]
@@ -355,15 +340,12 @@ class KernelSpace:
                     own.append(self._whole_warps)
                 ways.setdefault(_values(*own), []).append(case)
             if len(ways) > 1 or [*ways] != [self.dimensions.get("".join(names))]:
-                text = " * ".join(names)
-                yield (
-                    f"the kernel variant has {words}",
-                    " or ".join(
-                        f"{text} in {list(values)}"
-                        + f" and ({' or '.join(f'({case})' for case in own)})" * (len(ways) > 1)
-                        for values, own in ways.items()
-                    ),
+                each = (
+                    f"{' * '.join(names)} in {list(values)}"
+                    + f" and ({_either(own)})" * (len(ways) > 1)
+                    for values, own in ways.items()
                 )
+                yield f"the kernel variant has {words}", " or ".join(each)
 
     @cached_property
     def _whole_warps(self) -> Column:
@@ -373,10 +355,7 @@ class KernelSpace:
 
     def _card_filters(self) -> _Filters:
         """Yield what holds because the card, or an axis of its grid, has no more."""
-        several = (
-            ("threads", self.mapped[:-1], len(AXES) - 1),
-            ("points", self.mapped, POINT_LOOPS),
-        )
+        several = ("threads", self.mapped[:-1], len(AXES) - 1), ("points", self.mapped, POINT_LOOPS)
         for kind, loops, most in several:
             if len(loops) > most:
                 along = " + ".join(f"({kind}_{loop} > 1)" for loop in loops)
@@ -386,23 +365,21 @@ class KernelSpace:
         if words:
             others = [f"warps != '{NONE}'"] * ("warps" in self.dimensions)
             others += [_SPREAD] * ("lanes" in self.dimensions)
+            threads = " * ".join(self._threads) or "1"
+            held = " * ".join([str(words), *(f"points_{loop}" for loop in self.mapped)])
             room = (
-                "min(card.registers_per_thread, card.registers_per_block // "
-                f"({' * '.join(self._threads) or 1})) * 3 // 4"
+                f"min(card.registers_per_thread, card.registers_per_block // ({threads})) * 3 // 4"
             )
-            points = " * ".join(f"points_{loop}" for loop in self.mapped) or "1"
-            fits = f"{words} * {points} <= {room}"
-            yield "accumulators fit into registers", " or ".join([*others, fits])
-        terms = [
-            f"{name} * {self.facts.element_bytes} * ({elements})"
-            for group, name in self.staged.items()
-            if (elements := self._elements(group)) is not None
-        ]
-        if terms:
-            least = " + ".join(terms)
-            if "stages" in self.dimensions:
-                least = f"stages * ({least})"
-            fits = f"{least} <= card.shared_per_block_optin_bytes"
+            yield "accumulators fit into registers", " or ".join([*others, f"{held} <= {room}"])
+        elements = {name: self._elements(group) for group, name in self.staged.items()}
+        least = " + ".join(
+            f"{name} * {self.facts.element_bytes} * ({own})"
+            for name, own in elements.items()
+            if own
+        )
+        if least:
+            stages = "stages" if "stages" in self.dimensions else "1"
+            fits = f"{stages} * ({least}) <= card.shared_per_block_optin_bytes"
             yield "staged tiles fit into shared memory", fits
 
     def _block_filters(self) -> _Filters:
@@ -443,6 +420,10 @@ class KernelSpace:
             " * ".join([str(factor), *map(self._tile, loops)])
             for loops, factor in sorted(elements.terms.items())
         )
+
+
+def _either(cases: Iterable[str]) -> str:
+    return " or ".join(f"({case})" for case in cases)
 
 
 def _values(*columns: Any) -> tuple[Value, ...]:

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import stats
 
 from eatss.base.frozen import Names, frozen
-from eatss.base.shown import Shown, in_lines
+from eatss.base.shown import Shown
 from eatss.base.targets import ObjectiveName
 from eatss.tune.population import (
     FailureCount,
@@ -24,7 +24,6 @@ from eatss.tune.population import (
     OverLimit,
     Population,
     TradeOff,
-    by_sizes,
     count_failures,
     explaining_names,
     over_limit,
@@ -62,34 +61,32 @@ class CardRows:
 
 def cards_of(sweep: Sweep) -> tuple[CardRows, ...]:
     """Return the cards of a sweep, the one with the most measured variants first: it is used."""
-    counts = Counter(row.card or UNKNOWN for row in sweep.latest if row.measured)
+    counts = Counter(row.card or UNKNOWN for row in sweep.latest if row.measured).most_common()
     return tuple(
-        CardRows(
-            uuid=card,
-            rows=count,
-            used=place == 0,
-        )
-        for place, (card, count) in enumerate(counts.most_common())
+        CardRows(uuid=card, rows=count, used=at == 0) for at, (card, count) in enumerate(counts)
     )
 
 
 def rows_of_one_card(sweep: Sweep) -> Rows:
-    """Return one row a variant and size, in the order of the sweep, of the card that is used.
+    """Return one row a variant, in the order of the sweep, of the card that is used.
 
     The careful row of a variant stands, and a measured one before a failed one. Rows that came to
     no card are kept: they failed. A role that any row of a variant has is the variant's.
     """
     used = next((card.uuid for card in cards_of(sweep)), None)
     roles = {row.variant: row.role for row in sweep.rows if row.role and row.stage not in BESIDE}
-    found: dict[tuple[str, Sizes], Row] = {}
+    found: dict[str, Row] = {}
     for row in sweep.latest:
-        place = (row.variant, row.sizes)
-        known = found.get(place)
-        left_out = row.card and used and row.card != used
-        if left_out or (known and known.measured):
-            continue
-        found[place] = replace(row, role=row.role or roles.get(row.variant, ""))
+        known = found.get(row.variant)
+        is_used = not row.card or not used or row.card == used
+        if is_used and not (known and known.measured):
+            found[row.variant] = replace(row, role=row.role or roles.get(row.variant, ""))
     return tuple(found.values())
+
+
+def sizes_of(rows: Rows, sweep: Sweep) -> Sizes:
+    """Return the problem size of rows of a sweep."""
+    return next((row.sizes for row in rows if row.measured), sweep.identity.sizes)
 
 
 Target: TypeAlias = Literal["performance", "efficiency", "product", "power"]
@@ -127,17 +124,18 @@ def correlation(metric: str, x: Floats, target: Target, y: Floats) -> Correlatio
         return None
     linear, ranked = stats.pearsonr(x, y), stats.spearmanr(x, y)
     interval = linear.confidence_interval(0.95)
-    numbers = (linear.statistic, interval.low, interval.high, ranked.statistic)
+    numbers = [*map(float, (linear.statistic, interval.low, interval.high, ranked.statistic))]
     if not np.isfinite(numbers).all():
         return None
+    pearson, low, high, spearman = numbers
     return Correlation(
         metric=metric,
         target=target,
         samples=int(x.size),
-        pearson=float(linear.statistic),
-        low=float(interval.low),
-        high=float(interval.high),
-        spearman=float(ranked.statistic),
+        pearson=pearson,
+        low=low,
+        high=high,
+        spearman=spearman,
     )
 
 
@@ -179,9 +177,9 @@ class SweepEvaluation(Shown):
     Attributes:
         identity: What the sweep is of.
         cards: Its cards; the rows of the first count.
-        sizes: The problem size that everything is of: the one with the most measured variants.
-        variants: Measured variants of this size.
-        tried: All variants of this size.
+        sizes: The problem size.
+        variants: Measured variants.
+        tried: All variants.
         unstable: Measured variants whose times vary more than they should; they count.
         over_limit: Measured variants whose one short window drew more than the card's power limit;
             ``None`` where none did.
@@ -221,24 +219,12 @@ class SweepEvaluation(Shown):
     card_j: float | None
 
     def __repr__(self) -> str:
-        known = self.identity
-        head = (
-            f"SweepEvaluation {known.program}: target {known.target}, {known.card}; "
-            f"{self.variants} of {self.tried} variants measured"
-        )
-        return in_lines(head, [_line(choice) for choice in self.choices])
+        known, measured = self.identity, f"{self.variants} of {self.tried} variants measured"
+        return f"<SweepEvaluation {known.program}: target {known.target}, {known.card}; {measured}>"
 
     def choice(self, name: ChoiceName) -> Choice | None:
         """Return a choice by name, ``None`` where the sweep has none."""
         return next((one for one in self.choices if one.name == name), None)
-
-
-def _line(choice: Choice) -> str:
-    found = choice.figures
-    if found is None:
-        return f"{choice.name}: not measured"
-    energy = "- J" if found.energy_j is None else f"{found.energy_j:.4g} J"
-    return f"{choice.name}: {1e3 * found.time_s:.4g} ms, {energy}"
 
 
 @frozen
@@ -254,7 +240,7 @@ class SweepReport:
 class Evaluated:
     """A sweep with its evaluation and the rows that figures draw.
 
-    ``rows`` are of one card, of all sizes; ``found`` are the measured ones of the main size.
+    ``rows`` are of one card; ``found`` are the measured ones.
     """
 
     sweep: Sweep
@@ -266,24 +252,21 @@ class Evaluated:
 def evaluate(sweep: Sweep) -> Evaluated:
     """Compute everything of one sweep, of the card with the most rows."""
     rows = rows_of_one_card(sweep)
-    groups = by_sizes(rows)
-    sizes = next(iter(groups), ())
-    own = groups.get(sizes, ())
-    found = population(own)
+    found = population(rows)
     joules = [row.card_j for row in sweep.rows if row.card_j is not None]
     checks = (check_prediction(found, name) for name in get_args(ObjectiveName))
     evaluation = SweepEvaluation(
         identity=sweep.identity,
         cards=cards_of(sweep),
-        sizes=sizes or sweep.identity.sizes,
+        sizes=sizes_of(rows, sweep),
         variants=len(found),
-        tried=len(own),
+        tried=len(rows),
         unstable=sum(row.status == "unstable" for row in found.rows),
         over_limit=over_limit(found, sweep),
-        failures=count_failures(own),
+        failures=count_failures(rows),
         performance_unit=found.performance_unit,
         efficiency_unit=found.efficiency_unit,
-        choices=choices(found, own),
+        choices=choices(found, rows),
         trade_off=trade_off(found),
         correlations=correlations(found),
         split_study=split_study(found),

@@ -6,9 +6,8 @@ import json
 import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from hashlib import sha256
-from itertools import count
+from itertools import chain, count
 from math import inf
 from os import PathLike, fspath
 from pathlib import Path
@@ -24,52 +23,30 @@ from eatss.cards.this_machine import AUTO, CardLike
 from eatss.choose.selection import KernelSelection
 from eatss.frontend.options import Reading
 from eatss.frontend.python import SourceLike
-from eatss.measurement.measurement import KernelResources, Measurement, Window
+from eatss.measurement.measurement import Measurement
 from eatss.ppcg_build.run import find_ppcg
 from eatss.session.source import Source
-from eatss.tune.jobs import CAREFUL, SweepOptions
+from eatss.tune.jobs import CAREFUL, MakerJob, SweepOptions
 from eatss.tune.points import Space
-from eatss.tune.processes import VariantResult
-from eatss.tune.rows import Identity, Metrics, Row, Rows, Stage, cost
+from eatss.tune.rows import Identity, Metrics, Row, Rows, cost
 from eatss.version import __version__, package_revision
 
 
-def row_of(done: VariantResult, stage: Stage, at_s: float) -> Row:
-    """Return the row of what is done in a pass, ``at_s`` seconds into the sweep."""
-    wanted, built, trial = done.work.wanted, done.built, done.trial
-    row = Row(
-        variant=wanted.variant,
-        values=wanted.values,
-        role=wanted.role,
-        status=built.status,
-        reason=built.reason,
-        metrics=built.metrics,
-        decided=built.decided,
-        made_s=built.made_s,
-        at_s=at_s,
-        strategy=wanted.strategy,
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-    )
-    if trial is None:
-        return row
-    found = trial.measurement
+def measured_row(row: Row, found: Measurement) -> Row:
+    """Return the row of a variant with what was measured of it."""
+    time, energy = found.time_estimate, found.energy_estimate
     return replace(
         row,
-        variant=built.variant,
-        stage=stage,
-        card=trial.card.uuid,
         status=found.status,
         reason=found.reason,
         sizes=found.sizes,
         time_s=found.time_s,
         energy_j=found.energy_j,
         power_w=found.power_w,
-        time_error=None if found.time_estimate is None else found.time_estimate.relative,
-        energy_error=None if found.energy_estimate is None else found.energy_estimate.relative,
+        time_error=None if time is None else time.relative,
+        energy_error=None if energy is None else energy.relative,
         flops=found.flops,
-        metrics=(*built.metrics, *measured_metrics(found)),
-        card_s=trial.card_s,
-        card_j=trial.card_j,
+        metrics=(*row.metrics, *measured_metrics(found)),
         measurement=found,
     )
 
@@ -95,68 +72,46 @@ def spread_over(rows: Sequence[Row], count: int) -> Rows:
 
 
 def measured_metrics(found: Measurement) -> Metrics:
-    """Return the numbers of a measurement that may explain its time and energy."""
-    return (
-        *_resource_metrics(found.resources or ()),
-        *_clock_metrics(found.windows),
-        *_counter_metrics(found),
-    )
+    """Return the numbers of a measurement that may explain its time and energy.
 
-
-def _resource_metrics(kernels: Sequence[KernelResources]) -> Metrics:
-    """Return the most of each resource that a kernel takes, and the mean occupancy."""
-    if not kernels:
-        return ()
-    names = ("registers", "local_bytes", "shared_bytes", "threads")
-    most = tuple((name, float(max(getattr(one, name) for one in kernels))) for name in names)
-    shares = [one.occupancy for one in kernels if one.occupancy is not None]
-    return (*most, ("occupancy", sum(shares) / len(shares))) if shares else most
-
-
-def _clock_metrics(windows: Sequence[Window]) -> Metrics:
-    during = [window.during for window in windows if window.during is not None]
-    clocks = [one.sm_clock_mean_mhz for one in during if one.sm_clock_mean_mhz is not None]
-    heat = [one.temperature_c for one in during if one.temperature_c is not None]
-    found: list[tuple[str, float]] = []
-    if clocks:
-        found.append(("sm_clock_mhz", sum(clocks) / len(clocks)))
-    if heat:
-        found.append(("temperature_c", float(max(heat))))
-    return tuple(found)
-
-
-def _counter_metrics(found: Measurement) -> Metrics:
-    """Return the counters of all kernels: shares and rates averaged, all others added up."""
-    values: dict[str, list[float]] = {}
-    shares = set()
-    for kernel in found.counters or ():
-        for counter in kernel.counters:
-            values.setdefault(counter.name, []).append(counter.value)
-            if counter.unit in ("%", "ratio") or "/" in counter.unit:
-                shares.add(counter.name)
-    return tuple(
-        (name, sum(own) / len(own) if name in shares else sum(own)) for name, own in values.items()
-    )
+    Of several kernels these are the most of each resource and the mean occupancy; counters that
+    are shares or rates are averaged, all others added up.
+    """
+    kernels = found.resources or ()
+    metrics: dict[str, float] = {}
+    for name in ("registers", "local_bytes", "shared_bytes", "threads"):
+        if kernels:
+            metrics[name] = float(max(getattr(one, name) for one in kernels))
+    during = [window.during for window in found.windows if window.during is not None]
+    means = {
+        "occupancy": [one.occupancy for one in kernels],
+        "sm_clock_mhz": [one.sm_clock_mean_mhz for one in during],
+    }
+    for name, several in means.items():
+        if known := [one for one in several if one is not None]:
+            metrics[name] = sum(known) / len(known)
+    if heat := [one.temperature_c for one in during if one.temperature_c is not None]:
+        metrics["temperature_c"] = float(max(heat))
+    counters = [counter for kernel in found.counters or () for counter in kernel.counters]
+    for name in dict.fromkeys(counter.name for counter in counters):
+        own = [counter for counter in counters if counter.name == name]
+        is_share = any(one.unit in ("%", "ratio") or "/" in one.unit for one in own)
+        metrics[name] = sum(one.value for one in own) / (len(own) if is_share else 1)
+    return tuple(metrics.items())
 
 
 def identity_of(
-    done: VariantResult,
-    reading: Reading,
-    target: SweepTarget,
-    generator: str,
-    options: SweepOptions,
+    found: Measurement, job: MakerJob, generator: str, options: SweepOptions
 ) -> Identity:
     """Return the identity of a sweep.
 
     Args:
-        done: a variant that was measured.
-        reading: how what is swept is read.
-        target: who generates.
-        generator: version of that.
+        found: of a variant.
+        job: what variants are made of.
+        generator: version of who generates.
         options: how the sweep goes.
     """
-    assert done.trial is not None
-    found, read = done.trial.measurement, reading.frontend()
+    read = job.reading.frontend()
     device = found.device
     names = ("meter", "seed", "objective", "timeout_s", "compares")
     chosen = {
@@ -171,7 +126,7 @@ def identity_of(
     return Identity(
         program=found.program,
         source_hash=found.provenance.source_hash or "",
-        target=target,
+        target=job.target,
         generator=generator,
         dtype=found.dtype,
         defines=(*read.defines, *(f"-I{folder}" for folder in read.include_dirs)),
@@ -191,14 +146,16 @@ def generator_version() -> str:
 
 def predicted_metrics(kernels: Sequence[KernelSelection]) -> Metrics:
     """Return the predictions of a whole program, where every kernel with tiles has one."""
-    sized = [kernel for kernel in kernels if kernel.tile_sizes]
-    predicted = [kernel.predicted for kernel in sized if kernel.predicted is not None]
-    if not sized or len(predicted) < len(sized):
+    predicted = [kernel.predicted for kernel in kernels if kernel.tile_sizes]
+    known = [one for one in predicted if one is not None]
+    if not known or len(known) < len(predicted):
         return ()
-    return (
-        ("predicted_time_s", sum(one.time_s for one in predicted)),
-        ("predicted_energy_j", sum(one.energy_j for one in predicted)),
-    )
+    return predictions(sum(one.time_s for one in known), sum(one.energy_j for one in known))
+
+
+def predictions(time_s: float, energy_j: float) -> Metrics:
+    """Return what the model expects of a run, as metrics."""
+    return (("predicted_time_s", time_s), ("predicted_energy_j", energy_j))
 
 
 @frozen
@@ -275,11 +232,7 @@ def made_folder(path: StrPath) -> Path:
 
 def own_folder(parent: str, variant: str) -> Path:
     """Make and return a folder that nobody else has: ``VARIANT``, else ``VARIANT-2`` and so on."""
-    for turn in count(1):
-        folder = Path(parent) / (variant if turn == 1 else f"{variant}-{turn}")
-        try:
-            folder.mkdir(parents=True)
-        except FileExistsError:
-            continue
-        return folder
-    raise AssertionError
+    names = chain([variant], (f"{variant}-{turn}" for turn in count(2)))
+    folder = next(own for name in names if not (own := Path(parent) / name).exists())
+    folder.mkdir(parents=True)
+    return folder

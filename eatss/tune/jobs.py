@@ -6,18 +6,18 @@ from collections.abc import Callable
 from dataclasses import field, fields, replace
 from typing import Annotated, Literal, TypeAlias, get_args
 
-from eatss.base.diagnostics import input_error
+from eatss.base.diagnostics import Diagnostics, input_error
 from eatss.base.frozen import frozen
 from eatss.base.options import option, shows_types
 from eatss.base.targets import MEASURES, ObjectiveName, SweepTarget
 from eatss.base.text import Texts
 from eatss.cards.profile import GpuProfile
 from eatss.frontend.options import Reading
-from eatss.measurement.measurement import Measurement, Status
+from eatss.measurement.measurement import Status
 from eatss.measurement.options import BenchKeywords, CompilerChoice, MeasureOptions, Windows
 from eatss.tune.points import Configuration, Values
-from eatss.tune.rows import CardSeen, Metrics, Role, Stage
-from eatss.tune.strategies import Budget
+from eatss.tune.rows import Role, Row, Stage
+from eatss.tune.strategies import Budget, SearchSpace
 
 
 @frozen
@@ -55,6 +55,31 @@ RolePoint: TypeAlias = tuple[Role, Configuration | None]
 """A choice that variants are set beside, with its point where that is one of the space."""
 
 
+Ranked: TypeAlias = tuple[Configuration, ...]
+"""Points, the best first."""
+
+
+@frozen
+class Outline:
+    """What a sweep is of.
+
+    Attributes:
+        space: The space, given or derived; it may name figures of the card and parameters of the
+            program.
+        space_text: The space, as a store keeps it.
+        ranked: Points in the model's order, the best first; ``None`` where it has none.
+        roles: Points of the choices that variants are set beside; a choice that is no point of the
+            space has none.
+        warnings: What is to be said of the source.
+    """
+
+    space: SearchSpace
+    space_text: str
+    ranked: Ranked | None
+    roles: tuple[RolePoint, ...]
+    warnings: Diagnostics = ()
+
+
 @frozen
 class VariantJob:
     """A variant to make and measure.
@@ -69,21 +94,27 @@ class VariantJob:
     role: Role = ""
     strategy: str = ""
 
+    def row(self, status: Status = "ok", reason: str = "") -> Row:
+        """Return its row, before anything is known of it."""
+        return Row(
+            variant=self.variant,
+            values=self.values,
+            role=self.role,
+            strategy=self.strategy,
+            status=status,
+            reason=reason,
+        )
+
 
 @frozen
 class BuiltVariant:
     """A variant that was made, or why not.
 
-    ``folder`` holds the program, ``None`` where ``status`` and ``reason`` say why there is none.
+    ``folder`` holds the program, ``None`` where status and reason of ``row`` say why there is none.
     """
 
-    variant: str
-    folder: str | None
-    status: Status = "ok"
-    reason: str = ""
-    metrics: Metrics = ()
-    decided: str = ""
-    made_s: float = 0.0
+    row: Row
+    folder: str | None = None
 
 
 @frozen
@@ -104,14 +135,7 @@ class Policy(Windows):
         return replace(usual, **windows)
 
 
-@frozen
-class Trial:
-    """What a card found out about a variant."""
-
-    measurement: Measurement
-    card: CardSeen
-    card_s: float
-    card_j: float | None
+StageName: TypeAlias = Literal["setting up", "first pass", "second pass", "counters"]
 
 
 @frozen
@@ -122,7 +146,7 @@ class Progress:
     ``default`` that of the target's own choice, ``None`` before there is one.
     """
 
-    stage: Literal["setting up", "first pass", "second pass", "counters"]
+    stage: StageName
     measured: int
     failed: int
     wanted: int | None
@@ -242,13 +266,10 @@ class SweepOptions(BenchKeywords):
             raise input_error(
                 "EATSS-W001", f"there is no objective '{self.objective}'", hint=f"one of: {known}"
             )
-        for name in ("contenders", "counters"):
-            if getattr(self, name) < 0:
-                raise input_error(
-                    "EATSS-W001", f"{name} is {getattr(self, name)}", hint="give 0 or more"
-                )
-        if self.makers is not None and self.makers < 1:
-            raise input_error("EATSS-W001", f"makers is {self.makers}", hint="give 1 or more")
+        for name, least in (("contenders", 0), ("counters", 0), ("makers", 1)):
+            given = getattr(self, name)
+            if given is not None and given < least:
+                raise input_error("EATSS-W001", f"{name} is {given}", hint=f"give {least} or more")
 
     @property
     def measuring(self) -> MeasureOptions:
@@ -264,10 +285,7 @@ class SweepOptions(BenchKeywords):
     @property
     def limited(self) -> Budget:
         """The budget, with a number of variants where nothing is limited."""
-        budget = self.budget
-        if budget == Budget():
-            return Budget(variants=DEFAULT_VARIANTS)
-        return budget
+        return Budget(variants=DEFAULT_VARIANTS) if self.budget == Budget() else self.budget
 
     @property
     def first(self) -> Policy:

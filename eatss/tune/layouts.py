@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any, TypeAlias
@@ -10,16 +9,21 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from eatss.analysis.facts import KernelFacts
-from eatss.analysis.layout import Candidates, GridSplitK, SplitK, WarpUse, mapped_loops
+from eatss.analysis.layout import Candidates, GridSplitK, Group, SplitK, WarpUse
 from eatss.analysis.variant import MAX_STAGES, KernelVariant
 from eatss.base.diagnostics import InputError, input_error
-from eatss.cards import GpuProfile
 from eatss.choose.cuda import cuda_at, in_warps, kernel_variant_of
 from eatss.choose.cuda_candidates import PLAIN_TILE
 from eatss.choose.options import ModelOptions
 from eatss.choose.selection import KernelSelection, Selection
-from eatss.tune.derived import NONE, OF_SPREADS, KernelVariants, cut_values, kernel_spaces
-from eatss.tune.points import CUTS, OF_LOOPS, Point, Value
+from eatss.tune.derived import (
+    NONE,
+    OF_SPREADS,
+    KernelSpace,
+    KernelSpaces,
+    cut_values,
+)
+from eatss.tune.points import Point, is_of_kernel
 
 Decided: TypeAlias = dict[str, Any]
 """What a point says of one kernel by the names of a search space, ``k0.`` left out."""
@@ -35,38 +39,26 @@ def decided_of(decisions: Point, facts: KernelFacts) -> Decided:
 
     Those with its name before them count more than those without.
     """
+    prefix = f"{short_name(facts.name)}."
     found: Decided = {}
-    own = f"{short_name(facts.name)}."
-    for name, value in sorted(decisions.items(), key=lambda one: one[0].startswith(own)):
-        plain = name.removeprefix(own)
-        kind, _, of = plain.partition("_")
-        if "." not in plain and (plain in CUTS or (kind in OF_LOOPS and of)):
-            as_it_is = plain == "warps" or kind == "staged"
-            found[plain] = value if as_it_is else _whole(plain, value)
+    for name, value in sorted(decisions.items(), key=lambda one: one[0].startswith(prefix)):
+        plain = name.removeprefix(prefix)
+        if "." not in plain and is_of_kernel(plain):
+            is_number = plain != "warps" and not plain.startswith("staged_")
+            if is_number and (isinstance(value, bool) or int(value) != value):
+                raise _refused(f"{plain} is {value!r}, which is no whole number")
+            found[plain] = int(value) if is_number else value
     return found
 
 
-def _whole(name: str, value: Value) -> int:
-    if isinstance(value, bool) or int(value) != value:
-        raise _refused(f"{name} is {value!r}, which is no whole number")
-    return int(value)
-
-
 def selection_at(
-    base: Selection,
-    facts: Sequence[KernelFacts],
-    variants: KernelVariants,
-    profile: GpuProfile,
-    options: ModelOptions,
-    decisions: Point,
+    base: Selection, spaces: KernelSpaces, options: ModelOptions, decisions: Point
 ) -> Selection:
     """Return a selection whose kernels have the layouts that a point decides.
 
     Args:
         base: what stands where nothing is decided.
-        facts: the kernels.
-        variants: how each can be cut.
-        profile: the card.
+        spaces: what can be decided of the kernels.
         options: what is predicted for.
         decisions: ``tile_i``, ``threads_i``, ``points_i`` by loop, ``staged_A`` by array,
             ``lanes``, ``steps`` and ``chunks`` of spread sums, ``warps``, the instruction that
@@ -78,143 +70,109 @@ def selection_at(
         InputError: ``EATSS-W010``, they make no layout.
     """
     kernels = []
-    for kernel, own in zip(base.kernels, facts, strict=True):
-        decided = decided_of(decisions, own)
-        cuts = variants.get(own.name, ())
-        if decided and cuts:
-            kernels.append(_at(kernel, own, cuts, profile, options, decided))
-        else:
-            kernels.append(kernel)
+    for kernel in base.kernels:
+        space = spaces[kernel.name]
+        decided = decided_of(decisions, space.facts)
+        is_changed = decided and space.variants
+        kernels.append(_at(kernel, space, options, decided) if is_changed else kernel)
     return replace(base, kernels=tuple(kernels))
 
 
 def _at(
-    kernel: KernelSelection,
-    facts: KernelFacts,
-    variants: tuple[KernelVariant, ...],
-    profile: GpuProfile,
-    options: ModelOptions,
-    decided: Decided,
+    kernel: KernelSelection, space: KernelSpace, options: ModelOptions, decided: Decided
 ) -> KernelSelection:
-    variant = _kernel_variant(kernel, facts, variants, decided)
-    layout = _layout(kernel, facts, variant, variants, profile, decided)
+    facts, variant = space.facts, _kernel_variant(kernel, space, decided)
+    layout = _layout(kernel, variant, space, decided)
     if layout.warps is not None and not in_warps(variant, layout.tiles, layout.threads):
         if "warps" in decided:
             raise _refused(
                 f"the threads and tiles of {facts.name} are not those of {decided['warps']}"
             )
-        variant = _kernel_variant(kernel, facts, variants, decided | {"warps": NONE})
+        variant = _kernel_variant(kernel, space, decided | {"warps": NONE})
         layout = replace(layout, variant=variant, warps=None, stages=1)
     if layout.warps is None and not any(layout.staged.values()):
         if decided.get("stages", 1) > 1:
             raise _refused(f"several pipeline stages of {facts.name} need something that is staged")
         layout = replace(layout, stages=1)
-    return cuda_at(facts, layout.map(lambda one: np.array([one])), profile, options)
+    return cuda_at(facts, layout.map(lambda one: np.array([one])), space.profile, options)
 
 
-def _kernel_variant(
-    kernel: KernelSelection,
-    facts: KernelFacts,
-    variants: tuple[KernelVariant, ...],
-    decided: Decided,
-) -> KernelVariant:
-    base = kernel_variant_of(variants, kernel)
+def _kernel_variant(kernel: KernelSelection, space: KernelSpace, decided: Decided) -> KernelVariant:
+    """Return how a kernel is cut under decisions: as it is where they say nothing of that."""
+    base = kernel_variant_of(space.variants, kernel)
     spreads = base is not None and base.spreads
-    warps = decided.get("warps", kernel.instruction or NONE)
-    if any(name in decided for name in OF_SPREADS):
+    if {*OF_SPREADS} & {*decided}:
         spreads = prod(decided.get(name, 1) for name in OF_SPREADS if name != "steps") > 1
     shares = not spreads and decided.get("share", cut_values(kernel)["share"]) > 1
-    for variant in variants:
+    warps = decided.get("warps", kernel.instruction or NONE)
+    for variant in space.variants:
         own, shared, name = variant.cut
-        if (own, shared is not None) == (spreads, shares) and (
-            (name or NONE) == warps or (spreads and "warps" not in decided)
-        ):
+        is_free = spreads and "warps" not in decided
+        if (own, shared is not None) == (spreads, shares) and (is_free or warps == (name or NONE)):
             return variant
-    if shares:
-        raise _refused(f"blocks cannot share the sums of {facts.name}")
-    if warps != NONE:
-        raise _refused(f"warps cannot compute what {facts.name} does by {warps}")
-    raise _refused(f"the sums of {facts.name} cannot be {'spread' if spreads else 'kept together'}")
+    how = "shared" if shares else "spread" if spreads else "kept together"
+    by = "" if warps == NONE else f", and computed by warps with {warps}"
+    raise _refused(f"the sums of {kernel.name} cannot be {how}{by}")
 
 
 def _layout(
-    kernel: KernelSelection,
-    facts: KernelFacts,
-    variant: KernelVariant,
-    variants: tuple[KernelVariant, ...],
-    profile: GpuProfile,
-    decided: Decided,
+    kernel: KernelSelection, variant: KernelVariant, space: KernelSpace, decided: Decided
 ) -> Candidates:
+    facts = space.facts
     tiles, block = kernel.tiles, kernel.threads
-    mapped = [loop.name for loop in mapped_loops(facts)]
-    for name in (loop.name for loop in facts.loops):
-        if name in mapped:
-            threads, tile = block.get(name, 1), tiles.get(name, 1)
-            block[name], tiles[name] = _along(name, decided, threads, tile)
-        else:
-            tiles[name] = decided.get(f"tile_{name}", tiles.get(name, PLAIN_TILE))
-    if decided.get("stream") and variant.stream_loop is None:
-        raise _refused(f"no stream-K in {kernel.name}: its sums cannot be split")
-    groups = dict.fromkeys(group for launch in variant.launches for group in launch.stageable)
-    (space,) = kernel_spaces([facts], {facts.name: variants}, profile).values()
+    for name in space.mapped:
+        before = block.get(name, 1), tiles.get(name, 1)
+        block[name], tiles[name] = _along(name, decided, *before)
+    for name in space.serial:
+        tiles[name] = decided.get(f"tile_{name}", tiles.get(name, PLAIN_TILE))
     steps = {"steps": PLAIN_TILE} if kernel.spread is None else {}
     now = cut_values(kernel) | steps | decided
-    stages, instruction = now["stages"], variant.instruction
+    stages, instruction, stream = now["stages"], variant.instruction, decided.get("stream")
+    if stream and variant.stream_loop is None:
+        raise _refused(f"no stream-K in {kernel.name}: its sums cannot be split")
     if not 1 <= stages <= MAX_STAGES:
         raise _refused(f"stages is {stages}, not 1 to {MAX_STAGES}")
+    shared_sum = None
+    if now["stream"] and variant.stream_loop is not None:
+        shared_sum = GridSplitK(loop=variant.stream_loop, blocks=now["stream"], streamed=True)
+    elif variant.shared_loop is not None:
+        shared_sum = GridSplitK(loop=variant.shared_loop, blocks=now["share"])
     spread = SplitK(lanes=now["lanes"], tile=now["steps"], chunks=now["chunks"], outer=now["outer"])
+    groups = (group for launch in variant.launches for group in launch.stageable)
     return Candidates(
         variant=variant,
         tile_sizes=tuple((loop.name, tiles[loop.name]) for loop in facts.loops),
-        block=tuple((name, block[name]) for name in mapped),
-        staged={
-            group: int(_staged(group, space.staged.get(group, ""), facts, kernel.shared, decided))
-            for group in groups
-        },
+        block=tuple((name, block[name]) for name in space.mapped),
+        staged={group: int(_staged(group, space, kernel.shared, decided)) for group in groups},
         spread=spread if variant.spreads else None,
-        shared_sum=_shared_sum(variant, now["share"], now["stream"]),
+        shared_sum=shared_sum,
         warps=None if instruction is None else WarpUse(instruction=instruction.name, stages=stages),
         stages=stages if instruction is None else 1,
     )
 
 
-def _along(name: str, decided: Decided, threads: int, tile: int) -> tuple[int, int]:
-    """Return threads and tile along a mapped loop."""
-    own_threads, points, own_tile = (
+def _along(name: str, decided: Decided, before: int, was: int) -> tuple[int, int]:
+    """Return threads and tile along a mapped loop, which were ``before`` and ``was``."""
+    threads, points, tile = (
         decided.get(f"{kind}_{name}") for kind in ("threads", "points", "tile")
     )
-    if own_threads is points is own_tile is None:
-        return threads, tile
-    if own_tile is None:
-        before = max(1, tile // max(1, threads))
-        count = int(own_threads or threads)
-        return count, count * (before if points is None else points)
-    if points is not None:
-        if points < 1 or own_tile % points or own_threads not in (None, own_tile // points):
-            raise _refused(f"a tile of {own_tile} along {name} is not threads times {points}")
-        return own_tile // points, own_tile
-    if own_threads is not None and own_threads > own_tile:
-        raise _refused(f"a tile of {own_tile} along {name} has no work for {own_threads} threads")
-    return own_threads or min(threads, own_tile), own_tile
+    if threads is points is tile is None:
+        return before, was
+    if tile is None:
+        count = threads or before
+        return count, count * (max(1, was // max(1, before)) if points is None else points)
+    count = threads or (tile // points if points else min(before, tile))
+    if count > tile or (points is not None and count * points != tile):
+        each = "" if points is None else f" with {points} points each"
+        raise _refused(f"a tile of {tile} along {name} is not for {count} threads{each}")
+    return count, tile
 
 
-def _shared_sum(variant: KernelVariant, share: int, stream: int) -> GridSplitK | None:
-    """Return how blocks share a sum: the tiles of its loop, or equal parts of all steps."""
-    if stream and variant.stream_loop is not None:
-        return GridSplitK(loop=variant.stream_loop, blocks=stream, streamed=True)
-    loop = variant.shared_loop
-    return None if loop is None else GridSplitK(loop=loop, blocks=share)
-
-
-def _staged(
-    group: Sequence[int], name: str, facts: KernelFacts, shared: frozenset[int], decided: Decided
-) -> bool:
+def _staged(group: Group, space: KernelSpace, shared: frozenset[int], decided: Decided) -> bool:
     """Tell whether a group is staged: by its own name, by its array, or as it was."""
-    if name in decided:
-        return bool(decided[name])
-    arrays = {f"staged_{facts.references[at].array}" for at in group}
-    wanted = [on for own, on in decided.items() if own in arrays]
-    return bool(wanted[-1]) if wanted else set(group) <= shared
+    arrays = {f"staged_{space.facts.references[at].array}" for at in group}
+    wanted = [decided[one] for one in (space.staged.get(group), *arrays) if one in decided]
+    return bool(wanted[0]) if wanted else shared.issuperset(group)
 
 
 def _refused(message: str) -> InputError:

@@ -11,10 +11,8 @@ import resource
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from eatss.base.diagnostics import EatssError
-from eatss.base.forked import bounded
 from eatss.base.supervisor import connect, end_at_sigterm
 from eatss.base.targets import TARGETS
 from eatss.measurement.arguments import complete_sizes
@@ -22,64 +20,37 @@ from eatss.measurement.card import CompileError
 from eatss.measurement.compile import CompileTarget, compile_target
 from eatss.program import load_program
 from eatss.tune.jobs import BuiltVariant, MakerJob, VariantJob
-
-if TYPE_CHECKING:
-    from eatss.tune.makers import CudaMaker, PpcgMaker
-
-
-def maker_of(job: MakerJob) -> CudaMaker | PpcgMaker:
-    """Return what makes variants for the target of a job."""
-    if not TARGETS[job.target].own:
-        from eatss.tune.makers import PpcgMaker  # noqa: PLC0415 - only one of them is needed
-
-        return PpcgMaker(job)
-    from eatss.tune.makers import CudaMaker  # noqa: PLC0415
-
-    return CudaMaker(job)
+from eatss.tune.makers import CudaMaker, PpcgMaker
 
 
 def main() -> None:
     """Make what standard input asks for, until it ends."""
     end_at_sigterm()
     job, orders, emit = connect(MakerJob, VariantJob)
-    maker = maker_of(job)
+    maker = (CudaMaker if TARGETS[job.target].own else PpcgMaker)(job)
     with suppress(EatssError):  # who asks for a variant is told of it
         maker.warm()
     compiler = compile_target(job.capability, job.compiler, job.nvcc) if job.capability else None
     for wanted in orders:
         before_s = _spent_s()
-        built = _made(maker, job, compiler, wanted)
-        emit(replace(built, made_s=_spent_s() - before_s))
+        built = _made(maker, compiler, wanted)
+        emit(replace(built, row=replace(built.row, made_s=_spent_s() - before_s)))
 
 
 def _made(
-    maker: CudaMaker | PpcgMaker, job: MakerJob, compiler: CompileTarget | None, wanted: VariantJob
+    maker: CudaMaker | PpcgMaker, compiler: CompileTarget | None, wanted: VariantJob
 ) -> BuiltVariant:
+    """Return a variant, compiled into the cache where something compiles, or why there is none."""
     try:
-        maker.set_up(wanted)
-        built = (
-            maker.make(wanted)
-            if not TARGETS[job.target].own
-            else bounded(lambda: maker.make(wanted))
-        )
+        built = maker.make(wanted)
+        if compiler is not None:
+            program = load_program(Path(built.folder or ""))
+            compiler.compile(program, complete_sizes(program, {}))
+    except CompileError as error:
+        return BuiltVariant(row=wanted.row("compile error", str(error)))
     except EatssError as error:
         reason = "; ".join(found.message for found in error.diagnostics)
-        return BuiltVariant(
-            variant=wanted.variant, folder=None, status="rejected by the model", reason=reason
-        )
-    return _compiled(built, compiler)
-
-
-def _compiled(built: BuiltVariant, compiler: CompileTarget | None) -> BuiltVariant:
-    """Return a variant compiled into the cache; as it is where there is nothing that compiles."""
-    if compiler is None or built.folder is None:
-        return built
-    program = load_program(Path(built.folder))
-    sizes = complete_sizes(program, {})
-    try:
-        compiler.compile(program, sizes)
-    except CompileError as error:
-        return replace(built, folder=None, status="compile error", reason=str(error))
+        return BuiltVariant(row=wanted.row("rejected by the model", reason))
     return built
 
 

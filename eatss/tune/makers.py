@@ -6,6 +6,8 @@ Variants of what PPCG generates: the paper's own experiment, tile sizes given by
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from importlib import import_module
@@ -13,8 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eatss.base.diagnostics import Diagnostic, EatssError, InputError, input_error
+from eatss.base.forked import bounded
 from eatss.base.frozen import Numbers, frozen
-from eatss.base.text import Texts
+from eatss.base.text import Texts, equations
 from eatss.building import ppcg
 from eatss.cards import GpuProfile
 from eatss.choose.cuda import expected_of, ranked_cuda
@@ -25,8 +28,8 @@ from eatss.lower.requests import checked_options
 from eatss.lower.variants import kernel_variants_for, with_own_sizes
 from eatss.measurement.options import TileChoice
 from eatss.session.session import Session
-from eatss.tune.derived import KernelVariants
-from eatss.tune.generation import own_folder, predicted_metrics
+from eatss.tune.derived import KernelSpaces, kernel_spaces
+from eatss.tune.generation import own_folder, predicted_metrics, predictions
 from eatss.tune.jobs import BuiltVariant, MakerJob, VariantJob
 from eatss.tune.layouts import selection_at
 from eatss.tune.points import SELECTING, Point
@@ -41,11 +44,11 @@ DEFAULT_TILE = 32
 
 @frozen
 class Program:
-    """A source, analysed."""
+    """A source, analysed: what is selected of it, and what can be decided of its kernels."""
 
     session: Session
     base: Selection
-    variants: KernelVariants
+    spaces: KernelSpaces
 
 
 class CudaMaker:
@@ -62,43 +65,39 @@ class CudaMaker:
         import_module("eatss.cuda.generate")
         _ = self.program.session.symbolic
 
-    def set_up(self, wanted: VariantJob) -> None:
-        """Select what the variant begins with, if that is not done."""
-        self._base(wanted)
-
     def make(self, wanted: VariantJob) -> BuiltVariant:
-        """Generate a variant into a folder of its own.
+        """Generate a variant into a folder of its own, in a fork.
 
         Raises:
             EatssError: it cannot be made.
         """
+        self._base(wanted)  # once, for all forks
+        return bounded(lambda: self._made(wanted))
+
+    def _made(self, wanted: VariantJob) -> BuiltVariant:
         selection, session = self.chosen(wanted), self.program.session
         recipe = session.recipe(selection, self._profile, CodeRequest())
-        code = session.generate(recipe, self._profile)
         folder = own_folder(self._job.folder, wanted.variant)
-        session.write(code, folder)
-        return BuiltVariant(
-            variant=wanted.variant,
-            folder=str(folder),
-            metrics=self._expected(selection),
-            decided=decided_text(selection.kernels),
+        session.write(session.generate(recipe, self._profile), folder)
+        row = replace(
+            wanted.row(),
+            metrics=predicted_metrics(self._expected(selection)),
+            decided="; ".join(map(_kernel_text, selection.kernels)),
         )
+        return BuiltVariant(row=row, folder=str(folder))
 
-    def _expected(self, selection: Selection) -> Metrics:
-        """Return what the model expects of a selection, whoever chose it."""
-        program = self.program
+    def _expected(self, selection: Selection) -> Sequence[KernelSelection]:
+        """Return the kernels of a selection with what the model expects of them."""
         if any(kernel.joined for kernel in selection.kernels):
-            return predicted_metrics(selection.kernels)
-        kernels = [
+            return selection.kernels
+        spaces = [self.program.spaces[kernel.name] for kernel in selection.kernels]
+        return [
             replace(
                 kernel,
-                predicted=expected_of(
-                    own, program.variants.get(own.name, ()), self._profile, kernel
-                )[0],
+                predicted=expected_of(own.facts, own.variants, self._profile, kernel)[0],
             )
-            for kernel, own in zip(selection.kernels, program.session.analysed.facts, strict=True)
+            for kernel, own in zip(selection.kernels, spaces, strict=True)
         ]
-        return predicted_metrics(kernels)
 
     @cached_property
     def program(self) -> Program:
@@ -107,12 +106,12 @@ class CudaMaker:
         base = session.select(self._profile, self._choosing, fuse_rows=False, tile_time=False)
         session = session.of(base)
         variants = kernel_variants_for(session.analysed, self._profile)
-        return Program(session=session, base=base, variants=variants)
+        spaces = kernel_spaces(session.analysed.facts, variants, self._profile)
+        return Program(session=session, base=base, spaces=spaces)
 
     def _base(self, wanted: VariantJob) -> Selection:
         """Return the selection that a variant changes."""
-        decisions: Point = dict(wanted.decisions)
-        choosing = {name: decisions[name] for name in SELECTING if name in decisions}
+        choosing = {name: own for name, own in wanted.decisions if name in SELECTING}
         if wanted.role == "paper":
             choosing["model"] = "paper"
         if not choosing:
@@ -132,67 +131,51 @@ class CudaMaker:
         Raises:
             EatssError: its decisions make no layout, or nothing fits the card.
         """
-        program = self.program
-        decisions: Point = dict(wanted.decisions)
-        base = self._base(wanted)
+        program, base = self.program, self._base(wanted)
         if wanted.role == "default":
-            return default_sizes(program.session, base, program.variants, self._profile)
-        if wanted.role == "ours" and not any(name in decisions for name in SELECTING):
-            # as users get it: kernels may become one, and steps of time one launch
+            return default_sizes(base, program, self._profile)
+        if wanted.role == "ours":  # as users get it: kernels may be one, and steps of time a launch
             return program.session.select(self._profile, self._choosing)
         if wanted.role:
             return base
-        options_at = self._choosing.for_card(self._profile)
         limit = self._profile.shared_per_block_optin_bytes
-        options_at = replace(options_at, shared_per_block_bytes=limit)
-        facts = program.session.analysed.facts
-        variants = program.variants
-        return selection_at(base, facts, variants, self._profile, options_at, decisions)
+        options = replace(self._choosing.for_card(self._profile), shared_per_block_bytes=limit)
+        return selection_at(base, program.spaces, options, dict(wanted.decisions))
 
 
-def default_sizes(
-    session: Session,
-    base: Selection,
-    variants: KernelVariants,
-    profile: GpuProfile,
-) -> Selection:
+def default_sizes(base: Selection, program: Program, profile: GpuProfile) -> Selection:
     """Return a selection with tiles of 32 for every loop, and what else is selected as it is.
 
     What is selected has no tensor cores: their tiles are no sizes that nobody chose.
     """
     loops = {loop: DEFAULT_TILE for kernel in base.kernels for loop in kernel.loops}
-    facts = session.analysed.facts
-    options = checked_options(facts, session.scops, CodeRequest(tiles=loops))
+    facts = program.session.analysed.facts
+    options = checked_options(facts, program.session.scops, CodeRequest(tiles=loops))
     alone = {
-        name: tuple(one for one in several if one.instruction is None)
-        for name, several in variants.items()
+        name: tuple(one for one in space.variants if one.instruction is None)
+        for name, space in program.spaces.items()
     }
     kernels = []
-    for kernel, own in zip(base.kernels, facts, strict=True):
+    for kernel in base.kernels:
         found: tuple[KernelSelection, ...] = ()
         if kernel.warps is not None:
-            found = ranked_cuda(own, alone[own.name], profile, base.options, 1)
+            own = program.spaces[kernel.name].facts
+            found = ranked_cuda(own, alone[kernel.name], profile, base.options, 1)
         kernels.append(found[0] if found else replace(kernel, warps=None))
     return with_own_sizes(replace(base, kernels=tuple(kernels)), facts, alone, profile, options)
 
 
-def decided_text(kernels: tuple[KernelSelection, ...]) -> str:
-    """Return tile sizes and threads in words: ``kernel0: i=64 j=64 k=16, 16x16 threads``."""
-    return "; ".join(map(_kernel_text, kernels))
-
-
 def _kernel_text(kernel: KernelSelection) -> str:
+    """Return tile sizes and threads in words: ``kernel0: i=64 j=64 k=16, 16×16 threads``."""
     if not kernel.tile_sizes:
         return f"{kernel.name}: one thread"
-    sizes = " ".join(f"{loop}={size}" for loop, size in kernel.tile_sizes)
-    threads = "×".join(str(size) for _, size in kernel.block)
-    words = [f"{kernel.name}: {sizes}", f"{threads} threads"]
-    if kernel.instruction is not None:
-        words.append(kernel.instruction)
-    return ", ".join(words)
+    words = [equations(kernel.tile_sizes, " "), _threads(kernel.threads.values())]
+    words += [] if kernel.instruction is None else [kernel.instruction]
+    return f"{kernel.name}: {', '.join(words)}"
 
 
-_PLACED = re.compile(r"(tile|threads)_(\d+)")
+def _threads(sizes: Iterable[int]) -> str:
+    return f"{'×'.join(map(str, sizes))} threads"
 
 
 class PpcgMaker:
@@ -207,78 +190,61 @@ class PpcgMaker:
         """Analyse the source, for what is expected of variants."""
         _ = self.session.analysed
 
-    def set_up(self, wanted: VariantJob) -> None:
-        """Analyse the source, if that is not done."""
-        del wanted
-        self.warm()
-
     def make(self, wanted: VariantJob) -> BuiltVariant:
         """Let PPCG generate a variant into a folder of its own.
 
         Raises:
             EatssError: it cannot be made, or what PPCG generates cannot be measured.
         """
-        decisions: Point = dict(wanted.decisions)
-        words, text, metrics = self._words(wanted, decisions)
+        words, decided, metrics = self._chosen(wanted)
         reading = self._job.reading.frontend()
-        arguments = (
-            *(f"-D{one}" for one in reading.defines),
-            *(f"-I{one}" for one in reading.include_dirs),
-            *words,
-            *self._job.ppcg_arguments,
-        )
         built = ppcg(
             Path(self._job.source),
             gpu=self._profile,
             output=own_folder(self._job.folder, wanted.variant),
             ppcg=self._job.ppcg,
-            arguments=arguments,
+            arguments=(
+                *(f"-D{one}" for one in reading.defines),
+                *(f"-I{one}" for one in reading.include_dirs),
+                *words,
+                *self._job.ppcg_arguments,
+            ),
             selects=False,
         )
         if built.program is None:
-            raise InputError(*(built.warnings or (_unknown(),)))
-        return BuiltVariant(
-            variant=wanted.variant,
-            folder=str(built.program),
-            metrics=metrics,
-            decided=text,
-        )
+            raise InputError(*(built.warnings or (_UNKNOWN,)))
+        row = replace(wanted.row(), metrics=metrics, decided=decided)
+        return BuiltVariant(row=row, folder=str(built.program))
 
-    def _words(self, wanted: VariantJob, decisions: Point) -> tuple[Texts, str, Metrics]:
+    def _chosen(self, wanted: VariantJob) -> tuple[Texts, str, Metrics]:
         """Return PPCG's arguments, what they decide in words, and what is expected."""
-        tiles, threads = positions(decisions, "tile"), positions(decisions, "threads")
-        if wanted.role in ("ours", "paper") and not tiles:
+        if wanted.role in ("ours", "paper"):
             options = SelectOptions(target="ppcg", objective=self._job.objective)
             if wanted.role == "paper":
                 options = SelectOptions(target="ppcg", model="paper")
             session = Session(self._job.source, self._job.reading, cut="ppcg")
             chosen = session.select(self._profile, options)
-            said = "PPCG's own sizes" if chosen.keeps_default else chosen.ppcg_sizes
+            said = OWN_SIZES if chosen.keeps_default else chosen.ppcg_sizes
             return chosen.ppcg_arguments, said, predicted_metrics(chosen.kernels)
-        maps = []
-        if tiles:
-            maps.append(f"kernel[i] -> tile[{', '.join(map(str, tiles))}]")
-        if threads:
-            maps.append(f"kernel[i] -> block[{', '.join(map(str, threads))}]")
-        words = [f"--sizes={{ {'; '.join(maps)} }}"] if maps else []
+        decisions: Point = dict(wanted.decisions)
+        tiles, threads = positions(decisions, "tile"), positions(decisions, "threads")
+        sizes = "; ".join(
+            f"kernel[i] -> {kind}[{', '.join(map(str, own))}]"
+            for kind, own in (("tile", tiles), ("block", threads))
+            if own
+        )
+        words = [f"--sizes={{ {sizes} }}"] if sizes else []
         if "max_shared_memory" in decisions:
             words.append(f"--max-shared-memory={int(decisions['max_shared_memory'])}")
         if decisions.get("unroll_gpu_tile"):
             words.append("--unroll-gpu-tile")
-        text = f"tile {'×'.join(map(str, tiles))}" if tiles else "PPCG's own sizes"
-        if threads:
-            text += f", {'×'.join(map(str, threads))} threads"
-        return tuple(words), text, self._expected(decisions)
-
-    def _expected(self, decisions: Point) -> Metrics:
-        """Return what the model expects, nothing where it cannot say."""
-        try:
+        text = f"tile {'×'.join(map(str, tiles))}" if tiles else OWN_SIZES
+        metrics: Metrics = ()
+        with suppress(EatssError):  # the model cannot say
             found = self.predicted(decisions)
-        except EatssError:
-            return ()
-        if found.time_s is None or found.energy_j is None:
-            return ()
-        return (("predicted_time_s", found.time_s), ("predicted_energy_j", found.energy_j))
+            if found.time_s is not None and found.energy_j is not None:
+                metrics = predictions(found.time_s, found.energy_j)
+        return tuple(words), ", ".join([text, *[_threads(threads)] * bool(threads)]), metrics
 
     def predicted(self, decisions: Point) -> ProgramExpectation:
         """Return what the model expects of sizes.
@@ -300,25 +266,22 @@ class PpcgMaker:
         )
 
 
+OWN_SIZES = "PPCG's own sizes"
+_UNKNOWN = Diagnostic(code="EATSS-W010", message="what PPCG generated cannot be measured")
+
+
 def positions(decisions: Point, kind: str) -> Numbers:
     """Return sizes by position, without gaps.
 
     Raises:
         InputError: ``EATSS-W010``, one is missing.
     """
-    found = {}
-    for name, value in decisions.items():
-        match = _PLACED.fullmatch(name)
-        if match is not None and match[1] == kind:
-            found[int(match[2])] = int(value)
-    if sorted(found) != list(range(len(found))):
+    names = [name for name in decisions if re.fullmatch(rf"{kind}_\d+", name)]
+    places = [f"{kind}_{at}" for at in range(len(names))]
+    if {*names} != {*places}:
         raise input_error(
             "EATSS-W010",
-            f"{kind} sizes are given for the loops {', '.join(map(str, sorted(found)))} only",
-            hint="PPCG takes them by position: tile_0, tile_1, … without a gap",
+            f"{kind} sizes are given as {', '.join(sorted(names))} only",
+            hint=f"PPCG takes them by position: {kind}_0, {kind}_1, … without a gap",
         )
-    return tuple(found[at] for at in sorted(found))
-
-
-def _unknown() -> Diagnostic:
-    return Diagnostic(code="EATSS-W010", message="what PPCG generated cannot be measured")
+    return tuple(int(decisions[name]) for name in places)

@@ -16,16 +16,12 @@ from typing import Annotated, TypeAlias
 from eatss.base.codec import BY_NAME
 from eatss.base.frozen import frozen
 from eatss.base.shown import Shown
-from eatss.base.text import NamedTexts, Texts
 from eatss.cards.profile import FIGURES, GpuProfile
 
 Value: TypeAlias = bool | int | float | str
 
 Point: TypeAlias = Mapping[str, Value]
 """Values by the names of a space, such as ``{"tile_i": 64, "threads_i": 16}``."""
-
-Decide: TypeAlias = Callable[[Point], Point]
-"""Says what the variant of a point decides."""
 
 Configuration: TypeAlias = dict[str, Value]
 """A point that stands by itself, and may be changed."""
@@ -75,73 +71,45 @@ def nearest(
     return [other for *_, other in found if allows(other) is None]
 
 
-OF_LOOPS = ("tile", "threads", "points", "staged")
-"""Decisions about a loop or an array, whose name follows: ``tile_i``."""
-
 CUTS = ("warps", "stages", "share", "stream", "lanes", "steps", "chunks", "outer")
 """Decisions about a kernel as a whole."""
 
-_OF_KERNEL = re.compile(
-    rf"([A-Za-z_]\w*\.)?(({'|'.join(OF_LOOPS)})_\w+|{'|'.join(CUTS)})", re.ASCII
-)
-SELECTING = (
-    "objective",
-    "model",
-    "split",
-    "warp_fraction",
-    "uniform",
-    "shared_per_block",
-)
+_OF_KERNEL = re.compile(rf"(tile|threads|points|staged)_\w+|{'|'.join(CUTS)}", re.ASCII)
+
+SELECTING = ("objective", "model", "split", "warp_fraction", "uniform", "shared_per_block")
 """Decisions about the model: sizes are selected under them."""
 
 OF_PPCG = ("max_shared_memory", "unroll_gpu_tile")
 """Decisions about PPCG's options."""
 
 
+def is_of_kernel(name: str) -> bool:
+    """Tell whether a name is that of a decision about a kernel: ``tile_i``, ``lanes``."""
+    return bool(_OF_KERNEL.fullmatch(name))
+
+
 def is_decision(name: str) -> bool:
     """Tell whether a name is that of a decision: ``tile_i``, ``k0.threads_j``, ``split``."""
-    return name in (*SELECTING, *OF_PPCG) or bool(_OF_KERNEL.fullmatch(name))
+    return name in (*SELECTING, *OF_PPCG) or is_of_kernel(name.partition(".")[2] or name)
 
 
-RANGE = ("start", "stop", "step")
-"""The arguments of a range; ``stop`` is included."""
-
-
-@frozen
-class Iterator:
-    """A dimension of the space: over ``values``, or over what a generator yields.
-
-    Attributes:
-        name: What it is called.
-        values: The values themselves.
-        over: ``"range"``, or a generator: ``powers``, ``divisors``.
-        arguments: Those of the range or generator, as expressions.
-    """
-
-    name: str
-    values: tuple[Value, ...] = ()
-    over: str = ""
-    arguments: Texts = ()
-
-
-@frozen
-class Filter:
-    """A condition that a point must meet; ``name`` says in words what it removes."""
-
-    name: str
-    condition: str
+Iterates: TypeAlias = tuple[Value, ...] | Mapping[str, Value | tuple[Value, ...]]
+"""Values themselves, or what computes them: a range, powers or divisors."""
 
 
 @frozen
 class Space:
-    """A search space.
+    """A search space, as a document has it; expressions are texts, or plain values.
 
     Attributes:
         name: What it is called.
+        iterators: In the order in which their values may depend on each other: ``(8, 16)``,
+            ``{"start": 1, "stop": "dim_m", "step": 1}``, ``{"powers": (2, 1, 64)}``,
+            ``{"divisors": "dim_m"}``.
         constants: Expressions by name, of the card (``card.max_threads_per_block``) and of each
             other.
-        iterators: In the order in which their values may depend on each other.
-        filters: Each is tried as soon as all that it names is known.
+        filters: Conditions that points must meet, by what they remove in words; each is tried as
+            soon as all that it names is known.
         variant: What a variant decides, by name, as expressions; iterators whose names are those
             of decisions (``tile_i``) need none.
         source: Where it was read from, for messages.
@@ -149,10 +117,10 @@ class Space:
     """
 
     name: str
-    iterators: tuple[Iterator, ...]
-    constants: NamedTexts = ()
-    filters: tuple[Filter, ...] = ()
-    variant: NamedTexts = ()
+    iterators: Mapping[str, Iterates]
+    constants: Mapping[str, Value] = field(default_factory=dict)
+    filters: Mapping[str, Value] = field(default_factory=dict)
+    variant: Mapping[str, Value] = field(default_factory=dict)
     source: str = field(default="", compare=False)
     text: str = field(default="", compare=False, repr=False)
 
@@ -181,7 +149,6 @@ class SpaceCount(Shown):
     raw: int
     kept: int
     filters: tuple[FilterCount, ...]
-    seconds: float
     schema_version: int = 1
 
 

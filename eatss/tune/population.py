@@ -24,9 +24,6 @@ from eatss.tune.rows import Role, Row, Rows, Sweep
 
 Floats: TypeAlias = NDArray[np.float64]
 
-Sign: TypeAlias = tuple[tuple[str, int], ...]
-"""Sizes, as what rows are grouped by."""
-
 OUTCOMES = frozenset({"temperature_c", "sm_clock_mhz", DURATION})
 """Metrics that explain nothing of what a run took: the load brings them about, or, as the time
 under a profiler, they are what it took."""
@@ -86,15 +83,6 @@ def population(rows: Iterable[Row]) -> Population:
         performance_unit="GFLOP/s" if counted else "runs/s",
         efficiency_unit="GFLOP/J" if counted else "runs/J",
     )
-
-
-def by_sizes(rows: Iterable[Row]) -> dict[Sign, Rows]:
-    """Return rows by their problem size, the size with the most measured rows first."""
-    found: dict[Sign, list[Row]] = {}
-    for row in rows:
-        found.setdefault(row.sizes, []).append(row)
-    order = sorted(found, key=lambda sizes: -sum(row.measured for row in found[sizes]))
-    return {sizes: tuple(found[sizes]) for sizes in order}
 
 
 def of_role(rows: Sequence[Row], role: Role) -> Row | None:
@@ -158,13 +146,10 @@ def over_limit(found: Population, sweep: Sweep) -> OverLimit | None:
     A card keeps its limit by lower clocks, after a while. Until then a run is faster, and takes
     another energy, than in a longer window.
     """
-    limits = {card.uuid: card.power_limit_w for card in sweep.cards}
-    passed = [
-        limit
-        for row, power_w in zip(found.rows, found.power_w, strict=True)
-        for limit in (limits.get(row.card or ""),)
-        if row.stage == "first" and limit is not None and np.isfinite(power_w) and power_w > limit
-    ]
+    limits = {card.uuid: card.power_limit_w or np.inf for card in sweep.cards}
+    pairs = zip(found.rows, found.power_w, strict=True)
+    known = ((limits.get(row.card or "", np.inf), power_w, row.stage) for row, power_w in pairs)
+    passed = [limit for limit, power_w, stage in known if stage == "first" and power_w > limit]
     return OverLimit(variants=len(passed), limit_w=min(passed)) if passed else None
 
 
@@ -353,14 +338,9 @@ def equal_speed_spread(performance: Floats, energy_j: Floats) -> EqualSpeed | No
     order = np.argsort(performance, kind="stable")
     speed, energy = performance[order], energy_j[order]
     ends = np.searchsorted(speed, speed * (1 + EQUAL), side="right")
-    widest: EqualSpeed | None = None
-    for start, end in enumerate(ends):
-        if end - start < 2:
-            continue
-        within = energy[start:end]
-        ratio = float(within.max() / within.min())
-        if widest is None or ratio > widest.ratio:
-            widest = EqualSpeed(
-                ratio=ratio, performance=float(speed[start]), count=int(end - start)
-            )
-    return widest
+    alike = [(at, energy[at:end]) for at, end in enumerate(ends) if end - at > 1]
+    ratios = [float(own.max() / own.min()) for _, own in alike]
+    if not ratios:
+        return None
+    at, own = alike[int(np.argmax(ratios))]
+    return EqualSpeed(ratio=max(ratios), performance=float(speed[at]), count=len(own))

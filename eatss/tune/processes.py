@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import queue
 import socket
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from eatss.base.diagnostics import Diagnostic, InputError, input_error
+from eatss.base.diagnostics import InputError, input_error
 from eatss.base.frozen import frozen
-from eatss.base.supervisor import LiveWorker, Outcome, Refused, Worker
+from eatss.base.supervisor import LiveWorker, Outcome, Refused, Take, Worker
 from eatss.measurement.api import what_ended
 from eatss.measurement.arguments import complete_sizes
 from eatss.measurement.assemble import assemble
@@ -34,17 +34,14 @@ from eatss.measurement.job import (
 from eatss.measurement.measurement import DeviceInfo, Measurement
 from eatss.measurement.options import Variant
 from eatss.program import load_program
-from eatss.tune.jobs import BuiltVariant, MakerJob, Policy, Trial, VariantJob
-from eatss.tune.rows import CardSeen
+from eatss.tune.generation import measured_row
+from eatss.tune.jobs import BuiltVariant, MakerJob, Policy, VariantJob
+from eatss.tune.rows import CardSeen, Row
 
 ONLY_THE_REFERENCE = "only the reference of the sweep was compared with the original"
 
-FRUITLESS_WORKERS = 2
+ATTEMPTS = 2
 """So many processes in a row that get nowhere, and the card is taken to be gone."""
-
-
-class CardGoneError(InputError):
-    """The card does not answer any more, whichever process asks (``EATSS-W033``)."""
 
 
 class CardProcess(LiveWorker):
@@ -52,28 +49,48 @@ class CardProcess(LiveWorker):
 
     def __init__(self, bench: Bench) -> None:
         super().__init__(bench.worker())
-        self._bench = bench
+        self._options = bench.options
         self._seen = Records(options=bench.options, variants=[])
         self._referred = False
-        self._fruitless = 0
 
     def open(self) -> DeviceInfo:
         """Open the card and return which one it is.
 
         Raises:
-            InputError: it cannot be used from here.
-            CardGoneError: it does not answer.
+            InputError: it cannot be used from here, or does not answer.
         """
-        while not self.runs:
-            self._open()
-        assert self._seen.opened is not None
+        why = ""
+
+        def take(event: Event) -> float | None:
+            nonlocal why
+            if isinstance(event, Refused):
+                raise event.error()
+            if isinstance(event, CardLost):
+                why = event.reason
+            return self._seen.take(event)
+
+        for _ in range(0 if self.runs else ATTEMPTS):
+            self._referred = False
+            outcome = self.start(take)
+            if outcome is None and self._seen.opened is None:
+                job = Job(options=self._options, tasks=())
+                outcome = self.ask(job, take, limit_s=START.limit_s)
+            if outcome is None:
+                break
+            why = why or " | ".join((f"the measuring process {outcome.how}", *outcome.said))
+        if not self.runs or self._seen.opened is None:
+            raise input_error(
+                "EATSS-W033",
+                f"the card does not answer: {why}",
+                hint="nvidia-smi says more; what was measured is kept",
+            )
         return self._seen.opened.device
 
     def seen(self) -> CardSeen:
         """Return the card as stores know it."""
         device = self.open()
         return CardSeen(
-            uuid=device.uuid or f"{socket.gethostname()}:{self._bench.options.device}",
+            uuid=device.uuid or f"{socket.gethostname()}:{self._options.device}",
             name=device.name,
             host=socket.gethostname(),
             compute_capability=device.compute_capability,
@@ -82,90 +99,64 @@ class CardProcess(LiveWorker):
             idle_power_w=self._seen.idle.power_w,
         )
 
-    def measure(
-        self, built: BuiltVariant, policy: Policy, label: str, reference: BuiltVariant | None
-    ) -> Trial:
-        """Measure a program; its failure is a status.
-
-        Args:
-            built: the program.
-            policy: how carefully.
-            label: what it is called.
-            reference: whose results others are compared with; a fresh process runs it first.
+    def measure(self, work: MeasureJob, built: BuiltVariant) -> VariantResult:
+        """Measure a program that was made; its failure is a status.
 
         Raises:
-            InputError: the card cannot be used from here.
-            CardGoneError: two processes in a row could not use the card.
+            InputError: the card cannot be used from here, or does not answer.
         """
-        card = self.seen()
+        assert built.folder is not None
+        card, policy, folder = self.seen(), work.policy, Path(built.folder)
+        label = work.wanted.role or work.wanted.variant
         begin_s = time.monotonic()
-        records = self._records(built, policy, label)
-        (record,) = records.variants
-        (task,) = records.left()
-        task = replace(task, unchecked="" if policy.checks else ONLY_THE_REFERENCE)
-        outcome = self._refer(reference, built, records)
+        program = load_program(folder)
+        record = Record(
+            variant=Variant(label=label, directory=folder),
+            program=program,
+            sizes=complete_sizes(program, {}),
+            result=Result(task=0),
+        )
+        records = replace(
+            self._seen, options=policy.options(self._options), variants=[record], stage=START
+        )
+        outcome = self._refer(work.reference, built, records)
         if outcome is None:
-            job = Job(options=records.options, tasks=(task,), looks_around=False)
-            outcome = self.ask(job, partial(_taken, records), limit_s=START.limit_s)
+            unchecked = "" if policy.checks else ONLY_THE_REFERENCE
+            task = Task(index=0, label=label, directory=built.folder, unchecked=unchecked)
+            outcome = self._run(task, records, partial(_taken, records))
         if outcome is not None:
             record.fail(*what_ended(records.stage, outcome))
         record.fail("launch error", "the measuring process ended it without a word")
-        self._fruitless = 0 if outcome is None else self._fruitless
         measurement = assemble(records, record)
         if policy.counters:
             measurement = _counted(measurement, records)
-        return Trial(
-            measurement=measurement,
-            card=card,
+        row = replace(
+            measured_row(built.row, measurement),
+            stage=policy.stage,
+            card=card.uuid,
             card_s=time.monotonic() - begin_s,
             card_j=_joules(record, policy.settle_s),
         )
+        return VariantResult(row=row, folder=built.folder, card=card)
 
-    def _open(self) -> None:
-        told, seen = [], replace(self._seen)
-
-        def take(event: Event) -> float | None:
-            told.append(event)
-            return seen.take(event)
-
-        outcome = self.start(take)
-        if outcome is None and self._seen.opened is None:  # else by a process that died
-            job = Job(options=self._bench.options, tasks=())
-            outcome = self.ask(job, take, limit_s=START.limit_s)
-        refused = next((one for one in told if isinstance(one, Refused)), None)
-        if refused is not None:
-            raise refused.error()
-        if outcome is None:
-            self._seen = seen
-            self._referred = False
-            return
-        self._fruitless += 1
-        if self._fruitless >= FRUITLESS_WORKERS:
-            said = f": {' | '.join(outcome.said)}" if outcome.said else ""
-            lost = [one.reason for one in told if isinstance(one, CardLost)]
-            why = next(iter(lost), f"the measuring process {outcome.how}{said}")
-            raise CardGoneError(
-                Diagnostic(
-                    code="EATSS-W033",
-                    message=f"the card does not answer: {why}",
-                    hint="nvidia-smi says more; what was measured is kept",
-                )
-            )
+    def _run(self, task: Task, records: Records, take: Take) -> Outcome | None:
+        job = Job(options=records.options, tasks=(task,), looks_around=False)
+        return self.ask(job, take, limit_s=START.limit_s)
 
     def _refer(
-        self, reference: BuiltVariant | None, built: BuiltVariant, records: Records
+        self, reference: str | None, built: BuiltVariant, records: Records
     ) -> Outcome | None:
         """Let a fresh process run the reference, so that its results are there.
 
         What it takes is not told; return how the process ended, if it did.
         """
-        if reference is None or reference.folder is None or self._referred:
+        if reference is None or self._referred:
             return None
         self._referred = True
-        if reference.folder == built.folder:
+        if reference == built.folder:
             return None
         options = replace(
-            self._bench.options,
+            self._options,
             check=True,
             least_windows=1,
             least_window_s=1e-3,
@@ -178,28 +169,14 @@ class CardProcess(LiveWorker):
         task = Task(
             index=0,
             label="the reference",
-            directory=reference.folder,
+            directory=reference,
             unchecked=ONLY_THE_REFERENCE,
         )
 
         def take(event: Event) -> float | None:
             return None if isinstance(event, Result) else _taken(records, event)
 
-        job = Job(options=options, tasks=(task,), looks_around=False)
-        return self.ask(job, take, limit_s=START.limit_s)
-
-    def _records(self, built: BuiltVariant, policy: Policy, label: str) -> Records:
-        assert built.folder is not None
-        folder = Path(built.folder)
-        program = load_program(folder)
-        record = Record(
-            variant=Variant(label=label, directory=folder),
-            program=program,
-            sizes=complete_sizes(program, {}),
-            result=Result(task=0),
-        )
-        options = policy.options(self._bench.options)
-        return replace(self._seen, options=options, variants=[record], stage=START)
+        return self._run(task, replace(records, options=options), take)
 
 
 def _taken(records: Records, event: Event) -> float | None:
@@ -246,47 +223,33 @@ class MakerProcess(LiveWorker):
             )
         )
 
-    def warm(self) -> None:
-        """Start the process and let it analyse the program.
-
-        Raises:
-            InputError: nothing can be made here.
-        """
-        refused: list[Refused] = []
-        outcome = self.start(refused.append)
-        if refused:
-            raise refused[0].error()
-        if outcome is not None:
-            raise input_error(
-                "EATSS-W033",
-                f"the process that generates variants {outcome.how} when it started"
-                + (f": {' | '.join(outcome.said)}" if outcome.said else ""),
-                hint="it may lack memory: try with fewer --makers",
-            )
-
     def make(self, wanted: VariantJob) -> BuiltVariant:
         """Return a variant, or why there is none.
 
         Raises:
             InputError: nothing can be made here.
         """
-        if not self.runs:
-            self.warm()
+
+        def refuse(event: Refused) -> None:
+            raise event.error()
+
+        outcome = None if self.runs else self.start(refuse)
+        if outcome is not None:
+            raise input_error(
+                "EATSS-W033",
+                f"the process that generates variants {outcome.how} when it started: "
+                + " | ".join(outcome.said),
+                hint="it may lack memory: try with fewer --makers",
+            )
         found: list[BuiltVariant] = []
         outcome = self.ask(wanted, found.append, limit_s=MAKE_LIMIT_S)
-        return found[0] if found else self._failed(wanted, outcome)
-
-    def _failed(self, wanted: VariantJob, outcome: Outcome | None) -> BuiltVariant:
-        why = "said nothing" if outcome is None else outcome.how
-        if outcome is not None and not outcome.in_time:
-            why = f"did not end within {MAKE_LIMIT_S:g} s"
-        said = "" if outcome is None or not outcome.said else f": {' | '.join(outcome.said)}"
-        return BuiltVariant(
-            variant=wanted.variant,
-            folder=None,
-            status="rejected by the model",
-            reason=f"the process that generates it {why}{said}",
-        )
+        if found:
+            return found[0]
+        assert outcome is not None, "it tells of each variant"
+        late = f"did not end within {MAKE_LIMIT_S:g} s"
+        why = " | ".join((outcome.how if outcome.in_time else late, *outcome.said))
+        reason = f"the process that generates it {why}"
+        return BuiltVariant(row=wanted.row("rejected by the model", reason))
 
 
 AHEAD = 2
@@ -295,20 +258,23 @@ AHEAD = 2
 
 @frozen
 class MeasureJob:
-    """A variant and how carefully it is measured, beside a reference that was made before."""
+    """A variant and how carefully it is measured.
+
+    ``reference`` is the folder of a program whose results others are compared with.
+    """
 
     wanted: VariantJob
     policy: Policy
-    reference: BuiltVariant | None = None
+    reference: str | None = None
 
 
 @frozen
 class VariantResult:
-    """What became of a variant; ``tried`` is ``None`` where it never came to a card."""
+    """What became of a variant; ``card`` is ``None`` where it never came to one."""
 
-    work: MeasureJob
-    built: BuiltVariant
-    trial: Trial | None
+    row: Row
+    folder: str | None = None
+    card: CardSeen | None = None
 
 
 class Runner:
@@ -323,17 +289,13 @@ class Runner:
     def __init__(self, maker: MakerJob, count: int, bench: Bench) -> None:
         self._limit = AHEAD * count + 2
         self._on_the_way = 0
-        self._to_make: queue.Queue[MeasureJob | None] = queue.Queue()
-        self._to_measure: queue.Queue[tuple[MeasureJob, BuiltVariant] | None] = queue.Queue()
-        self._done: queue.Queue[VariantResult | BaseException] = queue.Queue()
-        self._ending = False
-        self._busy: list[LiveWorker] = []
-        self._threads = [
-            threading.Thread(target=self._make, args=(maker,), daemon=True) for _ in range(count)
-        ]
-        self._threads.append(threading.Thread(target=self._measure, args=(bench,), daemon=True))
-        for thread in self._threads:
-            thread.start()
+        self._done: queue.SimpleQueue[VariantResult | BaseException] = queue.SimpleQueue()
+        self._free: queue.SimpleQueue[MakerProcess] = queue.SimpleQueue()
+        self._making = [MakerProcess(maker) for _ in range(count)]
+        self._card = CardProcess(bench)
+        self._makers, self._measurer = ThreadPoolExecutor(count), ThreadPoolExecutor(1)
+        for one in self._making:
+            self._free.put(one)
 
     @property
     def room(self) -> int:
@@ -343,7 +305,7 @@ class Runner:
     def submit(self, work: MeasureJob) -> None:
         """Take a variant on; does not wait."""
         self._on_the_way += 1
-        self._to_make.put(work)
+        self._makers.submit(self._make, work)
 
     def done(self, timeout_s: float) -> VariantResult | None:
         """Return what is done next; ``None`` if nothing is within the time.
@@ -362,42 +324,30 @@ class Runner:
 
     def close(self) -> None:
         """End everything that is on the way."""
-        self._ending = True
-        for one in self._busy:
+        for pool in (self._makers, self._measurer):
+            pool.shutdown(wait=False, cancel_futures=True)
+        for one in (*self._making, self._card):
             one.stop()
-        for _ in self._threads:
-            self._to_make.put(None)
-            self._to_measure.put(None)
-        for thread in self._threads:
-            thread.join()
+        for pool in (self._makers, self._measurer):
+            pool.shutdown()
+        for one in (*self._making, self._card):
+            one.end()
 
-    def _make(self, job: MakerJob) -> None:
-        process = MakerProcess(job)
-        self._busy.append(process)
+    def _make(self, work: MeasureJob) -> None:
+        process = self._free.get()
         try:
-            process.warm()
-            while not self._ending and (work := self._to_make.get()) is not None:
-                built = process.make(work.wanted)
-                if built.folder is None:
-                    self._done.put(VariantResult(work=work, built=built, trial=None))
-                else:
-                    self._to_measure.put((work, built))
+            built = process.make(work.wanted)
+            if built.folder is None:
+                self._done.put(VariantResult(row=built.row))
+            else:
+                self._measurer.submit(self._measure, work, built)
         except BaseException as error:
             self._done.put(error)
         finally:
-            process.end()
+            self._free.put(process)
 
-    def _measure(self, bench: Bench) -> None:
-        """Measure variants as they are made."""
-        process = CardProcess(bench)
-        self._busy.append(process)
+    def _measure(self, work: MeasureJob, built: BuiltVariant) -> None:
         try:
-            while not self._ending and (found := self._to_measure.get()) is not None:
-                work, built = found
-                label = work.wanted.role or work.wanted.variant
-                trial = process.measure(built, work.policy, label, work.reference)
-                self._done.put(VariantResult(work=work, built=built, trial=trial))
+            self._done.put(self._card.measure(work, built))
         except BaseException as error:
             self._done.put(error)
-        finally:
-            process.end()

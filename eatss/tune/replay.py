@@ -13,10 +13,9 @@ from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
 from eatss.base.shown import Shown
 from eatss.base.targets import MEASURES, ObjectiveName, SweepTarget
-from eatss.tune.evaluation import rows_of_one_card
+from eatss.tune.evaluation import rows_of_one_card, sizes_of
 from eatss.tune.points import Value, variant_key
-from eatss.tune.population import by_sizes
-from eatss.tune.rows import BESIDE, Row, Sizes, Sweep, cost, predicted_cost
+from eatss.tune.rows import BESIDE, Sizes, Sweep, cost, predicted_cost
 from eatss.tune.strategies import Budget, ListedSpace, StrategyJob, Wait, make
 
 SHARES = (0.1, 0.25, 0.5, 1.0)
@@ -85,7 +84,7 @@ class Replay(Shown):
         program: Name of the program.
         target: Who generated the code.
         card: Name of the card.
-        sizes: Which problem size: the one with the most measured variants, as of the report.
+        sizes: The problem size.
         objective: What was to be small.
         unit: Of costs: ``s``, ``J`` or ``J s``.
         variants: How many variants were recorded.
@@ -120,55 +119,52 @@ class Recorded:
     """What a replay needs of a sweep.
 
     Attributes:
-        sizes: The problem size of these rows.
-        space: The variants that were recorded on it, failed ones too.
-        first: By variant, the row of its first measurement, which says what that took.
+        sizes: The problem size.
+        space: The variants that were recorded, failed ones too.
+        spent_s: By variant, the seconds that its first measurement took.
         costs: By variant; infinity for one that failed.
         ranked: Points by what was predicted of them, the best first; ``None`` without predictions.
     """
 
     sizes: Sizes
     space: ListedSpace
-    first: Mapping[str, Row]
+    spent_s: Mapping[str, float]
     costs: Mapping[str, float]
     ranked: tuple[dict[str, Value], ...] | None
 
 
 def recorded(sweep: Sweep, objective: ObjectiveName) -> Recorded:
-    """Return what strategies can be tried on: the rows of one card and one size.
+    """Return what strategies can be tried on: the rows of the card with the most measured variants.
 
-    These are the card and then the size with the most measured variants. A careful row counts
-    before one of the first pass. Rows of other names than most have are no points of the space:
-    strategies are not offered them.
+    A careful row counts before one of the first pass. Rows of other names than most have are no
+    points of the space: strategies are not offered them.
 
     Raises:
         InputError: ``EATSS-T007``, no variant has such a cost.
     """
-    groups = by_sizes(rows_of_one_card(sweep))
-    sizes = next(iter(groups), ())
-    rows = {row.variant: row for row in groups.get(sizes, ())}
-    cards = {row.card for row in rows.values()}
-    first: dict[str, Row] = {}
-    for row in sweep.rows:
-        if row.stage not in BESIDE and row.card in cards and row.sizes == sizes:
-            first.setdefault(row.variant, row)
-    named = [(tuple(sorted(dict(row.values))), row) for row in rows.values()]
-    of_space = Counter(names for names, _ in named).most_common(1)
-    offered = [row for names, row in named if names == of_space[0][0]]
-    costs = {variant: cost(row, objective) for variant, row in rows.items()}
-    if not any(isfinite(costs[row.variant]) for row in offered):
+    rows = rows_of_one_card(sweep)
+    names = Counter(frozenset(dict(row.values)) for row in rows).most_common(1)
+    offered = [row for row in rows if dict(row.values).keys() == names[0][0]]
+    costs = {row.variant: cost(row, objective) for row in offered}
+    if min(costs.values(), default=inf) == inf:
         raise input_error(
             "EATSS-T007",
             f"nothing to replay: no variant of '{sweep.identity.program}' was measured with "
             f"{MEASURES[objective].what}",
             hint="replay a store that `eatss sweep` has filled, or choose another objective",
         )
-    predicted = [row for row in offered if isfinite(predicted_cost(row.metrics, objective))]
-    predicted.sort(key=lambda row: predicted_cost(row.metrics, objective))
+    cards = {row.card for row in offered}
+    spent_s: dict[str, float] = {}
+    for row in sweep.rows:
+        if row.stage not in BESIDE and row.card in cards:
+            spent_s.setdefault(row.variant, row.made_s + row.card_s)
+    expected = {row.variant: predicted_cost(row.metrics, objective) for row in offered}
+    predicted = [row for row in offered if expected[row.variant] < inf]
+    predicted.sort(key=lambda row: expected[row.variant])
     return Recorded(
-        sizes=sizes,
+        sizes=sizes_of(rows, sweep),
         space=ListedSpace(dict(offered[0].values), (dict(row.values) for row in offered)),
-        first=first,
+        spent_s=spent_s,
         costs=costs,
         ranked=tuple(dict(row.values) for row in predicted) or None,
     )
@@ -188,8 +184,8 @@ def replayed(
     and the same arguments give the same result.
 
     Args:
-        sweep: what was recorded; of several cards and sizes, the rows of the one with the most
-            measured variants.
+        sweep: what was recorded; of several cards, the rows of the one with the most measured
+            variants.
         strategies: names, as of ``--strategy``; one given twice counts once.
         seeds: how many runs each has, with seeds from 0 on.
         budget: what a run may spend; without one, all variants. The last variant that fits counts.
@@ -210,8 +206,8 @@ def replayed(
     known = recorded(sweep, objective)
     within = budget or Budget(variants=len(known.space))
     runs = tuple(_run(known, name, seed, within) for name in strategies for seed in range(seeds))
-    offered = {key: known.costs[key] for key in map(variant_key, known.space.points())}
-    best_variant, best = min(offered.items(), key=lambda one: one[1])
+    best_variant = min(known.costs, key=known.costs.__getitem__)
+    best = known.costs[best_variant]
     return Replay(
         program=sweep.identity.program,
         target=sweep.identity.target,
@@ -219,8 +215,8 @@ def replayed(
         sizes=known.sizes,
         objective=objective,
         unit=MEASURES[objective].unit,
-        variants=len(offered),
-        failed=sum(cost == inf for cost in offered.values()),
+        variants=len(known.costs),
+        failed=sum(cost == inf for cost in known.costs.values()),
         best=best,
         best_variant=best_variant,
         budget=within,
@@ -236,47 +232,30 @@ def _run(known: Recorded, name: str, seed: int, budget: Budget) -> Run:
     strategy = make(name, StrategyJob(space=known.space, seed=seed, ranked=known.ranked))
     steps: list[Step] = []
     best, spent_s = inf, 0.0
-    try:
-        while budget.share(len(steps), spent_s) < 1:
-            point = strategy.ask()
-            if point is None:
-                break
-            if isinstance(point, Wait):
-                raise input_error(
-                    "EATSS-T005",
-                    f"the strategy '{name}' waits, though it was told all that it asked for",
-                    hint="mend the strategy, or choose another one",
-                )
-            variant = variant_key(point)
-            cost, first = known.costs[variant], known.first[variant]
-            spent_s += first.made_s + first.card_s
-            if budget.share(len(steps) + 1, spent_s) > 1:
-                break
-            best = min(best, cost)
-            steps.append(
-                Step(
-                    variant=variant,
-                    cost=_known(cost),
-                    best=_known(best),
-                    spent_s=spent_s,
-                )
+    while budget.share(len(steps), spent_s) < 1:
+        point = strategy.ask()
+        if point is None:
+            break
+        if isinstance(point, Wait):
+            raise input_error(
+                "EATSS-T005",
+                f"the strategy '{name}' waits, though it was told all that it asked for",
+                hint="mend the strategy, or choose another one",
             )
-            strategy.tell(point, cost)
-    finally:
-        strategy.close()
+        variant = variant_key(point)
+        cost = known.costs[variant]
+        spent_s += known.spent_s[variant]
+        if budget.share(len(steps) + 1, spent_s) > 1:
+            break
+        best = min(best, cost)
+        steps.append(Step(variant=variant, cost=_known(cost), best=_known(best), spent_s=spent_s))
+        strategy.tell(point, cost)
     return Run(strategy=name, seed=seed, steps=tuple(steps))
 
 
 def _summary(name: str, runs: Sequence[Run], best: float, budget: Budget) -> Summary:
     near = [
-        next(
-            (
-                at
-                for at, step in enumerate(run.steps, 1)
-                if step.best is not None and step.best <= best * (1 + NEAR)
-            ),
-            inf,
-        )
+        next((at for at, step in enumerate(run.steps, 1) if _best(step) <= best * (1 + NEAR)), inf)
         for run in runs
     ]
     middle = _middle(near)
@@ -291,14 +270,18 @@ def _summary(name: str, runs: Sequence[Run], best: float, budget: Budget) -> Sum
     )
 
 
+def _best(step: Step) -> float:
+    return inf if step.best is None else step.best
+
+
 def _best_at(run: Run, budget: Budget, share: float) -> float:
     """Return the least cost that a run has found when so much of the budget is spent."""
-    best = inf
-    for place, step in enumerate(run.steps, 1):
-        if budget.share(place, step.spent_s) > share + _ROUNDING:
-            break
-        best = inf if step.best is None else step.best
-    return best
+    within = (
+        _best(step)
+        for place, step in enumerate(run.steps, 1)
+        if budget.share(place, step.spent_s) <= share + _ROUNDING
+    )
+    return min(within, default=inf)
 
 
 def _middle(values: Sequence[float]) -> float | None:

@@ -145,16 +145,12 @@ class Row:
     @property
     def gflops(self) -> float | None:
         """Performance: GFLOP/s."""
-        if not self.flops or not self.time_s:
-            return None
-        return self.flops / self.time_s / 1e9
+        return self.flops / self.time_s / 1e9 if self.flops and self.time_s else None
 
     @property
     def gflops_per_joule(self) -> float | None:
         """Efficiency, PPW: GFLOP/J, which is GFLOP/s per watt [BEAST, eq. 1]."""
-        if not self.flops or not self.energy_j:
-            return None
-        return self.flops / self.energy_j / 1e9
+        return self.flops / self.energy_j / 1e9 if self.flops and self.energy_j else None
 
 
 Rows: TypeAlias = tuple[Row, ...]
@@ -215,17 +211,9 @@ class Sweep(Tabular):
     schema_version: int = 1
 
     def __repr__(self) -> str:
-        known = self.identity
-        measured = [row for row in self.latest if row.measured]
-        names = ", ".join(dict.fromkeys(card.name for card in self.cards)) or known.card
-        times = [row.time_s for row in measured if row.time_s is not None]
-        energies = [row.energy_j for row in measured if row.energy_j is not None]
-        return (
-            f"<Sweep {known.program}: target {known.target}, {known.dtype}, on {names}; "
-            f"{len(self.rows)} rows, {len(measured)} variants measured; "
-            f"least {figure(min(times, default=None), 'ms', 1e3)}, "
-            f"{figure(min(energies, default=None), 'J')}>"
-        )
+        known, measured = self.identity, sum(row.measured for row in self.latest)
+        about = f"{known.program}: target {known.target}, {known.dtype}, on {known.card}"
+        return f"<Sweep {about}; {len(self.rows)} rows, {measured} variants measured>"
 
     @property
     def latest(self) -> Rows:
@@ -242,8 +230,7 @@ def cost(row: Row, by: Order) -> float:
         return math.inf
     if by != "ppw":
         return measured_cost(row.time_s, row.energy_j, by)
-    per_joule = row.gflops_per_joule
-    return 1 / per_joule if per_joule else math.inf
+    return 1 / per_joule if (per_joule := row.gflops_per_joule) else math.inf
 
 
 def measured_cost(time_s: float | None, energy_j: float | None, by: str) -> float:

@@ -102,14 +102,11 @@ def choices(found: Population, rows: Rows) -> tuple[Choice, ...]:
     listed = [_choice("median", found, middle)]
     places = {row.variant: place for place, row in enumerate(found.rows)}
     for name in ROLES:
-        row = of_role(rows, name)
-        count = sum(one.role == name for one in rows)
-        if row is None:
-            continue
-        if row.variant in places:
+        row, count = of_role(rows, name), sum(one.role == name for one in rows)
+        if row is not None and row.variant in places:
             listed.append(_choice(name, found, places[row.variant], count))
-        else:
-            why = f"{row.status}: {row.reason}" if row.reason else row.status
+        elif row is not None:
+            why = f"{row.status}: {row.reason}".removesuffix(": ")
             listed.append(Choice(name=name, reason=why, rows=count))
     listed.append(_choice("fastest", found, fastest(found)))
     low = thriftiest(found)
@@ -132,11 +129,11 @@ COMPARED: tuple[tuple[ChoiceName, ChoiceName], ...] = (
 
 def geometric_means(sweeps: Iterable[tuple[Choice, ...]]) -> tuple[MeanRatios, ...]:
     """Return how choices do against each other over sweeps that have both."""
-    listed = tuple({one.name: one.figures for one in choice} for choice in sweeps)
+    listed = [{one.name: one.figures for one in choice} for choice in sweeps]
     found = []
     for choice, over in COMPARED:
-        both = [(one[choice], one[over]) for one in listed if one.get(choice) and one.get(over)]
-        ratios = [mine.over(theirs) for mine, theirs in both if mine and theirs]
+        pairs = ((one.get(choice), one.get(over)) for one in listed)
+        ratios = [mine.over(theirs) for mine, theirs in pairs if mine and theirs]
         energies = [energy for _, energy in ratios if energy is not None]
         if ratios:
             energy = float(stats.gmean(energies)) if energies else None
@@ -259,23 +256,23 @@ def split_study(found: Population) -> tuple[SplitBar, ...]:
 
     Empty where neither varies, or the default was not measured.
     """
-    names = [name for name in STUDIED_APART if name in value_names(found.rows)]
+    names = {*STUDIED_APART} & {*value_names(found.rows)}
     default = of_role(found.rows, "default")
     if not names or default is None:
         return ()
-    groups: dict[tuple[Value | None, Value | None], list[int]] = {}
+    beside = figures_of(found, found.rows.index(default))
+    groups: dict[tuple[Value | None, ...], list[int]] = {}
     for place, row in enumerate(found.rows):
         point = dict(row.values)
-        if any(name in point for name in names):
-            groups.setdefault((point.get("split"), point.get("warp_fraction")), []).append(place)
+        if names & {*point}:
+            groups.setdefault(tuple(map(point.get, STUDIED_APART)), []).append(place)
     listed = []
-    for (split, fraction), places in sorted(groups.items(), key=_numbers_first):
+    for values, places in sorted(groups.items(), key=_numbers_first):
         best = figures_of(found, min(places, key=found.time_s.__getitem__))
-        speedup, energy = best.over(figures_of(found, found.rows.index(default)))
+        speedup, energy = best.over(beside)
         listed.append(
             SplitBar(
-                split=split,
-                warp_fraction=fraction,
+                **dict(zip(STUDIED_APART, values, strict=True)),
                 variant=best.variant,
                 variants=len(places),
                 speedup=speedup,

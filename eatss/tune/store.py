@@ -6,13 +6,14 @@ Locks are SQLite's own: a row is a transaction, and others read between two of t
 from __future__ import annotations
 
 import json
+import os
 import re
 import sqlite3
 import tomllib
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -84,60 +85,62 @@ _COLUMNS = {one.name: "point" if one.name == "values" else one.name for one in f
 _CARD_FIELDS = tuple(one.name for one in fields(CardSeen))
 
 
-def _insert(table: str, columns: Sequence[str]) -> str:
-    values = ", ".join("?" * len(columns))
-    return f"INSERT OR REPLACE INTO {table} ({', '.join(columns)}) VALUES ({values})"  # noqa: S608 - our names
-
-
-_INSERT_ROW = _insert("rows", [*_COLUMNS.values()])
-_INSERT_CARD = _insert("cards", _CARD_FIELDS)
-
-
-def _plain(value: Any) -> Any:
-    """Return a value as SQLite takes it: text that is no Unicode is spelled out."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode()
-    return value
+def _insert(table: str, values: Mapping[str, Any]) -> tuple[str, list[Any]]:
+    """Return what adds a row to a table; text that is no Unicode is spelled out."""
+    places = ", ".join("?" * len(values))
+    plain = [
+        one.encode("utf-8", "backslashreplace").decode() if isinstance(one, str) else one
+        for one in values.values()
+    ]
+    text = f"INSERT OR REPLACE INTO {table} ({', '.join(values)}) VALUES ({places})"  # noqa: S608 - our names
+    return text, plain
 
 
 def _json(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-def _stored(row: Row) -> tuple[Any, ...]:
+def _stored(row: Row) -> dict[str, Any]:
     """Return a row as it stands in the columns of its table."""
     plain = encode(row)
-    for name in _JSON:
-        plain[name] = _json(plain[name])
+    plain |= {name: _json(plain[name]) for name in _JSON}
     if plain["measurement"] is not None:
         plain["measurement"] = zlib.compress(_json(plain["measurement"]).encode())
-    return tuple(_plain(plain[name]) for name in _COLUMNS)
+    return {column: plain[name] for name, column in _COLUMNS.items()}
 
 
-def _field_of(name: str, value: Any) -> Any:
-    """Return the value of a field of a row that stands in its column."""
-    if name in _JSON:
-        return json.loads(value)
-    if name == "measurement" and value is not None:
-        return json.loads(zlib.decompress(value))
-    return value
+def _row(names: Iterable[str], values: Iterable[Any]) -> Row:
+    """Return the row of some of its columns, by the names of its fields."""
+    plain = dict(zip(names, values, strict=True))
+    plain |= {name: json.loads(plain[name]) for name in _JSON}
+    if plain.get("measurement") is not None:
+        plain["measurement"] = json.loads(zlib.decompress(plain["measurement"]))
+    return decode(Row, plain)
 
 
 @contextmanager
-def _undamaged(path: Path, what: str) -> Iterator[None]:
-    """Tell that a store is damaged where a part of it is not what it has to be."""
+def _faults(path: Path, what: str = "") -> Iterator[None]:
+    """Turn errors of SQLite, of the system and of what stands in a store into those of a user."""
     try:
         yield
-    except (MisfitError, ValueError, TypeError, zlib.error, RecursionError) as error:
-        raise _damaged(path, f"{what}: {error}") from None
-
-
-def _damaged(path: Path, why: str) -> InputError:
-    return input_error(
-        "EATSS-D002",
-        f"the store '{path}' is damaged: {why}",
-        hint="sqlite3 OLD.db .recover | sqlite3 NEW.db saves what can be saved",
-    )
+    except (sqlite3.Error, OSError, OverflowError, MisfitError, ValueError, zlib.error) as error:
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK) & 0xFF
+        if code == sqlite3.SQLITE_NOTADB:
+            raise _no_store(path, "it is no database of SQLite") from None
+        of_content = not isinstance(error, sqlite3.Error | OSError | OverflowError)
+        is_damaged = code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR)
+        if of_content or is_damaged or "Could not decode" in str(error):
+            raise input_error(
+                "EATSS-D002",
+                f"the store '{path}' is damaged: {what}{error}",
+                hint="sqlite3 OLD.db .recover | sqlite3 NEW.db saves what can be saved",
+            ) from None
+        raise input_error(
+            "EATSS-D005",
+            f"the store '{path}' cannot be used: {error}",
+            hint="see that there is room, that you may write to its folder, and that no other "
+            "program holds it; all rows of before are kept",
+        ) from None
 
 
 def _no_store(path: Path, why: str) -> InputError:
@@ -146,26 +149,6 @@ def _no_store(path: Path, why: str) -> InputError:
         f"'{path}' is no store of eatss: {why}",
         hint="name a file that 'eatss sweep -o' made, or a new one to write to",
     )
-
-
-@contextmanager
-def _faults(path: Path) -> Iterator[None]:
-    """Turn errors of SQLite and of the system into those of a user."""
-    try:
-        yield
-    except (sqlite3.Error, OSError, OverflowError) as error:
-        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK) & 0xFF
-        if code == sqlite3.SQLITE_NOTADB:
-            raise _no_store(path, "it is no database of SQLite") from None
-        text = "Could not decode" in str(error)
-        if text or code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR):
-            raise _damaged(path, str(error)) from None
-        raise input_error(
-            "EATSS-D005",
-            f"the store '{path}' cannot be used: {error}",
-            hint="see that there is room, that you may write to its folder, and that no other "
-            "program holds it; all rows of before are kept",
-        ) from None
 
 
 def store_place(path: StrPath) -> Path:
@@ -192,88 +175,6 @@ def _connected(path: Path, how: str) -> sqlite3.Connection:
     )
 
 
-def _number(connection: sqlite3.Connection, pragma: str) -> int:
-    found: int = connection.execute(f"PRAGMA {pragma}").fetchone()[0]
-    return found
-
-
-def _check_version(path: Path, connection: sqlite3.Connection) -> None:
-    if _number(connection, "application_id") != APPLICATION_ID:
-        raise _no_store(path, "it is a database of something else, or empty")
-    found = _number(connection, "user_version")
-    if found > VERSION:
-        raise _no_store(path, f"it has version {found}, this eatss reads those up to {VERSION}")
-
-
-@contextmanager
-def _reading(path: Path) -> Iterator[sqlite3.Connection]:
-    """Give a connection that sees the store as it is now, whoever writes to it meanwhile.
-
-    In a folder that may not be written to, SQLite cannot make the index of a log that older stores
-    have: the file is read as one that nobody changes.
-    """
-    if not path.exists():
-        raise input_error(
-            "EATSS-D001", f"there is no store '{path}'", hint="'eatss sweep -o' makes one"
-        )
-    with _faults(path):
-        connection = _connected(path, "mode=rw")
-        try:
-            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        except sqlite3.OperationalError as error:
-            connection.close()
-            if error.sqlite_errorcode & 0xFF not in (
-                sqlite3.SQLITE_CANTOPEN,
-                sqlite3.SQLITE_READONLY,
-            ):
-                raise
-            connection = _connected(path, "immutable=1")
-        with closing(connection):
-            _check_version(path, connection)
-            connection.execute("BEGIN")
-            yield connection
-
-
-def _made(connection: sqlite3.Connection, identity: Identity, space: str) -> None:
-    """Make the tables, if nothing was ever made in a database."""
-    if _number(connection, "application_id") or _number(connection, "schema_version"):
-        return
-    for statement in TABLES.split(";"):
-        connection.execute(statement)
-    values = [(name, _json(value)) for name, value in encode(identity).items()]
-    connection.executemany("INSERT INTO identity VALUES (?, ?)", values)
-    connection.execute("INSERT INTO space VALUES (?)", (space,))
-    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    connection.execute(f"PRAGMA user_version = {VERSION}")
-
-
-def _identity(path: Path, connection: sqlite3.Connection) -> Identity:
-    found = connection.execute("SELECT field, value FROM identity").fetchall()
-    with _undamaged(path, "its identity"):
-        return decode(Identity, {name: json.loads(text) for name, text in found})
-
-
-def _space(path: Path, connection: sqlite3.Connection) -> str:
-    found = connection.execute("SELECT text FROM space").fetchone()
-    if found is None or not isinstance(found[0], str):
-        raise _damaged(path, "it has no space")
-    return found[0]
-
-
-def _rows(path: Path, connection: sqlite3.Connection, *, measurements: bool) -> Rows:
-    """Return the rows in their order; without ``measurements``, which take longest, if need be."""
-    names = [name for name in _COLUMNS if measurements or name != "measurement"]
-    chosen = ", ".join(_COLUMNS[name] for name in names)
-    found = connection.execute(f"SELECT id, {chosen} FROM rows ORDER BY id").fetchall()  # noqa: S608 - our names
-    rows = []
-    for number, *values in found:
-        with _undamaged(path, f"row {number}"):
-            plain = map(_field_of, names, values)
-            rows.append(decode(Row, dict(zip(names, plain, strict=True))))
-    return tuple(rows)
-
-
-@dataclass(slots=True, kw_only=True)
 class Store:
     """A store that is open to be written.
 
@@ -284,8 +185,9 @@ class Store:
     ``path`` is its file.
     """
 
-    path: Path
-    _connection: sqlite3.Connection
+    def __init__(self, path: Path, how: str) -> None:
+        self.path = path
+        self._connection = _connected(path, how)
 
     @classmethod
     def create_or_resume(cls, path: StrPath, identity: Identity, space: str) -> Store:
@@ -300,20 +202,17 @@ class Store:
                 something else, or of a space of other variables (``D010``).
         """
         place = store_place(path)
-        with _faults(place):
-            connection = _connected(place, "mode=rwc")
-            try:
-                connection.execute("BEGIN IMMEDIATE")
-                with connection:
-                    _made(connection, identity, space)
-                    _check_version(place, connection)
-                    check_identity(place, _identity(place, connection), identity)
-                    check_space(place, _space(place, connection), space)
-                    connection.execute("UPDATE space SET text = ?", (space,))
-            except BaseException:
-                connection.close()
-                raise
-        return cls(path=place, _connection=connection)
+        with _faults(place), ExitStack() as opened:
+            store = opened.enter_context(cls(place, "mode=rwc"))
+            store._connection.execute("BEGIN IMMEDIATE")
+            with store._connection:
+                store._make(identity, space)
+                store._check_version()
+                check_identity(place, store._identity(), identity)
+                check_space(place, store._space(), space)
+                store._connection.execute("UPDATE space SET text = ?", (space,))
+            opened.pop_all()
+            return store
 
     @staticmethod
     def read(path: StrPath, *, measurements: bool = True) -> Sweep:
@@ -325,18 +224,61 @@ class Store:
             InputError: ``EATSS-D001`` to ``EATSS-D005``, as of :meth:`create_or_resume`.
         """
         place = store_place(path)
-        with _reading(place) as connection:
-            chosen = ", ".join(_CARD_FIELDS)
-            found = connection.execute(f"SELECT {chosen} FROM cards ORDER BY rowid")  # noqa: S608 - our names
-            with _undamaged(place, "a card"):
-                seen = (dict(zip(_CARD_FIELDS, card, strict=True)) for card in found.fetchall())
-                cards = tuple(decode(CardSeen, one) for one in seen)
+        if not place.exists():
+            hint = "'eatss sweep -o' makes one"
+            raise input_error("EATSS-D001", f"there is no store '{place}'", hint=hint)
+        # where SQLite cannot make the index of a log, which older stores have, nobody writes
+        how = "mode=rw" if os.access(place.parent, os.W_OK) else "immutable=1"
+        with _faults(place), Store(place, how) as store:
+            store._check_version()
+            store._connection.execute("BEGIN")
             return Sweep(
-                identity=_identity(place, connection),
-                space=_space(place, connection),
-                cards=cards,
-                rows=_rows(place, connection, measurements=measurements),
+                identity=store._identity(),
+                space=store._space(),
+                cards=store._cards(),
+                rows=store.rows(measurements=measurements),
             )
+
+    def _number(self, pragma: str) -> int:
+        found: int = self._connection.execute(f"PRAGMA {pragma}").fetchone()[0]
+        return found
+
+    def _check_version(self) -> None:
+        if self._number("application_id") != APPLICATION_ID:
+            raise _no_store(self.path, "it is a database of something else, or empty")
+        found = self._number("user_version")
+        if found > VERSION:
+            why = f"it has version {found}, this eatss reads those up to {VERSION}"
+            raise _no_store(self.path, why)
+
+    def _make(self, identity: Identity, space: str) -> None:
+        """Make the tables, if nothing was ever made in a database."""
+        if self._number("application_id") or self._number("schema_version"):
+            return
+        for statement in TABLES.split(";"):
+            self._connection.execute(statement)
+        for name, value in encode(identity).items():
+            row = {"field": name, "value": _json(value)}
+            self._connection.execute(*_insert("identity", row))
+        self._connection.execute(*_insert("space", {"text": space}))
+        self._connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        self._connection.execute(f"PRAGMA user_version = {VERSION}")
+
+    def _identity(self) -> Identity:
+        found = self._connection.execute("SELECT field, value FROM identity").fetchall()
+        with _faults(self.path, "its identity: "):
+            return decode(Identity, {name: json.loads(text) for name, text in found})
+
+    def _space(self) -> str:
+        ((text,),) = self._connection.execute("SELECT text FROM space")
+        return str(text)
+
+    def _cards(self) -> tuple[CardSeen, ...]:
+        found = self._connection.execute(
+            f"SELECT {', '.join(_CARD_FIELDS)} FROM cards ORDER BY rowid"  # noqa: S608 - our names
+        )
+        seen = (dict(zip(_CARD_FIELDS, card, strict=True)) for card in found)
+        return tuple(decode(CardSeen, one) for one in seen)
 
     def rows(self, *, measurements: bool = True) -> Rows:
         """Return the rows in the order in which they were added.
@@ -344,8 +286,15 @@ class Store:
         Raises:
             InputError: ``EATSS-D002``, one is damaged.
         """
+        names = [name for name in _COLUMNS if measurements or name != "measurement"]
+        columns = ", ".join(_COLUMNS[name] for name in names)
+        rows = []
         with _faults(self.path):
-            return _rows(self.path, self._connection, measurements=measurements)
+            found = self._connection.execute(f"SELECT id, {columns} FROM rows ORDER BY id")  # noqa: S608 - our names
+            for number, *values in found.fetchall():
+                with _faults(self.path, f"row {number}: "):
+                    rows.append(_row(names, values))
+        return tuple(rows)
 
     def add(self, row: Row) -> None:
         """Keep a row: it is on the disk when this returns, whatever comes then.
@@ -355,7 +304,7 @@ class Store:
                 used on.
         """
         with _faults(self.path):
-            self._connection.execute(_INSERT_ROW, _stored(row))
+            self._connection.execute(*_insert("rows", _stored(row)))
 
     def add_card(self, card: CardSeen) -> None:
         """Keep a card; what was known of the same one, by its ``uuid``, is replaced.
@@ -363,9 +312,8 @@ class Store:
         Raises:
             InputError: ``EATSS-D005``, it is not kept.
         """
-        plain = encode(card)
         with _faults(self.path):
-            self._connection.execute(_INSERT_CARD, [_plain(plain[name]) for name in _CARD_FIELDS])
+            self._connection.execute(*_insert("cards", encode(card)))
 
     def close(self) -> None:
         """Let go of the file."""
@@ -374,10 +322,7 @@ class Store:
     def __enter__(self) -> Store:
         return self
 
-    def __exit__(
-        self,
-        *error: object,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 
@@ -425,7 +370,8 @@ def check_space(path: Path, stored: str, wanted: str) -> None:
     Raises:
         InputError: ``EATSS-D010``.
     """
-    there, here = (", ".join(sorted(_variables(text))) or "none" for text in (stored, wanted))
+    tables = (tomllib.loads(text).get("iterators", {}) for text in (stored, wanted))
+    there, here = (", ".join(sorted(own)) or "none" for own in tables)
     if there != here:
         raise input_error(
             "EATSS-D010",
@@ -433,13 +379,6 @@ def check_space(path: Path, stored: str, wanted: str) -> None:
             hint="write to another file with -o; a space of the same variables may have other "
             "values",
         )
-
-
-def _variables(space: str) -> list[str]:
-    try:
-        return [*tomllib.loads(space).get("iterators", {})]
-    except tomllib.TOMLDecodeError:
-        return []
 
 
 def read_sweep(path: StrPath, *, measurements: bool = True) -> Sweep:

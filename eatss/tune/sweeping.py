@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import tempfile
 from contextlib import ExitStack, closing
-from functools import partial
-from os import fspath
 from pathlib import Path
 
 from eatss.base.diagnostics import Warned, input_error, warn_caller
@@ -19,7 +17,7 @@ from eatss.measurement.counters import find_ncu
 from eatss.measurement.job import Bench
 from eatss.measurement.meters.choose import METERS
 from eatss.tune.campaign import Campaign, Plan
-from eatss.tune.document import read_space, space_text
+from eatss.tune.document import read_space
 from eatss.tune.generation import (
     Generation,
     generator_of,
@@ -79,43 +77,30 @@ def sweep(
     if chosen.counters:
         find_ncu()
     with ExitStack() as stack:
-        job = _job(source, chosen, made_by, stack, compiles=card is None)
+        profile = load_profile(made_by.gpu, chosen.device)
+        folder = made_by.keep
+        if folder is None:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="eatss-sweep-"))
+        job = MakerJob(
+            source=source_text(source),
+            reading=made_by.reading,
+            target=made_by.target,
+            profile=profile,
+            objective=chosen.objective,
+            capability=0 if card else profile.sm,
+            folder=str(made_folder(folder).absolute()),
+            compiler=chosen.compiler,
+            nvcc=chosen.nvcc,
+            ppcg=ppcg_program(made_by),
+            ppcg_arguments=made_by.ppcg_arguments,
+        )
         plan = _plan(job, path, chosen, made_by, warned)
-        make(chosen.strategy, plan.job).close()  # before anything is measured
+        make(chosen.strategy, plan.job)  # before anything is measured
         makers = chosen.makers or max(1, min(MOST_MAKERS, (os.cpu_count() or 2) - 1))
         bench = Bench(card=card or CUPY_CARD, options=chosen.measuring)
         runner = stack.enter_context(closing(Runner(job, makers, bench)))
         Campaign(plan, runner, progress).run()
     return Store.read(path)
-
-
-def _job(
-    source: SourceLike,
-    options: SweepOptions,
-    generation: Generation,
-    stack: ExitStack,
-    *,
-    compiles: bool,
-) -> MakerJob:
-    """Return what makes variants of a source, and compiles them if wanted."""
-    profile = load_profile(generation.gpu, options.device)
-    folder = generation.keep
-    if folder is None:
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="eatss-sweep-"))
-    made_folder(folder)
-    return MakerJob(
-        source=source_text(source),
-        reading=generation.reading,
-        target=generation.target,
-        profile=profile,
-        objective=options.objective,
-        capability=profile.sm if compiles else 0,
-        folder=str(Path(fspath(folder)).absolute()),
-        compiler=options.compiler,
-        nvcc=options.nvcc,
-        ppcg=ppcg_program(generation),
-        ppcg_arguments=generation.ppcg_arguments,
-    )
 
 
 def _plan(
@@ -125,23 +110,14 @@ def _plan(
     if space is not None and not isinstance(space, Space):
         space = read_space(space)
     budget = options.limited.variants or 1000
+    generator = generator_of(generation)
     outline = outlined(job, space, rank=min(2 * budget, 4000))
     warned(outline.warnings)
     return Plan(
-        space=outline.space,
-        decide=outline.space.decisions,
-        ranked=outline.ranked,
-        roles=outline.roles,
+        outline=outline,
         options=options,
-        identity=partial(
-            identity_of,
-            reading=job.reading,
-            target=job.target,
-            generator=generator_of(generation),
-            options=options,
-        ),
+        identity=lambda found: identity_of(found, job, generator, options),
         path=path,
-        space_text=space_text(outline.space.space),
         keeps=generation.keep is not None,
     )
 

@@ -18,7 +18,6 @@ from eatss.base.diagnostics import Diagnostic, EatssError, Severity, SourceSpan
 from eatss.measurement.foreign import NotStartedError
 from eatss.ppcg_build.run import PpcgError
 from eatss.report.diagnostics import print_diagnostics
-from eatss.tune.processes import CardGoneError
 from tests.end_to_end.in_process import eatss as command
 from tests.refusals import refusing
 
@@ -63,7 +62,7 @@ def test_the_hint_of_an_uncaught_error_is_shown_once() -> None:
 @pytest.mark.parametrize(
     "kind",
     [eatss.EatssError, eatss.InputError, eatss.NoSolutionError, eatss.InternalError, PpcgError,
-     CardGoneError, NotStartedError],
+     NotStartedError],
 )  # fmt: skip
 def test_pickling_keeps_everything(kind: type[EatssError]) -> None:
     error = kind(PLACED, PLAIN)

@@ -14,7 +14,7 @@ from eatss.tune.store import Store
 from tests.end_to_end.in_process import eatss
 from tests.synthetic_sweeps import sweep
 
-MADE = sweep(variants=30, cards=2, sizes=(2000, 500), careful=3)
+MADE = sweep(variants=30, cards=2, careful=3)
 
 
 def kept(made: Sweep, path: Path) -> Path:

@@ -7,18 +7,18 @@ from collections import Counter
 import pytest
 
 from eatss.tune.bound import bind
-from eatss.tune.points import Filter, Iterator, Point, Space, variant_key
+from eatss.tune.points import Point, Space, variant_key
 from eatss.tune.strategies import SearchSpace, StrategyJob, make
 from tests.tune.spaces import walk, walk_at_once
 
 SPACE = Space(
     name="threads",
-    iterators=(
-        Iterator(name="threads_i", over="powers", arguments=("2", "1", "16")),
-        Iterator(name="tile_i", over="range", arguments=("threads_i", "16", "threads_i")),
-        Iterator(name="threads_j", over="powers", arguments=("2", "1", "16")),
-    ),
-    filters=(Filter(name="too many threads", condition="threads_i * threads_j <= 64"),),
+    iterators={
+        "threads_i": {"powers": (2, 1, 16)},
+        "tile_i": {"start": "threads_i", "stop": 16, "step": "threads_i"},
+        "threads_j": {"powers": (2, 1, 16)},
+    },
+    filters={"too many threads": "threads_i * threads_j <= 64"},
 )
 
 

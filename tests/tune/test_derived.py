@@ -19,7 +19,7 @@ from eatss.choose.options import ModelOptions, SelectOptions
 from eatss.lower.variants import kernel_variants_for
 from eatss.session.session import Session
 from eatss.tune.bound import bind
-from eatss.tune.derived import PPCG_TILES, derived_space, kernel_spaces, point_of
+from eatss.tune.derived import PPCG_TILES, derived_space, kernel_spaces, point_of, ppcg_space
 from eatss.tune.document import space_from_text, space_text
 from eatss.tune.points import card_constants
 
@@ -38,7 +38,7 @@ def kernel_variants_of(name: str, card: str) -> dict[str, tuple[KernelVariant, .
 def test_the_selection_is_a_point() -> None:
     session, profile = session_of("gemm"), load_profile("h200")
     facts, variants = session.analysed.facts, kernel_variants_of("gemm", "h200")
-    space = derived_space(facts, variants, profile, "cuda", name="gemm")
+    space = derived_space(kernel_spaces(facts, variants, profile), name="gemm")
     assert space_from_text(space_text(space), "again") == space
     bound = bind(space, card_constants(profile))
     selection = session.select(profile, SelectOptions(target="cuda"))
@@ -71,7 +71,7 @@ def check_structures(facts: KernelFacts, variants: dict[str, tuple[KernelVariant
     (space,) = kernel_spaces([facts], variants, profile).values()
     if not space.every:
         return
-    bound = bind(derived_space([facts], variants, profile, "cuda"), card_constants(profile))
+    bound = bind(derived_space(kernel_spaces([facts], variants, profile)), card_constants(profile))
     held = "accumulators fit into registers"
     shared = "staged tiles fit into shared memory"
     for layouts in space.every:
@@ -88,7 +88,7 @@ def check_structures(facts: KernelFacts, variants: dict[str, tuple[KernelVariant
 
 def test_all_kernels_of_gemm_s_space_are_counted() -> None:
     facts, variants = session_of("gemm").analysed.facts, kernel_variants_of("gemm", "h200")
-    space = derived_space(facts, variants, load_profile("h200"), "cuda", name="gemm")
+    space = derived_space(kernel_spaces(facts, variants, load_profile("h200")), name="gemm")
     bound = bind(space, card_constants(load_profile("h200")))
     assert bound.names[:2] == ("warps", "stages")
     count = bound.count()
@@ -100,7 +100,7 @@ def test_all_kernels_of_gemm_s_space_are_counted() -> None:
 def test_sums_that_are_spread_have_one_tile() -> None:
     profile, facts = load_profile("h200"), session_of("atax").analysed.facts
     variants = kernel_variants_of("atax", "h200")
-    bound = bind(derived_space(facts, variants, profile, "cuda"), card_constants(profile))
+    bound = bind(derived_space(kernel_spaces(facts, variants, profile)), card_constants(profile))
     selection = session_of("atax").select(profile, SelectOptions(target="cuda"))
     (first, _) = selection.kernels
     assert first.spread is not None
@@ -114,7 +114,7 @@ def test_sums_that_are_spread_have_one_tile() -> None:
 
 def test_ppcg_s_space_of_2mm_has_the_3375_variants_of_the_paper() -> None:
     session = Session(KERNELS / "2mm.c", cut="ppcg")
-    space = derived_space(session.analysed.facts, {}, load_profile("ga100"), "ppcg", name="2mm")
+    space = ppcg_space(session.analysed.facts, name="2mm")
     bound = bind(space, {})
     assert len(bound) == 3375 == len(PPCG_TILES) ** 3
     assert bound.names == ("tile_0", "tile_1", "tile_2")
@@ -123,5 +123,5 @@ def test_ppcg_s_space_of_2mm_has_the_3375_variants_of_the_paper() -> None:
 
 def test_a_program_without_sizes_has_no_space() -> None:
     with pytest.raises(NoSolutionError) as raised:
-        derived_space((), {}, load_profile("h200"), "cuda")
+        derived_space({})
     assert raised.value.code == "EATSS-S016"

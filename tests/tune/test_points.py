@@ -21,11 +21,11 @@ from eatss.program import load_program
 from eatss.session.session import Session
 from eatss.tune.derived import kernel_spaces, point_of
 from eatss.tune.document import space_from_text
-from eatss.tune.jobs import MakerJob, VariantJob
-from eatss.tune.makers import CudaMaker, default_sizes
-from eatss.tune.outline import Outline, outlined
+from eatss.tune.jobs import FIRST, MakerJob, Outline, VariantJob
+from eatss.tune.makers import CudaMaker, Program, default_sizes
+from eatss.tune.outline import outlined
 from eatss.tune.points import variant_key
-from eatss.tune.processes import Runner
+from eatss.tune.processes import MeasureJob, Runner
 from eatss.tune.rows import Role
 from tests.refusals import refusing
 
@@ -52,7 +52,6 @@ def test_a_point_comes_back_from_the_selection_it_decides(tmp_path: Path) -> Non
     maker = CudaMaker(made_of)
     maker.warm()
     program = maker.program
-    facts = program.session.analysed.facts
     refused: list[str] = []
     points = [*(outline.ranked or ())[:3], *bound.sample(8, 0)]
     for point in points:
@@ -66,7 +65,7 @@ def test_a_point_comes_back_from_the_selection_it_decides(tmp_path: Path) -> Non
         except InputError as error:
             refused.append(error.code)
             continue
-        found = point_of(selection.kernels, kernel_spaces(facts, program.variants, PROFILE))
+        found = point_of(selection.kernels, program.spaces)
         unlike = {n: (point[n], found[n]) for n in point if point[n] != found[n]}
         spread = {n for n in unlike if n.rpartition(".")[2] == "steps"}
         assert not unlike.keys() - spread, unlike
@@ -132,7 +131,9 @@ def test_the_default_has_tiles_of_32_and_no_tensor_cores(tmp_path: Path) -> None
     session = Session(KERNELS / "gemm.c", code=True)
     base = session.select(without, SelectOptions(target="cuda"))
     variants = kernel_variants_for(session.analysed, without)
-    (before,) = default_sizes(session, base, variants, without).kernels
+    spaces = kernel_spaces(session.analysed.facts, variants, without)
+    made_of = Program(session=session, base=base, spaces=spaces)
+    (before,) = default_sizes(base, made_of, without).kernels
     assert (kernel.block, kernel.references) == (before.block, before.references)
 
 
@@ -180,12 +181,14 @@ def test_ours_is_what_users_get_with_steps_of_time_in_one_launch(tmp_path: Path)
     program = load_program(Path(built.folder or ""))
     assert any("time tile: " in note for kernel in program.kernels for note in kernel.notes)
     assert first.predicted is not None
-    assert dict(built.metrics)["predicted_energy_j"] == first.predicted.energy_j
+    assert dict(built.row.metrics)["predicted_energy_j"] == first.predicted.energy_j
 
 
 def test_a_lab_that_cannot_make_anything_says_why(tmp_path: Path) -> None:
     broken = replace(job("gemm", tmp_path), target="none")  # type: ignore[arg-type]
     runner = Runner(broken, 1, Bench(card="tests.tune.no_card:NoCard"))
+    wanted = VariantJob(variant="v", values=(), decisions=())
+    runner.submit(MeasureJob(wanted=wanted, policy=FIRST))
     try:
         with pytest.raises(InputError, match=r"the process that generates variants .* started"):
             runner.done(120.0)

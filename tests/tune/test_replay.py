@@ -181,14 +181,6 @@ def test_a_strategy_that_waits_for_nothing_is_named() -> None:
         STRATEGIES.remove("waiting")
 
 
-def test_the_size_with_the_most_variants_is_replayed() -> None:
-    small, large = (("N", 64),), (("N", 4096),)
-    rows = [row(0, j, 5.0 + j, sizes=large) for j in range(3)]
-    rows += [row(1, j, 0.1, sizes=small) for j in range(2)]
-    found = replayed(sweep(rows), ("random",), 1)
-    assert (found.sizes, found.variants, found.best) == (large, 3, 5.0)
-
-
 @pytest.mark.parametrize(
     ("nothing", "objective"), [(0.0, "time"), (None, "energy"), (float("nan"), "edp")]
 )
@@ -229,7 +221,6 @@ def test_a_replay_as_a_table() -> None:
 
 def test_the_size_that_is_replayed_is_told() -> None:
     beside = replace(row(0, 0, 0.8, role="ours"), variant="x", values=(("role", "ours"),))
-    other = row(0, 9, 0.1, sizes=(("N", 64),))
     rows = [replace(one, sizes=(("N", 4096),)) for one in (*ROWS[:1], *ROWS[2:], beside)]
-    text = printed(replayed(sweep([*rows, other]), ["exhaustive"], 1, None, "time"), "table")
+    text = printed(replayed(sweep(rows), ["exhaustive"], 1, None, "time"), "table")
     assert "3 variants at N=4096, 1 of them failed" in text

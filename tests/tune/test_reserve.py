@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from eatss.tune.campaign import Campaign, Plan
-from eatss.tune.jobs import CAREFUL, FIRST, BuiltVariant, Policy, SweepOptions, Trial
+from eatss.tune.generation import measured_row
+from eatss.tune.jobs import CAREFUL, FIRST, Outline, Policy, SweepOptions
 from eatss.tune.processes import MeasureJob, Runner, VariantResult
 from eatss.tune.rows import CardSeen, Sweep
 from eatss.tune.store import Store
@@ -48,24 +49,24 @@ class TimedRunner(Runner):
         work = self.waiting.popleft()
         took = self.seconds.get(replace(work.policy, checks=False), 0.0)
         self.now_s += took
-        variant = work.wanted.variant
-        built = BuiltVariant(variant=variant, folder=None)
         found = replace(measured(), power_w=WATTS, windows=())
-        trial = Trial(measurement=found, card=CARD, card_s=took, card_j=WATTS * took)
-        return VariantResult(work=work, built=built, trial=trial)
+        row = measured_row(work.wanted.row(), found)
+        row = replace(row, stage=work.policy.stage, card="GPU-0", card_s=took, card_j=WATTS * took)
+        return VariantResult(row=row, card=CARD)
 
 
 def swept(path: Path, chosen: SweepOptions, runner: TimedRunner | None = None) -> Sweep:
     runner = runner or TimedRunner()
     plan = Plan(
-        space=ListedSpace(["x"], [{"x": x} for x in range(400)]),
-        decide=lambda point: point,
-        ranked=None,
-        roles=(("ours", None), ("default", None), ("paper", None)),
+        outline=Outline(
+            space=ListedSpace(["x"], [{"x": x} for x in range(400)]),
+            space_text="",
+            ranked=None,
+            roles=(("ours", None), ("default", None), ("paper", None)),
+        ),
         options=chosen,
         identity=lambda _: identity(),
         path=path,
-        space_text="",
     )
     Campaign(plan, runner, clock=runner.clock).run()
     return Store.read(path, measurements=False)

@@ -163,15 +163,6 @@ def test_the_command_tells_it_once_and_goes_on(space: Path, tmp_path: Path) -> N
     assert "EATSS-T001" in done.stderr.partition("EATSS-F095")[2]
 
 
-def test_points_that_decide_the_same_are_made_once(tmp_path: Path) -> None:
-    file = tmp_path / "twins.toml"
-    text = 'name = "twins"\n[iterators]\nhalf = [1, 2, 3]\n[variant]\n'
-    file.write_text(text + 'tile_i = "16 * ((half + 1) // 2)"\n')
-    found = swept(file, tmp_path / "gemm.db", contenders=0)
-    points = [dict(row.values) for row in found.rows if row.stage == "first" and not row.role]
-    assert points == [{"half": 1}, {"half": 3}]
-
-
 @pytest.mark.parametrize(
     ("text", "code"),
     [
