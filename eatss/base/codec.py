@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import json
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from reprlib import repr as brief
@@ -58,8 +58,7 @@ class JsonForm:
     that goes on with what the last of them, a tuple, holds. ``tag``, a name and a word, tells a
     noun from the others of a union. ``also`` are properties, or functions of the noun, that are
     written with the fields and not read; ``apart`` are fields that are kept elsewhere. In a
-    ``closed`` noun, and all that it holds, other names are refused. Fields that a noun has from
-    another stand first, or, from the one that a pair of ``after`` names on, behind its second.
+    ``closed`` noun, and all that it holds, other names are refused.
     """
 
     shape: Literal["object", "value", "list"] = "object"
@@ -67,7 +66,6 @@ class JsonForm:
     also: tuple[str | Callable[[Any], Any], ...] = ()
     apart: tuple[str, ...] = ()
     closed: bool = False
-    after: tuple[tuple[str, str], ...] = ()
 
 
 class ByName:
@@ -170,31 +168,22 @@ class _Entry:
 
 @cache
 def _entries(kind: type) -> tuple[_Entry, ...]:
-    """Return the fields of a noun, its version first."""
-    hints = get_type_hints(kind, include_extras=True)
-    found = []
-    for field in fields(kind):
+    """Return the fields of a noun in the order of JSON: its version, its own, those of others."""
+    hints, found = get_type_hints(kind, include_extras=True), []
+    for field in in_order(kind):
         hint, mark = hints[field.name], None
         if get_origin(hint) is Annotated:
             hint, *marks = get_args(hint)
-            mark = next((one for one in marks if isinstance(one, ByName)), None)
+            mark = BY_NAME if BY_NAME in marks else None
         required = field.default is MISSING and field.default_factory is MISSING
         found.append(_Entry(name=field.name, kind=hint, mark=mark, required=required))
-    order = in_order(kind)
-    return tuple(sorted(found, key=lambda entry: (entry.name != VERSION, order.index(entry.name))))
+    return tuple(found)
 
 
-def in_order(kind: Any) -> list[str]:
-    """Return the names of a noun's fields in the order of JSON."""
-    names, places = [field.name for field in fields(kind)], dict(layout_of(kind).after)
-    if not places:
-        return names
-    order, last = [name for name in kind.__annotations__ if name in names], ""
-    for name in names:
-        if name not in kind.__annotations__:
-            order.insert(order.index(places.get(name, last)) + 1, name)
-            last = name
-    return order
+def in_order(kind: Any) -> list[Field[Any]]:
+    """Return the fields of a noun in the order of JSON."""
+    own = kind.__annotations__
+    return sorted(fields(kind), key=lambda one: (one.name != VERSION, one.name not in own))
 
 
 def _encode_noun(noun: Any) -> Any:
@@ -241,17 +230,19 @@ def _decode(kind: Any, value: Any) -> Any:
     return _decode_noun(kind, value) if is_dataclass(kind) else _decode_plain(kind, value)
 
 
-def _decode_tuple(parts: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
+def _decode_tuple(parts: Sequence[Any], value: Any) -> tuple[Any, ...]:
+    items = _list(value)
+    if parts[1:] == (Ellipsis,):
+        parts = parts[:1] * len(items)
+    if len(parts) != len(items):
+        raise MisfitError(f"{brief(value)} has {len(items)} entries, not {len(parts)}")
+    return tuple(_part(f"[{at}]", *pair) for at, pair in enumerate(zip(parts, items, strict=True)))
+
+
+def _list(value: Any) -> Sequence[Any]:
     if not isinstance(value, list | tuple):
         raise MisfitError(f"{brief(value)} is no list")
-    if parts[1:] == (Ellipsis,):
-        parts = parts[:1] * len(value)
-    if len(parts) != len(value):
-        raise MisfitError(f"{brief(value)} has {len(value)} entries, not {len(parts)}")
-    return tuple(
-        _part(f"[{at}]", part, item)
-        for at, (part, item) in enumerate(zip(parts, value, strict=True))
-    )
+    return value
 
 
 def _object(value: Any) -> Mapping[str, Any]:
@@ -337,11 +328,10 @@ def _decode_noun(kind: Any, value: Any) -> Any:
 
 def _decode_list(kind: Any, entries: tuple[_Entry, ...], value: Any) -> Any:
     *leading, rest = entries
-    if not isinstance(value, list | tuple) or len(value) < len(leading):
-        raise MisfitError(f"{brief(value)} is no list of {len(leading)} entries or more")
-    parts = [entry.kind for entry in leading]
-    parts += [get_args(rest.kind)[0]] * (len(value) - len(parts))
-    found = _decode_tuple(tuple(parts), value)
+    others = len(_list(value)) - len(leading)
+    found = _decode_tuple(
+        [*(one.kind for one in leading), *get_args(rest.kind)[:1] * others], value
+    )
     return kind(*found[: len(leading)], found[len(leading) :])
 
 

@@ -18,6 +18,7 @@ from pydantic_core import core_schema
 
 from eatss.base.codec import VERSION, JsonObject, getters, in_order, layout_of
 from eatss.base.diagnostics import did_you_mean, input_error
+from eatss.base.frozen import their_names
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -89,7 +90,7 @@ class _Generator(GenerateJsonSchema):
         layout, plain = layout_of(kind), super().dataclass_schema(schema)
         about = _plain_text(_SECTION.split(inspect.getdoc(kind) or "")[0])
         head = {"title": kind.__name__, "description": about}
-        order = in_order(kind)
+        order = their_names(in_order(kind))
         entries = {name: plain["properties"][name] for name in order}
         plain["required"] = [name for name in order if name in plain.get("required", ())]
         if layout.shape == "value":

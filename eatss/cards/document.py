@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from eatss.base.codec import JsonObject, MisfitError, decode, encode, in_order, unknown
 from eatss.base.diagnostics import Diagnostic, InputError, SourceSpan, did_you_mean
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, frozen, their_names
 from eatss.base.text import BYTES_OF_UNIT, Texts
 from eatss.cards.profile import (
     COEFFICIENTS,
@@ -84,7 +84,7 @@ def shaped(kind: type[T], document: Any) -> T:
     """
     shape = decode(kind, document)
     for place in unknown(document, encode(shape)):
-        meant = did_you_mean(place.rpartition(".")[2], in_order(kind))
+        meant = did_you_mean(place.rpartition(".")[2], their_names(in_order(kind)))
         raise MisfitError(f"there is no such key; {meant}", place)
     return shape
 
