@@ -27,10 +27,10 @@ from pkgutil import iter_modules
 from traceback import format_exception
 from typing import Any, BinaryIO, NoReturn, ParamSpec, TypeVar
 
-from eatss.base import guard
 from eatss.base.compilers import missing_packages_named
 from eatss.base.diagnostics import EatssError, input_error
 from eatss.base.frozen import frozen
+from eatss.base.guard import end_with
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -323,8 +323,7 @@ def _work_and_end(work: Callable[[], object], limits: Limits, pipe: int, parent:
         _forking = threading.Lock()
         _here.is_bounded = True
         _bound(limits)
-        if not guard.ends_with(parent):
-            os.kill(os.getpid(), signal.SIGTERM)
+        end_with(parent)
         with open(pipe, "wb") as stream:
             stream.write(pickle.dumps(_answer(work)))
         code = 0

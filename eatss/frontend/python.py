@@ -11,8 +11,6 @@ import ast
 import inspect
 import tokenize
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path, PurePath
 from types import FunctionType
 from typing import Any, ClassVar, NoReturn, TypeAlias
@@ -21,62 +19,49 @@ from eatss.base.diagnostics import Diagnostic, InputError, SourceSpan, input_err
 from eatss.base.files import StrPath
 from eatss.base.frozen import frozen
 from eatss.frontend.options import FrontendOptions, FrontendResult
-from eatss.frontend.python_expressions import CONVERT, Argument, Local, one_type, types_of
-from eatss.frontend.python_statements import StatementReader, assigned_name, declaring
+from eatss.frontend.python_reader import CONVERT, Argument, FunctionReader, one_type, types_of
 from eatss.frontend.python_types import (
-    MACROS,
     Mark,
+    NumberType,
     Resolve,
     by_imports,
     by_values,
     marks_of,
     unmarked,
 )
-from eatss.frontend.source import Findings, RefusedError, SourceText
+from eatss.frontend.source import Findings, SourceText
 
 # -- function ----------------------------------------------------------------------------------
 
 _MOST_ROUNDS = 20
-_RESULTS = "write loops that assign results to elements of arrays"
 
 
 def _read(
     node: ast.FunctionDef, text: SourceText, resolve: Resolve, function: FunctionType | None
 ) -> PythonScop:
-    """Read a function.
+    """Read a function, until the types of all locals are known.
 
     Raises:
         InputError: with all findings, if something has no C of the same meaning.
     """
-    given = {one.arg for one in ast.walk(node.args) if isinstance(one, ast.arg)}
-    assigned = map(assigned_name, (one for one in ast.walk(node) if isinstance(one, ast.stmt)))
-    own = [name for name in dict.fromkeys(assigned) if name is not None and name not in given]
-    reader = StatementReader(
-        source=text, findings=Findings(text), resolve=resolve, assigned=frozenset({*own, *given})
-    )
-    with suppress(RefusedError):
-        reader.check_name(node.name, node)
-    if node.returns is not None and ast.unparse(node.returns) != "None":
-        reader.note(node.returns, "the function returns something", _RESULTS)
-    declared = reader.parameters(node.args)
-    try:
-        for name in own:
-            for place in declaring(name, node.body, reader.declaring):
-                hint = "give it one before the loop or the condition"
-                reader.note(place, f"'{name}' may have no value here", hint)
-        reader.findings.raise_errors()
-        if not any(isinstance(one, ast.Assign | ast.AugAssign) for one in ast.walk(node)):
-            reader.note(node, "the function assigns nothing", _RESULTS)
-        body = _body(node, reader)
-    except RecursionError:
-        reader.note(node, f"'{node.name}' is nested too deeply", "split the expressions")
-    reader.findings.raise_errors()
-    macros = [f"{text}\n" for name, text in MACROS.items() if name in reader.macros]
-    c_text = reader.at(
-        f"#include <math.h>\n#include <stdlib.h>\n{''.join(macros)}\n"
-        f"void {node.name}({declared})\n{{\n#pragma scop\n{body}\n#pragma endscop\n}}\n",
-        node,
-    )
+    types: dict[str, NumberType] = {}
+    for _ in range(_MOST_ROUNDS):
+        findings = Findings(text)
+        reader = FunctionReader(source=text, resolve=resolve, types=types, findings=findings)
+        try:
+            c_text = reader.function(node)
+        except RecursionError:
+            reader.note(node, f"'{node.name}' is nested too deeply", "split the expressions")
+        before, types = types, {}
+        for name, seen in reader.seen.items():
+            values = [value for value, _ in seen]
+            kind = one_type(values)
+            types[name] = kind or values[0].type
+            if kind is None:
+                reader.note(seen[-1][1], f"local '{name}' is of types {types_of(values)}", CONVERT)
+        if types == before:
+            break
+    findings.raise_errors()
     return PythonScop(
         name=node.name,
         arguments=tuple(reader.arguments.values()),
@@ -85,31 +70,6 @@ def _read(
         marks=marks_of(c_text, reader.spans),
         function=function,
     )
-
-
-def _body(node: ast.FunctionDef, reader: StatementReader) -> str:
-    """Return the statements in C; they are read until the types of all locals are known."""
-    known: dict[str, Local] = {}
-    for _ in range(_MOST_ROUNDS):
-        rest = replace(
-            reader, findings=Findings(reader.source), locals=dict(known), seen={}, past=set(),
-        )  # fmt: skip
-        body = rest.read(node.body)
-        before = known
-        known = {
-            name: Local(type=one_type(values) or values[0].type)
-            for name, seen in rest.seen.items()
-            if (values := [value for value, _ in seen])
-        }
-        if known == before:
-            break
-    for name, seen in rest.seen.items():
-        values = [value for value, _ in seen]
-        if one_type(values) is None:
-            rest.note(seen[-1][1], f"local '{name}' is of types {types_of(values)}", CONVERT)
-    reader.findings.raise_errors()
-    rest.findings.raise_errors()
-    return body
 
 
 # -- python scop -------------------------------------------------------------------------------

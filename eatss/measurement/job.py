@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 from eatss.base.frozen import frozen
 from eatss.base.supervisor import Refused, Worker
@@ -93,7 +93,6 @@ class Bench:
         return Worker(
             module="eatss.measurement.worker",
             job=self,
-            events=get_args(Event),
             start_limit_s=START.limit_s,
         )
 

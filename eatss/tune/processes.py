@@ -241,7 +241,6 @@ class MakerProcess(LiveWorker):
             Worker(
                 module="eatss.tune.maker_worker",
                 job=job,
-                events=(BuiltVariant, Refused),
                 start_limit_s=MAKE_LIMIT_S,
             )
         )

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 from eatss.base.diagnostics import Diagnostic, InternalError, input_error
 from eatss.base.files import StrPath
@@ -371,7 +371,6 @@ def _run_worker(job: Job, report: _Report) -> None:
         Worker(
             module="eatss.verify.worker",
             job=job,
-            events=get_args(Event),
             start_limit_s=report.stage_limit_s,
             environment={"TMPDIR": job.work},  # compilers that are killed leave files behind
         ),
