@@ -119,16 +119,10 @@ class _Delineariser(RegionReader):
             try:
                 self._algebra.function(value)
             except NotAffineError as error:
-                name, found = access.variable.name, error
-                if error.code is None and len(access.subscripts) == 1:
-                    found = NotAffineError(
-                        None,
-                        f"cannot prove that {self._quoted(access.node)} is a linearised array: an "
-                        "inner subscript may leave its row",
-                        f"declare the array with its dimensions, e.g. double {name}[n][m], or fix "
-                        "the size with a macro or --param",
-                        code="EATSS-F036",
-                    )
+                found = error
+                if not error.code and len(access.subscripts) == 1:
+                    words = {"text": self._quoted(access.node), "name": access.variable.name}
+                    found = NotAffineError(None, "linearised", **words)
                 self._reporter.not_affine(found, access.node, "subscript")
 
     # -- splitting --------------------------------------------------------------------

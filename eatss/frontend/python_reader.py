@@ -262,7 +262,7 @@ class FunctionReader:
 
     def note(self, node: Node, message: str, hint: str = _ARITHMETIC) -> None:
         """Record a finding."""
-        self.findings.add("EATSS-Y004", message, span=span_of(self.source, node), hint=hint)
+        self.findings.add("python", span_of(self.source, node), message=message, hint=hint)
 
     def refuse(self, node: Node, message: str, hint: str = _ARITHMETIC) -> NoReturn:
         """Record a finding, and leave what cannot be read any further."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import tomllib
 from bisect import bisect_right
 from collections.abc import Mapping
 from itertools import accumulate
@@ -77,6 +78,17 @@ class SourceText:
         return self.data[start:end].decode("utf-8", "replace")
 
 
+KINDS = tomllib.loads(Path(__file__).with_name("findings.toml").read_text(encoding="utf-8"))
+"""Codes, messages and hints of findings by their kind."""
+
+
+def worded(kind: str, words: Mapping[str, object]) -> tuple[str, str, str | None]:
+    """Return the code, the message and the hint, if there is one, of a kind of finding."""
+    code, *texts = KINDS[kind]
+    message, *hints = (text.format_map(words) for text in texts)
+    return code, message, "".join(hints) or None
+
+
 _MAX_ERRORS = 200
 
 
@@ -93,30 +105,26 @@ class Findings:
 
     def add(
         self,
-        code: str,
-        message: str,
-        *,
+        kind: str,
         span: SourceSpan | None = None,
-        hint: str | None = None,
         severity: Severity = Severity.ERROR,
+        **words: object,
     ) -> None:
-        """Record a finding."""
-        line = None if span is None else self._source.line_text(span)
+        """Record a finding of a kind of :data:`KINDS`, with the words that it takes."""
+        code, message, hint = worded(kind, words)
         diagnostic = Diagnostic(
             code=code,
             message=message,
             severity=severity,
             span=span,
-            source_line=line,
+            source_line=None if span is None else self._source.line_text(span),
             hint=self._source.hints.get(code, hint),
         )
-        self._found.setdefault((diagnostic.code, message, span), diagnostic)
+        self._found.setdefault((code, message, span), diagnostic)
 
-    def warn(
-        self, code: str, message: str, *, span: SourceSpan | None = None, hint: str | None = None
-    ) -> None:
+    def warn(self, kind: str, span: SourceSpan | None = None, **words: object) -> None:
         """Record a warning."""
-        self.add(code, message, span=span, hint=hint, severity=Severity.WARNING)
+        self.add(kind, span, Severity.WARNING, **words)
 
     @property
     def errors(self) -> Diagnostics:
@@ -195,20 +203,16 @@ def check_text(source: SourceText, findings: Findings) -> None:
     """
     data, nul = source.data, source.data.find(b"\0")
     if len(data) > MAX_BYTES or not data.strip():
-        state = "is too large" if data.strip() else "is empty"
-        hint = f"name a C source file of at most {MAX_BYTES >> 20} MiB"
-        findings.add("EATSS-F001", f"'{source.file}' {state}", hint=hint)
+        findings.add("empty_file", file=source.file, mib=MAX_BYTES >> 20)
         findings.raise_errors()
     code = _TEXTUAL.sub(lambda match: b" " * len(match[0]), data)
     try:
         code.decode("utf-8")
     except UnicodeDecodeError as error:
-        at, hint = error.start, "save the file as UTF-8"
-        message = f"byte 0x{code[at]:02x} is not UTF-8"
-        findings.add("EATSS-F001", message, span=source.span(at, at + 1), hint=hint)
+        at = error.start
+        findings.add("bytes", source.span(at, at + 1), what=f"byte 0x{code[at]:02x}")
     if nul >= 0:
-        span = source.span(nul, nul + 1)
-        findings.add("EATSS-F001", "NUL byte in the source", span=span, hint="save it as UTF-8")
+        findings.add("bytes", source.span(nul, nul + 1), what="NUL byte")
     depth = accumulate(1 if one in b"([{" else -1 for one in _BRACKET.findall(code))
     operators = (len(_OPERATOR.findall(one)) for one in re.split(rb"[;{},]", code))
     for much, most, what in (
@@ -218,6 +222,5 @@ def check_text(source: SourceText, findings: Findings) -> None:
         (code.count(b"else"), _MAX_BRANCHES, "branches"),
     ):
         if much > most:
-            message = f"'{source.file}' has more than {most} {what}"
-            findings.add("EATSS-F009", message, hint="split the statement")
+            findings.add("too_much", file=source.file, most=most, what=what)
     findings.raise_errors()

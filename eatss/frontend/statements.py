@@ -254,15 +254,9 @@ class StatementReader(RegionReader):
 
     def _loop(self, node: Node, loop: Loop, frame: Frame) -> None:
         if len(frame.loops) == _MAX_LOOPS:
-            self._refuse("EATSS-F009", node, "loops are nested too deeply", "use fewer levels")
-        name = loop.variable.name
+            self._refuse("too_deep", node)
         if loop.variable in self._affine.active:
-            self._refuse(
-                "EATSS-F031",
-                node.children[0],
-                f"counter '{name}' of the enclosing loop is the counter of this loop too",
-                "use another variable",
-            )
+            self._refuse("same_counter", node.children[0], name=loop.variable.name)
         self.scalars.forget(loop.body)  # what a round sets, the next one does not know
         domain = loop.iterations(frame.domain)
         loop.guards, first = len(frame.guards), len(self.statements)
@@ -281,12 +275,7 @@ class StatementReader(RegionReader):
             self._reporter.refused(node, is_statement=True)
         elif len(frame.guards) > self._loops[-1].guards:
             test = frame.guards[-1].test
-            self._error(
-                "EATSS-F012",
-                test,
-                f"condition {self._quoted(test)} of a {node.kind} depends on data",
-                "leave rounds of a loop under conditions of counters and parameters only",
-            )
+            self._error("jump_on_data", test, construct=node.kind)
         else:
             self._loops[-1].leave(frame.domain, breaks=node.kind == "break")
 
@@ -377,26 +366,21 @@ class StatementReader(RegionReader):
         variable = self._of(node)
         _ = self.ppcg.statement()  # what the variable held before ends
         if node.kind != "variable" or variable is None:
-            message = "declaration outside the subset"
-            self._error("EATSS-F018", node, message, "declare variables only")
+            self._error("declaration", node)
             return
         known = self.scalars.after(node, frame.domain)
         self.scalars.note(node, None)
-        name = variable.name
         if not clang.is_automatic(node.cursor):
-            message = f"'{name}' is declared static or extern inside the region"
-            self._error("EATSS-F018", node, message, "declare it before #pragma scop")
+            self._error("declaration", node)
         elif not node.children:
             pass
         elif variable.role == "counter":
-            message = f"counter '{name}' gets a value outside its loop"
-            self._error("EATSS-F031", node, message, "start it in the for statement")
+            self._error("written_counter", node)
         elif (
             not (variable.is_scalar or variable.shape.is_pointer)
             or node.children[0].kind == "other"
         ):
-            message = f"array '{name}' with an initialiser"
-            self._error("EATSS-F018", node, message, "assign its elements in a loop")
+            self._error("initialiser", node)
         else:
             self._ppcg_name = self.ppcg.statement()
             update = Node("assign", node.cursor, node.type, [node, *node.children])
@@ -418,9 +402,7 @@ class StatementReader(RegionReader):
         variable = self._of(base_name(target))
         if variable is None or variable.role != "counter":
             return False
-        where = "in the body of its" if variable in self._affine.active else "outside its"
-        message = f"counter '{variable.name}' is written {where} loop"
-        self._error("EATSS-F031", node, message, "use another variable")
+        self._error("written_counter", node, name=variable.name)
         return True
 
     def _assign(self, node: Node, update: Node, frame: Frame, known: Value | None = None) -> None:
@@ -432,7 +414,7 @@ class StatementReader(RegionReader):
         place = target_of(update)
         with suppress(RefusedError):
             try:
-                variable = self._target(reader, place, update.op)
+                variable = self._target(reader, place)
             except RefusedError:
                 if update.kind == "assign":
                     reader.search(update.children[1])
@@ -458,14 +440,9 @@ class StatementReader(RegionReader):
                     )
                 )
 
-    def _target(self, reader: ExpressionReader, place: Node, operator: str) -> Variable:
+    def _target(self, reader: ExpressionReader, place: Node) -> Variable:
         variable = self._of(place)
         is_pointer = variable is not None and variable.shape.is_pointer
         if (place.kind == "variable" and is_pointer) or place.type.kind == "pointer":
-            self._refuse(
-                "EATSS-F024",
-                place,
-                "pointer arithmetic" if operator else "a pointer is set inside the region",
-                "set pointers before #pragma scop and use subscripts",
-            )
+            self._refuse("set_pointer", place)
         return reader.add_access(place, AccessKind.WRITE).variable

@@ -75,8 +75,7 @@ MAX_PIECES = 200
 
 def too_many_cases() -> NotAffineError:
     """Return the error for a function with more pieces than later passes can bear."""
-    hint = "use fewer nested ?:, min and max in one expression"
-    return NotAffineError(None, "expression has too many cases", hint, code="EATSS-F009")
+    return NotAffineError(None, "too_many_cases")
 
 
 class ValueAlgebra:
@@ -97,7 +96,7 @@ class ValueAlgebra:
             return value
         poly = Poly.constant(value) if isinstance(value, int) else self._with_known(value)
         if not poly.is_linear:
-            raise NotAffineError(None, "product of variables")
+            raise NotAffineError(None, "product")
         terms = tuple((monomial[0], c) for monomial, c in poly.terms.items() if monomial)
         return linear_function(self.context, poly.terms.get((), 0), terms)
 
@@ -227,19 +226,18 @@ class RangeProver:
             return
         low, high = algebra.at_least(value, ctype.minimum), algebra.at_least(ctype.maximum, value)
         within = low.intersect(high)
-        wrong = f"value of type '{ctype.spelling}' may be negative here, where C wraps it around"
+        wrong = "wraps"
         if ctype.signed or self.proven_or_stated(known, low):
             if self.proven(known, low if ctype.bits > 32 else within):
                 return
-            wrong = f"value may not fit type '{ctype.spelling}'"
+            wrong = "fits"
             if not self.always_leaves(known, within):
                 if ctype.bits >= 32:
                     self.assumptions.append(node)
                     return
                 if self.proven_or_stated(known, within):
                     return
-        hint = "use int or long, or write it without subtraction (i + 1 < n)"
-        raise NotAffineError(node, wrong, hint, code="EATSS-F036")
+        raise NotAffineError(node, wrong, type=ctype.spelling)
 
     def sums_up(self, value: Poly, known: isl.Set) -> bool:
         """Return whether a sum of products is plainly not negative (a linearised subscript)."""

@@ -86,10 +86,10 @@ def test_what_wraps_at_usual_sizes_is_refused() -> None:
 @pytest.mark.parametrize(
     ("declared", "said"),
     [
-        ("float _Complex a[9]", "'a' has elements of type '_Complex float'"),
-        ("__bf16 a[9]", "'a' has elements of type '__bf16'"),
-        ("long double a[9]", "'a' has elements of type 'long double'"),
-        ("struct s a[9]", "'a' has elements of type 'struct s', a struct or union"),
+        ("float _Complex a[9]", "type '_Complex float' of 'a' is outside the subset"),
+        ("__bf16 a[9]", "type '__bf16' of 'a' is outside the subset"),
+        ("long double a[9]", "type 'long double' of 'a' is outside the subset"),
+        ("struct s a[9]", "type 'struct s' of 'a' is outside the subset"),
     ],
 )
 def test_a_type_that_is_refused_is_called_what_it_is(declared: str, said: str) -> None:
