@@ -233,7 +233,7 @@ def _decode(kind: Any, value: Any) -> Any:
 def _decode_tuple(parts: Sequence[Any], value: Any) -> tuple[Any, ...]:
     items = _list(value)
     if parts[1:] == (Ellipsis,):
-        parts = parts[:1] * len(items)
+        parts = [parts[0]] * len(items)
     if len(parts) != len(items):
         raise MisfitError(f"{brief(value)} has {len(items)} entries, not {len(parts)}")
     return tuple(_part(f"[{at}]", *pair) for at, pair in enumerate(zip(parts, items, strict=True)))

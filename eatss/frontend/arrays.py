@@ -121,8 +121,12 @@ class _Delineariser(RegionReader):
             except NotAffineError as error:
                 found = error
                 if not error.code and len(access.subscripts) == 1:
-                    words = {"text": self._quoted(access.node), "name": access.variable.name}
-                    found = NotAffineError(None, "linearised", **words)
+                    found = NotAffineError(
+                        None,
+                        "linearised",
+                        text=self._quoted(access.node),
+                        name=access.variable.name,
+                    )
                 self._reporter.not_affine(found, access.node, "subscript")
 
     # -- splitting --------------------------------------------------------------------

@@ -194,7 +194,7 @@ class _RegionReader(RegionReader):
         reader.read_all(self._nodes, Frame(loops=(), positions=(), domain=facts.intersect(fixed)))
         self._affine.scalars.clear()  # they hold only where their counters do
         for assumed in self._ranges.assumptions:
-            self._reporter.warn("assumed", assumed, type=assumed.type.spelling)
+            self._reporter.error("assumed", assumed, type=assumed.type.spelling)
         for check in (check_aliases, check_counters, check_sizes):
             check(symbols, surroundings, self._reporter)
         for variable in symbols.variables:
@@ -294,7 +294,7 @@ class _RegionReader(RegionReader):
         kept = []
         for raw in statements:
             if raw.domain.is_empty():
-                self._reporter.warn("never_runs", raw.node)
+                self._reporter.error("never_runs", raw.node)
             else:
                 kept.append(raw)
         return tuple(kept)
@@ -306,7 +306,7 @@ class _RegionReader(RegionReader):
         for raw in statements:
             for access in raw.accesses if len(raw.loops) <= _MAX_LOOPS else ():
                 if self._is_outside(raw, access, arrays[access.variable]):
-                    self._reporter.warn("outside", access.node, array=access.variable.name)
+                    self._reporter.error("outside", access.node, array=access.variable.name)
 
     def _is_outside(self, raw: RawStatement, access: RawAccess, array: Delinearised) -> bool:
         """Tell whether a reference leaves its array somewhere, for all sizes at which it is made.

@@ -462,7 +462,7 @@ class FunctionReader:
         if isinstance(node.target, ast.Name):
             self._name(node.target)
         value = self._value(node.value)
-        result = self._fitting(node, lambda _: self._binary(node, written, value, node.op))
+        result = self._fitting(node, lambda: self._binary(node, written, value, node.op))
         if isinstance(node.target, ast.Name):
             self.seen.setdefault(node.target.id, []).append((result, node))
         left = f"{written.text} {_SIGNS.get(type(node.op), '')} "
@@ -475,7 +475,7 @@ class FunctionReader:
         number = value.number
         if number is None or (isinstance(number, float) and not written.type.is_floating):
             return value.text
-        return self._fitting(node, lambda _: converted(value, written.type)).text
+        return self._fitting(node, lambda: converted(value, written.type)).text
 
     def _target(self, node: ast.expr) -> Value:
         if isinstance(node, ast.Subscript):
@@ -513,16 +513,16 @@ class FunctionReader:
 
     # -- expressions ------------------------------------------------------------------
 
-    def _fitting(self, node: Node, read: Callable[[Node], Value]) -> Value:
+    def _fitting(self, node: Node, read: Callable[[], Value]) -> Value:
         """Return what is read of a node; refuse it where types of numbers do not go together."""
         try:
-            return read(node)
+            return read()
         except TypeClashError as error:
             self.refuse(node, str(error), CONVERT)
 
     def _value(self, node: ast.expr) -> Value:
         """Read an expression whose value is a number."""
-        found = self._fitting(node, lambda _: self._number(node))
+        found = self._fitting(node, lambda: self._number(node))
         return replace(found, text=self.at(found.text, node))
 
     def _values(self, nodes: Sequence[ast.expr]) -> list[Value]:
@@ -553,7 +553,8 @@ class FunctionReader:
             case ast.Subscript():
                 return self._element(node)
             case ast.BinOp(left, operator, right):
-                return self._binary(node, *self._values([left, right]), operator)
+                first, second = self._values([left, right])
+                return self._binary(node, first, second, operator)
             case ast.UnaryOp(ast.USub(), operand):
                 value = self._value(operand)
                 if value.number is not None:
@@ -690,7 +691,7 @@ class FunctionReader:
         return Value(text=text, type=yes.type, precedence=CHOICE)
 
     def _condition(self, node: ast.expr) -> Value:
-        found = self._fitting(node, lambda _: self._truth(node))
+        found = self._fitting(node, lambda: self._truth(node))
         return replace(found, text=self.at(found.text, node))
 
     def _truth(self, node: ast.expr) -> Value:

@@ -185,25 +185,15 @@ class Reporter:
         return f"'{text}'"
 
     def error(self, kind: str, node: Node, **words: object) -> None:
-        """Add an error at a node."""
-        self.findings.add(kind, self.span(node), **self._words(node, words))
+        """Add a finding at a node."""
+        name = node.name or "a function"
+        usual = {"text": self.quoted(node), "name": name, "construct": node.kind}
+        self.findings.add(kind, self.span(node), **(usual | words))
 
     def refuse(self, kind: str, node: Node, **words: object) -> NoReturn:
         """Add an error at a node, and give up what it is part of."""
         self.error(kind, node, **words)
         raise RefusedError
-
-    def warn(self, kind: str, node: Node, **words: object) -> None:
-        """Add a warning at a node."""
-        self.findings.warn(kind, self.span(node), **self._words(node, words))
-
-    def _words(self, node: Node, words: dict[str, object]) -> dict[str, object]:
-        usual = {
-            "text": self.quoted(node),
-            "name": node.name or "a function",
-            "construct": node.kind,
-        }
-        return usual | words
 
     def refused(self, node: Node, *, is_statement: bool = False) -> None:
         """Add the error for a node of a kind that is refused."""

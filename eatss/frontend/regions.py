@@ -180,7 +180,7 @@ def check_messages(
         is_here = message.file == source.file
         if is_here and source.data[message.offset : message.offset + 1] == b'"':
             span = span_of(message, source, len(name) + 2)
-            findings.warn("no_header", span, message=message.message)
+            findings.add("no_header", span, message=message.message)
     for message in errors:
         in_region = message.file == source.file and any(
             r.opening[0] <= message.offset <= r.closing[1] for r in regions
@@ -271,9 +271,9 @@ def warn_of_unused(
     for name in sorted({_WORD.findall(one)[0] for one in defines}):
         used = re.compile(rf"\b{name}\b|##")
         if name in anew:
-            findings.warn("redefined", span_of(anew[name], source, len(name)), name=name)
+            findings.add("redefined", span_of(anew[name], source, len(name)), name=name)
         elif not any(map(used.search, texts)):
-            findings.warn("unused", name=name)
+            findings.add("unused", name=name)
 
 
 # -- signature ---------------------------------------------------------------------------------

@@ -103,15 +103,10 @@ class Findings:
         self._source = source
         self._found: dict[tuple[str, str, SourceSpan | None], Diagnostic] = {}
 
-    def add(
-        self,
-        kind: str,
-        span: SourceSpan | None = None,
-        severity: Severity = Severity.ERROR,
-        **words: object,
-    ) -> None:
+    def add(self, kind: str, span: SourceSpan | None = None, **words: object) -> None:
         """Record a finding of a kind of :data:`KINDS`, with the words that it takes."""
         code, message, hint = worded(kind, words)
+        severity = Severity.WARNING if code.startswith("EATSS-F09") else Severity.ERROR
         diagnostic = Diagnostic(
             code=code,
             message=message,
@@ -121,10 +116,6 @@ class Findings:
             hint=self._source.hints.get(code, hint),
         )
         self._found.setdefault((code, message, span), diagnostic)
-
-    def warn(self, kind: str, span: SourceSpan | None = None, **words: object) -> None:
-        """Record a warning."""
-        self.add(kind, span, Severity.WARNING, **words)
 
     @property
     def errors(self) -> Diagnostics:
