@@ -33,31 +33,10 @@ _ADDED = 8
 """Rows that were unlike what was recorded that are recorded, too, of a batch."""
 
 
-_NEUTRAL = {np.multiply: 1.0, np.add: 0.0, np.divide: 1.0, np.subtract: 0.0}
-"""Functions of a column that leave it as it is where their other number is that."""
-
-
 class _UnlikeError(Exception):
     """What was left out concerns some layouts of this batch, by a flag of them."""
 
 
-def operators_at_once(kind: type[_Kind]) -> type[_Kind]:
-    """Let operators of a class make what NumPy would have it make, in a third of the time."""
-
-    def ways(function: Callable[..., Any]) -> Sequence[Callable[[Any, Any], Any]]:
-        return (
-            lambda own, other: own.made(function, (own, other)),
-            lambda own, other: own.made(function, (other, own)),
-        )
-
-    functions = np.add, np.subtract, np.multiply, np.divide
-    for name, function in zip(("add", "sub", "mul", "truediv"), functions, strict=True):
-        for before, way in zip(("", "r"), ways(function), strict=True):
-            setattr(kind, f"__{before}{name}__", way)
-    return kind
-
-
-@operators_at_once
 class Column(NDArrayOperatorsMixin):
     """A column of numbers that a tape records; ``value`` is that of the batch it records."""
 
@@ -66,10 +45,6 @@ class Column(NDArrayOperatorsMixin):
     def __init__(self, tape: Tape, place: int, value: Any) -> None:
         """Take what is at a place of the tape."""
         self.tape, self.place, self.value = tape, place, value
-
-    def made(self, function: Callable[..., Any], inputs: Sequence[Any]) -> Any:
-        """Return what a function makes of columns, recorded."""
-        return self.tape.made(function, inputs)
 
     def __len__(self) -> int:
         return len(self.value)
@@ -113,10 +88,6 @@ class Tape:
 
         It is not known here where another kind of number is among them.
         """
-        if function in _NEUTRAL:
-            left = _left_as_it_is(function, *inputs)
-            if left is not None:
-                return left
         places: list[int] = []
         for one in inputs:
             if type(one) is Column:
@@ -178,15 +149,6 @@ class Tape:
             if place not in last:  # nothing comes of a refusal
                 free.append(places[place])
         return Replay(first, renamed, places[output])
-
-
-def _left_as_it_is(function: Any, one: Any, other: Any) -> Column | None:
-    """Return the column that a function returns as it is, if it does."""
-    if type(one) is not Column and function in (np.add, np.multiply):
-        one, other = other, one
-    plain = type(one) is Column and isinstance(other, _NUMBERS) and not np.ndim(other)
-    same = plain and other == _NEUTRAL[function] and one.value.dtype == np.float64
-    return one if same else None
 
 
 def _constant(one: Any) -> Any:

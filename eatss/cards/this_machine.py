@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from eatss.base.diagnostics import Diagnostic, Severity, input_error
 from eatss.base.files import StrPath
-from eatss.base.forked import ForkEndedError, outside_bounds
+from eatss.base.forked import anew
 from eatss.base.frozen import frozen
 from eatss.base.targets import CardNumber
 from eatss.cards.load import named_profile
@@ -21,9 +21,6 @@ CardLike: TypeAlias = StrPath | GpuProfile
 
 AUTO = "auto"
 """The word for the card in this machine."""
-
-ANSWERS_IN_S = 60.0
-"""Seconds that the driver may take to say which cards there are."""
 
 
 @frozen
@@ -99,10 +96,8 @@ def card_here(device: CardNumber = 0) -> CardHere:
     """
     from eatss.cards.detect import detect  # noqa: PLC0415
 
-    try:
-        found = outside_bounds(detect, ANSWERS_IN_S)
-    except ForkEndedError as error:
-        raise _no_card(f"asking the driver failed: {error}") from None
+    found = detect()
+    anew()  # what loading a driver takes is not the program's
     return card_of(found, device)
 
 
@@ -142,11 +137,8 @@ def card_of(detection: Detection, device: CardNumber) -> CardHere:
         raise input_error(
             "EATSS-E046", f"there is no GPU {device}", hint=f"this machine has {names}"
         )
-    raise _no_card("; ".join(detection.reasons) or "none answers")
-
-
-def _no_card(reasons: str) -> Exception:
-    return input_error(
+    reasons = "; ".join(detection.reasons) or "none answers"
+    raise input_error(
         "EATSS-E046",
         f"no GPU was found in this machine: {reasons}",
         hint="name a card instead of auto, such as h200 (eatss profiles lists them), "
