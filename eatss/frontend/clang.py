@@ -14,7 +14,7 @@ from clang import cindex
 from clang.cindex import conf
 
 from eatss.base.diagnostics import input_error
-from eatss.base.frozen import Names, Numbers, fixed, frozen
+from eatss.base.frozen import Names, Numbers, fixed
 from eatss.polyhedral.expression import ElementType
 
 CursorKind: Any = cindex.CursorKind
@@ -126,20 +126,6 @@ def evaluate(cursor: Any) -> int | float | None:
         library.clang_EvalResult_dispose(result)
 
 
-@frozen
-class ClangMessage:
-    """A diagnostic of clang, and where it points."""
-
-    message: str
-    is_error: bool
-    category: str
-    option: str
-    file: str | None
-    offset: int
-    line: int
-    column: int
-
-
 class Unit:
     """A parsed translation unit."""
 
@@ -151,11 +137,8 @@ class Unit:
     def functions(self) -> Iterator[Any]:
         """The function definitions of the main file, in source order."""
         for cursor in self._unit.cursor.get_children():
-            if (
-                cursor.kind is CursorKind.FUNCTION_DECL
-                and cursor.is_definition()
-                and _file_name(cursor.location) == self._file
-            ):
+            is_function = cursor.kind is CursorKind.FUNCTION_DECL
+            if is_function and cursor.is_definition() and self.holds(cursor):
                 yield cursor
 
     @property
@@ -164,12 +147,12 @@ class Unit:
         return tuple(
             inclusion.location.offset
             for inclusion in self._unit.get_includes()
-            if _file_name(inclusion.location) == self._file
+            if self.holds(inclusion)
         )
 
-    def holds(self, cursor: Any) -> bool:
-        """Return whether a cursor stands in the main file, and not in one it includes."""
-        return _file_name(cursor.location) == self._file
+    def holds(self, found: Any) -> bool:
+        """Return whether something stands in the main file, and not in one it includes."""
+        return file_of(found) == self._file
 
     @property
     def user_files(self) -> Names:
@@ -192,25 +175,15 @@ class Unit:
                     yield cursor.spelling.removeprefix(prefix), spelling, value
 
     @property
-    def messages(self) -> tuple[ClangMessage, ...]:
+    def messages(self) -> tuple[Any, ...]:
         """What clang has to say about the file."""
-        return tuple(
-            ClangMessage(
-                message=d.spelling,
-                is_error=d.severity >= cindex.Diagnostic.Error,
-                category=d.category_name,
-                option=d.option or "",
-                file=_file_name(d.location),
-                offset=d.location.offset,
-                line=d.location.line,
-                column=d.location.column,
-            )
-            for d in self._unit.diagnostics
-        )
+        return tuple(self._unit.diagnostics)
 
 
-def _file_name(location: Any) -> str | None:
-    return None if location.file is None else str(location.file.name)
+def file_of(found: Any) -> str | None:
+    """Return the file in which something stands that clang found."""
+    file = found.location.file
+    return None if file is None else str(file.name)
 
 
 def parse_unit(

@@ -198,6 +198,7 @@ _ARITHMETIC = (
     "use numbers, elements of arrays, + - * /, // % ** by constants, functions of math and numpy, "
     "min, max, abs, numpy.float64(…), and a if condition else b"
 )
+_IN_SIZES = {ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Constant, ast.Name, ast.Load}
 _ELEMENTS = "give every subscript, from 0 on: A[i, n - 1]"
 _ANNOTATE = (
     'write n: eatss.Param, x: eatss.f64 or A: eatss.f64["2 * n + 1", 4] by position, without a '
@@ -343,19 +344,12 @@ class FunctionReader:
     def _size(self, node: ast.expr) -> str:
         """Return a size of an array, affine over parameters before it; C spells it alike."""
         inner = _unquoted(node)
-        for one in ast.walk(inner):
-            match one:
-                case ast.Constant(int(number)) if number is not True:
-                    is_good = number > 0 or one is not inner
-                case ast.Name(name):
-                    is_good = name in self.arguments and self.arguments[name].kind == "param"
-                case ast.BinOp(left, ast.Mult(), right):
-                    is_good = not (_has_names(left) and _has_names(right))
-                case _:
-                    is_good = isinstance(one, ast.BinOp | ast.Add | ast.Sub | ast.Mult | ast.Load)
-            if not is_good:
-                where = one if isinstance(one, ast.expr) else inner
-                self.refuse(where, f"'{ast.unparse(where)}' is no size of an array", _ANNOTATE)
+        parts = [*ast.walk(inner)]
+        names = {one.id for one in parts if isinstance(one, ast.Name)}
+        known = {name for name, one in self.arguments.items() if one.kind == "param"}
+        (value,) = self._whole([inner], "size of an array")
+        if not names <= known or not {*map(type, parts)} <= _IN_SIZES or (value.number or 1) <= 0:
+            self.refuse(inner, f"'{ast.unparse(inner)}' is no size of an array", _ANNOTATE)
         return ast.unparse(inner)
 
     def _check_name(self, name: str, node: Node) -> None:
@@ -742,7 +736,3 @@ def _unquoted(node: ast.expr) -> ast.expr:
     for one in ast.walk(inner):
         ast.copy_location(one, node)
     return inner
-
-
-def _has_names(node: ast.expr) -> bool:
-    return any(isinstance(one, ast.Name) for one in ast.walk(node))

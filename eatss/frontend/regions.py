@@ -8,10 +8,12 @@ from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any, NoReturn
 
+from clang.cindex import Diagnostic
+
 from eatss.base.diagnostics import SourceSpan
 from eatss.base.frozen import frozen
 from eatss.frontend import clang
-from eatss.frontend.clang import ClangMessage, CursorKind, StorageClass, Unit, type_of
+from eatss.frontend.clang import CursorKind, StorageClass, Unit, type_of
 from eatss.frontend.declarations import SymbolTable, Variable, shape_of
 from eatss.frontend.refusals import Reporter
 from eatss.frontend.source import Findings, RefusedError, SourceText
@@ -81,9 +83,9 @@ def find_regions(unit: Unit, source: SourceText, findings: Findings) -> tuple[Re
     branches and ``_Pragma`` are all its business.
     """
     places = sorted(
-        message.offset
+        message.location.offset
         for message in unit.messages
-        if message.option == UNKNOWN_PRAGMAS and message.file == source.file
+        if message.option == UNKNOWN_PRAGMAS and unit.holds(message)
     )
     regions: list[Region] = []
     opening: re.Match[bytes] | None = None
@@ -170,33 +172,32 @@ def check_messages(
 
     What only a header that is missing may have caused does not matter outside regions.
     """
-    errors = [m for m in unit.messages if m.is_error and m.option != UNKNOWN_PRAGMAS]
-    missing = [m for m in errors if m.message.endswith("file not found")]
-    names = [m.message.split("'")[1] for m in missing]
+    errors = [one for one in unit.messages if one.severity >= Diagnostic.Error]
+    missing = [one for one in errors if one.spelling.endswith("file not found")]
+    names = [one.spelling.split("'")[1] for one in missing]
     hint = "declare it, or pass -I or -D"
     if missing:  # a macro that is missing shows as a syntax error
         hint = f"headers that were not found: {', '.join(names)}; pass their folder with -I"
-    for message, name in zip(missing, names, strict=True):
-        is_here = message.file == source.file
-        if is_here and source.data[message.offset : message.offset + 1] == b'"':
-            span = span_of(message, source, len(name) + 2)
-            findings.add("no_header", span, message=message.message)
-    for message in errors:
-        in_region = message.file == source.file and any(
-            r.opening[0] <= message.offset <= r.closing[1] for r in regions
+    for one, name in zip(missing, names, strict=True):
+        offset = one.location.offset
+        if unit.holds(one) and source.data[offset : offset + 1] == b'"':
+            findings.add("no_header", span_of(one, source, len(name) + 2), message=one.spelling)
+    for one in errors:
+        in_region = unit.holds(one) and any(
+            r.opening[0] <= one.location.offset <= r.closing[1] for r in regions
         )
-        is_directive = message.category.startswith("Lexical") and not missing
-        if in_region or is_directive or (message.category in _ALWAYS and message not in missing):
-            findings.add("clang", span_of(message, source), message=message.message, hint=hint)
+        category = one.category_name
+        is_directive = category.startswith("Lexical") and not missing
+        if in_region or is_directive or (category in _ALWAYS and one not in missing):
+            findings.add("clang", span_of(one, source), message=one.spelling, hint=hint)
 
 
-def span_of(found: ClangMessage, source: SourceText, length: int = 1) -> SourceSpan | None:
+def span_of(found: Any, source: SourceText, length: int = 1) -> SourceSpan | None:
     """Return where something stands that clang found: in the main file, a header, or no file."""
-    if found.file is None:
-        return None
-    if found.file == source.file:
-        return source.span(found.offset, found.offset + length)
-    return SourceSpan.in_line(found.file, found.line, found.column, length)
+    file, at = clang.file_of(found), found.location
+    if file == source.file:
+        return source.span(at.offset, at.offset + length)
+    return None if file is None else SourceSpan.in_line(file, at.line, at.column, length)
 
 
 # -- macros ------------------------------------------------------------------------------------
@@ -267,7 +268,7 @@ def warn_of_unused(
     """
     texts = [source.data.decode("utf-8", "replace"), *(one.partition("=")[2] for one in defines)]
     texts += [Path(one).read_text("utf-8", "replace") for one in unit.user_files[1:]]
-    anew = {m.message.split("'")[1]: m for m in unit.messages if m.option == REDEFINED}
+    anew = {m.spelling.split("'")[1]: m for m in unit.messages if m.option == REDEFINED}
     for name in sorted({_WORD.findall(one)[0] for one in defines}):
         used = re.compile(rf"\b{name}\b|##")
         if name in anew:

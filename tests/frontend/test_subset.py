@@ -185,6 +185,14 @@ def test_shapes_of_arrays() -> None:
     assert equal(scop.context, "[n, m] -> { : n > 0 and m > 0 }")
 
 
+def test_a_size_that_is_a_product_bounds_nothing_unless_the_array_is_linearised() -> None:
+    text = (
+        "void f(int n, double A[2 * n * (n + 1)]) {\n#pragma scop\n"
+        "for (int i = 0; i < n; i++) A[i] = 0;\n#pragma endscop\n}\n"
+    )
+    assert equal(only(text).array("A").extent, "[n] -> { A[i] : 0 <= i }")
+
+
 # -- linearised arrays -----------------------------------------------------------------------
 
 NEST = "for (i = 0; i < n; i++) for (j = 0; j < m; j++) "

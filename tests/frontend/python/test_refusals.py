@@ -97,7 +97,7 @@ HEADS = [
     ("def loops(A: eatss.f64['n'], n: eatss.Param):", "Y004", "'n'"),
     ("def loops(A: eatss.f64['n']):", "Y004", "'n'"),
     ("def loops(n: eatss.Param, A: eatss.f64['n * ']):", "Y004", "'n * '"),
-    ("def loops(n: eatss.Param, A: eatss.f64['2 * n * (n + 1)']):", "Y004", "'2 * n * (n + 1)'"),
+    ("def loops(n: eatss.Param, A: eatss.f64['n // 2']):", "Y004", "'n // 2'"),
 ]
 
 
