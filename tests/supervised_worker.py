@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from eatss.base.diagnostics import input_error
-from eatss.base.supervisor import Refused, connect
+from eatss.base.supervisor import connect
 
 Behaviour = Literal[
     "work",
@@ -48,7 +48,7 @@ def main() -> None:
     os.write(1, b"printed by a library\n")
     emit(Entered("first", task.limit_s, (os.getpid(),)))
     if task.behaviour == "refuse":
-        emit(Refused.because(input_error("EATSS-X999", "not here", hint="elsewhere")))
+        emit(input_error("EATSS-X999", "not here", hint="elsewhere"))
     elif task.behaviour == "hang":
         time.sleep(60)
     elif task.behaviour == "exit":

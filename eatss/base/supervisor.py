@@ -1,8 +1,9 @@
 """Runs a job in a worker process, which may crash or hang, and says how the worker ended.
 
 ``python -m MODULE`` calls :func:`connect`: its standard input is a connection on which it gets the
-job, a noun, and then orders, and tells of events, nouns too. The worker leads a group, with the
-compilers and meters that it starts, and ends with this process (:mod:`eatss.base.guard`).
+job, a noun, and then orders, and tells of events: nouns, or an ``EatssError`` of the user's or the
+machine's. It leads a group, with the compilers and meters that it starts, and ends with this
+process (:mod:`eatss.base.guard`).
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Literal, NoReturn, TypeVar
 
-from eatss.base.diagnostics import EatssError, InputError, input_error
 from eatss.base.frozen import Names, frozen
 from eatss.base.guard import end_with
 
@@ -74,25 +74,6 @@ class Outcome:
             return f"ended with exit code {self.exit_code}"
         known = {one.value: one.name for one in signal.Signals}
         return f"was ended by signal {known.get(-self.exit_code, -self.exit_code)}"
-
-
-@frozen
-class Refused:
-    """An event of any worker: the user's mistake, or a machine on which it cannot work."""
-
-    code: str
-    message: str
-    hint: str | None
-
-    @classmethod
-    def because(cls, error: EatssError) -> Refused:
-        """Return the event that tells of an error."""
-        first = error.diagnostics[0]
-        return cls(code=first.code, message=first.message, hint=first.hint)
-
-    def error(self) -> InputError:
-        """Return the error to raise."""
-        return input_error(self.code, self.message, hint=self.hint)
 
 
 Take = Callable[[Any], float | None]

@@ -13,7 +13,7 @@ import tokenize
 from collections.abc import Callable, Sequence
 from pathlib import Path, PurePath
 from types import FunctionType
-from typing import Any, ClassVar, NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 from eatss.base.diagnostics import Diagnostic, InputError, SourceSpan, input_error
 from eatss.base.files import StrPath
@@ -154,10 +154,6 @@ class _InPython(SourceText):
 
     python: SourceText
     marks: tuple[Mark, ...]
-    hints: ClassVar = {
-        "EATSS-F012": "use sums of counters and parameters with constant factors; // and % by "
-        "constants, min, max and a if c else b are fine, and a size is a parameter: m: eatss.Param"
-    }
 
     def span(self, start: int, end: int) -> SourceSpan:
         """Return the Python that bytes ``[start, end)`` stand for: the least mark around them."""

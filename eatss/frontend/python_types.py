@@ -6,6 +6,7 @@ import ast
 import builtins
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from types import FunctionType, ModuleType
 
 from eatss.base.diagnostics import SourceSpan
@@ -291,12 +292,10 @@ def _bound(node: ast.AST) -> Iterator[tuple[str, str]]:
 
 def by_values(function: FunctionType) -> Resolve:
     """Return what names in a function mean by the values they have where it is defined."""
-    values: dict[str, object] = {**vars(builtins), **function.__globals__}
+    values = {**vars(builtins), **function.__globals__}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        try:
+        with suppress(ValueError):  # not assigned yet
             values[name] = cell.cell_contents
-        except ValueError:  # not assigned yet
-            values.pop(name, None)
     return _resolver({name: _full_name(value) for name, value in values.items()})
 
 

@@ -114,7 +114,7 @@ Place: TypeAlias = Literal["subscript", "bound", "condition"]
 """Where an affine expression is needed."""
 
 _SUMS = "sums of counters and parameters with constant factors"
-_NOT_AFFINE = f"use {_SUMS}; / and % by constants, min, max and ?: are fine"
+_NOT_AFFINE = f"use {_SUMS}; quotients by constants, min, max and choices are fine"
 _HINTS: dict[Place, tuple[str, str]] = {
     "subscript": (_NOT_AFFINE, "subscripts may use counters, parameters and constants only"),
     "bound": (

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from itertools import accumulate
 from math import inf
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from eatss.base.diagnostics import (
     Diagnostic,
@@ -33,8 +32,7 @@ from eatss.base.frozen import Numbers, frozen, their_names
 class SourceText:
     """The bytes of one file with the offsets at which its lines start.
 
-    ``written_in`` is the name of another file that it was made from; ``hints`` replace those of
-    findings by their code.
+    ``written_in`` is the name of another file that it was made from.
     """
 
     file: str
@@ -42,7 +40,6 @@ class SourceText:
     line_starts: Numbers
     is_ascii: bool
     written_in: str = ""
-    hints: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     @classmethod
     def of(cls, file: str, data: bytes, **more: Any) -> Self:
@@ -113,7 +110,7 @@ class Findings:
             severity=severity,
             span=span,
             source_line=None if span is None else self._source.line_text(span),
-            hint=self._source.hints.get(code, hint),
+            hint=hint,
         )
         self._found.setdefault((code, message, span), diagnostic)
 

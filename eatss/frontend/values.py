@@ -9,7 +9,7 @@ from typing import TypeAlias
 import islpy as isl
 
 from eatss.base.frozen import fixed
-from eatss.base.polynomial import Monomial, Terms
+from eatss.base.polynomial import Terms
 from eatss.frontend.declarations import Variable
 from eatss.frontend.refusals import NotAffineError
 from eatss.frontend.tree import Node
@@ -57,12 +57,7 @@ class Poly(Terms[int]):
 
     def beside(self, name: str) -> Poly:
         """Return what is multiplied by the unknown, on its own or in a product with others."""
-        found: dict[Monomial, int] = {}
-        for monomial, coefficient in self.terms.items():
-            if name in monomial:
-                at = monomial.index(name)
-                found[monomial[:at] + monomial[at + 1 :]] = coefficient
-        return Poly(found)
+        return self.powers_of(name).get(1, Poly({}))
 
 
 Value: TypeAlias = Poly | isl.PwAff

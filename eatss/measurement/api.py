@@ -13,9 +13,9 @@ from itertools import pairwise
 from math import inf
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from eatss.base.diagnostics import Diagnostics, input_error
+from eatss.base.diagnostics import Diagnostics, EatssError, input_error
 from eatss.base.frozen import frozen
-from eatss.base.supervisor import LiveWorker, Outcome, Refused
+from eatss.base.supervisor import LiveWorker, Outcome
 from eatss.base.text import equations
 from eatss.measurement.arguments import complete_sizes
 from eatss.measurement.assemble import (
@@ -225,8 +225,8 @@ def _measure_here(records: Records, card: CupyCard, progress: OnProgress) -> Non
     """Measure on a card of this process."""
 
     def emit(event: Event) -> None:
-        if isinstance(event, Refused):
-            raise event.error()
+        if isinstance(event, EatssError):
+            raise event
         if isinstance(event, CardLost):
             records.give_up(f"the card vanished: {event.reason}")
         records.take(event)
@@ -278,9 +278,9 @@ def _run_worker(card: str, job: Job, records: Records, progress: OnProgress) -> 
     if outcome is None:
         return ""
     match last:
-        case Refused() if records.opened is None:
-            raise last.error()
-        case Refused():
+        case EatssError() if records.opened is None:
+            raise last
+        case EatssError():
             reason = last.message
         case CardLost():
             reason = last.reason

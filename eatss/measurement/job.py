@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from eatss.base.diagnostics import EatssError
 from eatss.base.frozen import frozen
-from eatss.base.supervisor import Refused, Worker
+from eatss.base.supervisor import Worker
 from eatss.base.text import Texts
 from eatss.measurement.measurement import (
     CompilerName,
@@ -187,7 +188,7 @@ class CardLost:
     reason: str
 
 
-Event: TypeAlias = CardOpened | Entered | Result | IdleRead | Refused | CardLost
+Event: TypeAlias = CardOpened | Entered | Result | IdleRead | EatssError | CardLost
 
 Emit: TypeAlias = Callable[[Event], None]
 

@@ -13,9 +13,9 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from eatss.base.diagnostics import Diagnostic, InputError, input_error
+from eatss.base.diagnostics import Diagnostic, EatssError, InputError, input_error
 from eatss.base.frozen import frozen
-from eatss.base.supervisor import LiveWorker, Outcome, Refused, Worker
+from eatss.base.supervisor import LiveWorker, Outcome, Worker
 from eatss.measurement.api import what_ended
 from eatss.measurement.arguments import complete_sizes
 from eatss.measurement.assemble import assemble
@@ -132,9 +132,9 @@ class CardProcess(LiveWorker):
         if outcome is None and self._seen.opened is None:  # else by a process that died
             job = Job(options=self._bench.options, tasks=())
             outcome = self.ask(job, take, limit_s=START.limit_s)
-        refused = next((one for one in told if isinstance(one, Refused)), None)
+        refused = next((one for one in told if isinstance(one, EatssError)), None)
         if refused is not None:
-            raise refused.error()
+            raise refused
         if outcome is None:
             self._seen = seen
             self._referred = False
@@ -251,10 +251,10 @@ class MakerProcess(LiveWorker):
         Raises:
             InputError: nothing can be made here.
         """
-        refused: list[Refused] = []
+        refused: list[EatssError] = []
         outcome = self.start(refused.append)
         if refused:
-            raise refused[0].error()
+            raise refused[0]
         if outcome is not None:
             raise input_error(
                 "EATSS-W033",

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from eatss.base.supervisor import Outcome, Refused, Worker, supervise
+from eatss.base.diagnostics import InputError
+from eatss.base.supervisor import Outcome, Worker, supervise
 from tests.base.test_guard import gone, soon
 from tests.refusals import refusing
 from tests.supervised_worker import Behaviour, Entered, Task
@@ -32,9 +33,9 @@ def ended(behaviour: Behaviour, limit_s: float = 30.0) -> tuple[Outcome, list[st
     """Return how a worker ended and the stages it entered."""
     stages: list[str] = []
 
-    def take(event: Entered | Refused) -> float | None:
-        if isinstance(event, Refused):
-            raise event.error()
+    def take(event: Entered | InputError) -> float | None:
+        if isinstance(event, InputError):
+            raise event
         stages.append(event.stage)
         return event.limit_s
 
