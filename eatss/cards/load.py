@@ -71,8 +71,7 @@ def profile_file(gpu: object) -> Path | None:
         return Path(gpu)
     if not isinstance(gpu, str):
         return None
-    separators = [sep for sep in (os.sep, os.altsep) if sep]
-    if gpu.lower().endswith(".toml") or any(sep in gpu for sep in separators):
+    if gpu.lower().endswith(".toml") or os.sep in gpu:
         return Path(gpu)
     folder = profile_directory()
     card = shipped_names(folder).get(gpu.strip().lower())
@@ -94,20 +93,17 @@ def profile_directory() -> Path:
 
 
 def _read(path: Path) -> GpuProfile:
-    """Read a file, once while it does not change."""
     try:
-        status = path.stat()
-        return _read_version(path, status.st_mtime_ns, status.st_size)
+        text = read_regular(path, MAX_FILE_BYTES).decode("utf-8")
     except (OSError, ValueError) as error:  # a NUL byte in the path, or no UTF-8
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise input_error("EATSS-G002", f"cannot read the profile {path}: {reason}") from None
+    return _parsed(text, str(path))
 
 
 @lru_cache(maxsize=128)
-def _read_version(path: Path, mtime_ns: int, size: int) -> GpuProfile:
+def _parsed(text: str, label: str) -> GpuProfile:
     from eatss.cards.document import Origin, parsed_toml, profile_from_document  # noqa: PLC0415
 
-    del mtime_ns, size  # part of the cache's key only
-    text = read_regular(path, MAX_FILE_BYTES).decode("utf-8")
-    document = parsed_toml(text, str(path), "EATSS-G005")
-    return profile_from_document(document, Origin(label=str(path), text=text))
+    document = parsed_toml(text, label, "EATSS-G005")
+    return profile_from_document(document, Origin(label=label, text=text))

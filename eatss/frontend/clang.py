@@ -13,7 +13,6 @@ from typing import Any, Literal, TypeAlias
 from clang import cindex
 from clang.cindex import conf
 
-from eatss.base.diagnostics import input_error
 from eatss.base.frozen import Names, Numbers, fixed
 from eatss.polyhedral.expression import ElementType
 
@@ -226,14 +225,7 @@ def parse_unit(
         arguments += ["-include", _PRELUDE]
         files.append((_PRELUDE, prelude))
     index: Any = cindex.Index
-    try:
-        unit = index.create().parse(file, args=arguments, unsaved_files=files, options=_KEEP_GOING)
-    except UnicodeEncodeError:
-        raise input_error(
-            "EATSS-F001",
-            f"'{file}', or a folder or macro given with it, is not UTF-8",
-            hint="clang takes names in UTF-8 only: rename the file or its folder",
-        ) from None
+    unit = index.create().parse(file, args=arguments, unsaved_files=files, options=_KEEP_GOING)
     return Unit(unit, file)
 
 

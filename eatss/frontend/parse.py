@@ -40,7 +40,6 @@ from eatss.frontend.source import (
     RefusedError,
     SourceText,
     check_text,
-    path_for_clang,
     read_bytes,
 )
 from eatss.frontend.statements import Frame, StatementReader
@@ -67,7 +66,7 @@ def parse_file(path: StrPath, options: FrontendOptions = _DEFAULT) -> FrontendRe
         InputError: With all findings of the run, if the file or a region is refused.
     """
     file = os.fspath(path)
-    return parse_text(SourceText.of(path_for_clang(file), read_bytes(file)), options)
+    return parse_text(SourceText.of(file, read_bytes(file)), options)
 
 
 def parse_source(text: str, *, options: FrontendOptions = _DEFAULT) -> FrontendResult:
@@ -127,7 +126,7 @@ def parse_text(
         raise input_error(
             "EATSS-F009", f"'{file}' is nested too deeply", hint="split the expressions"
         ) from None
-    except TranslationUnitLoadError:
+    except (TranslationUnitLoadError, UnicodeEncodeError):  # of a name that is not UTF-8
         raise input_error(
             "EATSS-F007", f"clang cannot parse '{file}'", hint="see that a compiler takes it"
         ) from None

@@ -13,13 +13,13 @@ import tokenize
 from collections.abc import Callable, Sequence
 from pathlib import Path, PurePath
 from types import FunctionType
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, TypeAlias
 
-from eatss.base.diagnostics import Diagnostic, InputError, SourceSpan, input_error
+from eatss.base.diagnostics import InputError, SourceSpan, input_error
 from eatss.base.files import StrPath
 from eatss.base.frozen import frozen
 from eatss.frontend.options import FrontendOptions, FrontendResult
-from eatss.frontend.python_reader import CONVERT, Argument, FunctionReader, one_type, types_of
+from eatss.frontend.python_reader import Argument, FunctionReader, one_type, types_of
 from eatss.frontend.python_types import (
     Mark,
     NumberType,
@@ -51,14 +51,15 @@ def _read(
         try:
             c_text = reader.function(node)
         except RecursionError:
-            reader.note(node, f"'{node.name}' is nested too deeply", "split the expressions")
+            reader.note("nested", node, text=node.name)
         before, types = types, {}
         for name, seen in reader.seen.items():
             values = [value for value, _ in seen]
             kind = one_type(values)
             types[name] = kind or values[0].type
             if kind is None:
-                reader.note(seen[-1][1], f"local '{name}' is of types {types_of(values)}", CONVERT)
+                why = f"local '{name}' is of types {types_of(values)}"
+                reader.note("types", seen[-1][1], why=why)
         if types == before:
             break
     findings.raise_errors()
@@ -73,10 +74,6 @@ def _read(
 
 
 # -- python scop -------------------------------------------------------------------------------
-
-
-class CalledError(InputError, TypeError):
-    """A ``PythonScop`` was called; its loops are parsed and never run."""
 
 
 @frozen
@@ -99,21 +96,6 @@ class PythonScop:
     text: SourceText
     marks: tuple[Mark, ...]
     function: FunctionType | None = None
-
-    def __call__(self, *arguments: object, **named: object) -> NoReturn:
-        """Refuse to run: eatss reads the loops, and what is made of them runs on a GPU.
-
-        Raises:
-            CalledError: always.
-        """
-        raise CalledError(
-            Diagnostic(
-                code="EATSS-Y030",
-                message=f"'{self.name}' is parsed and does not run by itself",
-                hint=f"eatss.jit({self.name})(…) runs it on a GPU, {self.name}.function(…) "
-                "as plain Python",
-            )
-        )
 
     def __repr__(self) -> str:
         return f"<PythonScop {self.name} of {self.text.file}>"
@@ -227,17 +209,16 @@ def read_python(path: StrPath, name: str | None = None) -> PythonScop:
         if isinstance(node, ast.FunctionDef)
         and any(_is_decorator(one, resolve) for one in node.decorator_list)
     }
-    if name is None and len(functions) == 1:
-        (name,) = functions
-    if name not in functions:
-        what = f"{len(functions) or 'no'} functions" if name is None else f"no function '{name}'"
+    found = [one for one in functions if name in (None, one)]
+    if len(found) != 1:
+        what = "functions" if name is None else f"function '{name}'"
         hint = f"write {file}:NAME with one of: {', '.join(functions)}"
         raise input_error(
             "EATSS-Y001",
-            f"'{file}' has {what} with the decorator eatss.scop",
+            f"'{file}' has {len(found) or 'no'} {what} with the decorator eatss.scop",
             hint=hint if functions else "write @eatss.scop before the def",
         )
-    return _read(functions[name], text, resolve, None)
+    return _read(functions[found[0]], text, resolve, None)
 
 
 def _text(file: str, lines: Sequence[str]) -> SourceText:
@@ -260,18 +241,11 @@ def _parsed(text: SourceText) -> ast.Module:
     try:
         return ast.parse(text.data.decode("utf-8", "surrogatepass"), filename=text.file)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        line = getattr(error, "lineno", None) or 1
-        column = getattr(error, "offset", None) or 1
-        span = SourceSpan.in_line(text.file, line, column)
-        raise InputError(
-            Diagnostic(
-                code="EATSS-Y001",
-                message=f"no valid Python: {getattr(error, 'msg', None) or error}",
-                span=span,
-                source_line=text.line_text(span),
-                hint="see that python takes it",
-            )
-        ) from None
+        line, column = getattr(error, "lineno", None), getattr(error, "offset", None)
+        span = SourceSpan.in_line(text.file, line or 1, column or 1)
+        findings, why = Findings(text), getattr(error, "msg", None) or error
+        findings.add("no_python", span, why=why)
+        raise InputError(*findings.errors) from None
 
 
 def _is_decorator(node: ast.expr, resolve: Resolve) -> bool:

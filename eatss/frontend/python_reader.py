@@ -192,26 +192,7 @@ _CONSTANTS = {
     for module in ("math", "numpy")
     for name in ("pi", "e", "tau")
 }
-CONVERT = "convert it, for example with numpy.float64(…) or numpy.int64(…)"
-RESULTS = "write loops that assign results to elements of arrays"
-_ARITHMETIC = (
-    "use numbers, elements of arrays, + - * /, // % ** by constants, functions of math and numpy, "
-    "min, max, abs, numpy.float64(…), and a if condition else b"
-)
 _IN_SIZES = {ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Constant, ast.Name, ast.Load}
-_ELEMENTS = "give every subscript, from 0 on: A[i, n - 1]"
-_ANNOTATE = (
-    'write n: eatss.Param, x: eatss.f64 or A: eatss.f64["2 * n + 1", 4] by position, without a '
-    f"default, sizes of arrays by parameters before them; the types are {', '.join(ELEMENTS)}"
-)
-_RANGE = "write for i in range(start, end) or range(start, end, step) with a constant step"
-_SUBSET = "write loops over range(…), if and elif, and assignments to elements of arrays and locals"
-_NEW_NAME = "choose another name"
-_NO_VALUE = (
-    "add a parameter, {0}: eatss.Param or {0}: eatss.f64, or assign it before, in this block or "
-    "one around it; a counter has no value outside its loop, and what surrounds the function is "
-    "not read"
-)
 
 
 @frozen
@@ -261,13 +242,15 @@ class FunctionReader:
     blocks: list[set[str]] = field(default_factory=list)
     macros: set[str] = field(default_factory=set)
 
-    def note(self, node: Node, message: str, hint: str = _ARITHMETIC) -> None:
+    def note(self, kind: str, node: Node, **words: object) -> None:
         """Record a finding."""
-        self.findings.add("python", span_of(self.source, node), message=message, hint=hint)
+        if "text" not in words:
+            words["text"] = ast.unparse(node)
+        self.findings.add(kind, span_of(self.source, node), **words)
 
-    def refuse(self, node: Node, message: str, hint: str = _ARITHMETIC) -> NoReturn:
+    def refuse(self, kind: str, node: Node, **words: object) -> NoReturn:
         """Record a finding, and leave what cannot be read any further."""
-        self.note(node, message, hint)
+        self.note(kind, node, **words)
         raise RefusedError
 
     def at(self, text: str, node: Node) -> str:
@@ -296,19 +279,19 @@ class FunctionReader:
         with suppress(RefusedError):
             self._check_name(node.name, node)
         if node.returns is not None and ast.unparse(node.returns) != "None":
-            self.note(node.returns, "the function returns something", RESULTS)
+            self.note("result", node.returns)
         given = node.args
         odd = [*given.kwonlyargs, given.vararg, given.kwarg, *given.defaults, *given.kw_defaults]
         for one in odd:
             if one is not None:
-                self.note(one, "a parameter with a star or a default", _ANNOTATE)
+                self.note("odd_parameter", one)
         declared = []
         for one in (*given.posonlyargs, *given.args):
             with suppress(RefusedError):
                 self.arguments[one.arg] = argument = self._argument(one)
                 declared.append(self.at(argument.declared, one))
         if not any(isinstance(one, ast.Assign | ast.AugAssign) for one in ast.walk(node)):
-            self.note(node, "the function assigns nothing", RESULTS)
+            self.note("no_result", node)
         body = self._lines(node.body)
         macros = "".join(f"{text}\n" for name, text in MACROS.items() if name in self.macros)
         return self.at(
@@ -329,8 +312,7 @@ class FunctionReader:
         if kind == "Param" and not sizes:
             return Argument(name=node.arg, kind="param", element_type=ElementType.INT32)
         if kind not in ELEMENTS:
-            where = node.annotation or node
-            self.refuse(where, f"parameter '{node.arg}' has no type that eatss reads", _ANNOTATE)
+            self.refuse("no_annotation", node.annotation or node, name=node.arg)
         return self._array(node.arg, ELEMENTS[kind], sizes)
 
     def _array(self, name: str, element: ElementType, sizes: Sequence[ast.expr]) -> Argument:
@@ -347,14 +329,14 @@ class FunctionReader:
         parts = [*ast.walk(inner)]
         names = {one.id for one in parts if isinstance(one, ast.Name)}
         known = {name for name, one in self.arguments.items() if one.kind == "param"}
-        (value,) = self._whole([inner], "size of an array")
+        (value,) = self._whole([inner])
         if not names <= known or not {*map(type, parts)} <= _IN_SIZES or (value.number or 1) <= 0:
-            self.refuse(inner, f"'{ast.unparse(inner)}' is no size of an array", _ANNOTATE)
+            self.refuse("no_size", inner)
         return ast.unparse(inner)
 
     def _check_name(self, name: str, node: Node) -> None:
         if not c_name_is_free(name):
-            self.refuse(node, f"C has no variable of the name '{name}'", _NEW_NAME)
+            self.refuse("no_c_name", node, name=name)
 
     # -- control ----------------------------------------------------------------------
 
@@ -381,7 +363,7 @@ class FunctionReader:
                 return self._update(node)
             case ast.Pass() | ast.Expr(ast.Constant(str())):
                 return ""
-        self.note(node, "statement outside the subset", _SUBSET)
+        self.note("statement", node)
         self._lines([one for one in ast.iter_child_nodes(node) if isinstance(one, ast.stmt)])
         raise RefusedError
 
@@ -394,13 +376,12 @@ class FunctionReader:
         head = ""
         with suppress(RefusedError):
             if not isinstance(node.target, ast.Name) or self.is_own(node.target.id):
-                message = "a loop has one counter, which is nothing else"
-                self.refuse(node.target, message, _NEW_NAME)
+                self.refuse("counter", node.target)
             self._check_name(node.target.id, node.target)
         with suppress(RefusedError):
             head = self._head_of_loop(node, own[0])
         if node.orelse:
-            self.note(node.orelse[0], "else of a loop", "put it after the loop")
+            self.note("else_of_loop", node.orelse[0])
         self.counters += own
         body = self._block(node.body)
         del self.counters[len(self.counters) - len(own) :]
@@ -411,12 +392,12 @@ class FunctionReader:
         if not isinstance(call, ast.Call) or self.meaning(call.func) != "builtins.range" or (
             call.keywords or not 1 <= len(call.args) <= 3
         ):  # fmt: skip
-            self.refuse(call, "a loop over what is no range", _RANGE)
-        values = self._whole(call.args, "bound of a loop")
+            self.refuse("no_range", call)
+        values = self._whole(call.args)
         start, end, *steps = values if len(values) > 1 else [Value(text="0"), *values]
         step = steps[0].number if steps else 1
         if not isinstance(step, int) or step == 0:
-            self.refuse(call.args[-1], "step is no constant other than zero", _RANGE)
+            self.refuse("no_constant_step", call.args[-1])
         last = inside(end, PRECEDENCE["<"] + 1)
         test = f"< {last}" if step > 0 else ">= 0" if end.number == -1 else f"> {last}"
         change = {1: "++", -1: "--"}.get(step, f" += {step}" if step > 0 else f" -= {-step}")
@@ -477,10 +458,7 @@ class FunctionReader:
             return replace(found, text=self.at(found.text, node))
         name = node.id if isinstance(node, ast.Name) else ""
         if not name or name in (*self.counters, *self.arguments, *self.arrays):
-            self.refuse(
-                node, f"'{ast.unparse(node)}' is assigned, which is no local and no element",
-                f"assign elements, {name or 'A'}[i] = …, or a local of another name",
-            )  # fmt: skip
+            self.refuse("no_place", node)
         self._check_name(name, node)
         return Value(text=self.at(name, node), type=self.types.get(name, INT))
 
@@ -497,10 +475,7 @@ class FunctionReader:
             or len(named) < len(call.keywords)
             or not NUMPY_TYPES.keys() >= set(types)
         ):
-            self.refuse(
-                node, f"array '{name}' is made otherwise than once, before all loops, of its shape "
-                "and its type", "write numpy.empty((n, m), dtype=numpy.float32)",
-            )  # fmt: skip
+            self.refuse("array_made", node, name=name)
         element = NUMPY_TYPES[types[0]] if types else ElementType.DOUBLE
         self.arrays[name] = made = self._array(name, element, _items(call.args[0]))
         return f"{made.declared};"
@@ -512,7 +487,7 @@ class FunctionReader:
         try:
             return read()
         except TypeClashError as error:
-            self.refuse(node, str(error), CONVERT)
+            self.refuse("types", node, why=error)
 
     def _value(self, node: ast.expr) -> Value:
         """Read an expression whose value is a number."""
@@ -529,13 +504,12 @@ class FunctionReader:
             raise RefusedError
         return found
 
-    def _whole(self, nodes: Sequence[ast.expr], what: str) -> list[Value]:
+    def _whole(self, nodes: Sequence[ast.expr]) -> list[Value]:
         """Read what has to be integers."""
         values = self._values(nodes)
         for node, value in zip(nodes, values, strict=True):
             if value.type.is_floating:
-                hint = "divide with // where an integer is meant"
-                self.refuse(node, f"{what} is no integer", hint)
+                self.refuse("no_integer", node)
         return values
 
     def _number(self, node: ast.expr) -> Value:  # noqa: PLR0911 - one for each form
@@ -561,18 +535,18 @@ class FunctionReader:
                 return self._call(node)
             case ast.Attribute() if self.meaning(node) in _CONSTANTS:
                 return literal(_CONSTANTS[self.meaning(node)])
-        return self.refuse(node, "expression outside the subset")
+        return self.refuse("no_expression", node)
 
     def _name(self, node: ast.Name) -> Value:
         name = node.id
         if not self.is_own(name):
-            self.refuse(node, f"'{name}' has no value here", _NO_VALUE.format(name))
+            self.refuse("no_value", node)
         variable = self.arguments.get(name) or self.arrays.get(name)
         if variable is None:
             kind = INT if name in self.counters else self.types.get(name, INT)
             return Value(text=name, type=kind)
         if variable.extents:
-            self.refuse(node, f"'{name}' is an array, not an element of it", _ELEMENTS)
+            self.refuse("whole_array", node)
         return Value(text=name, type=variable.type)
 
     def _element(self, node: ast.Subscript) -> Value:
@@ -585,13 +559,13 @@ class FunctionReader:
         name = ast.unparse(base)
         array = self.arguments.get(name) or self.arrays.get(name)
         if array is None or not array.extents:
-            self.refuse(base, f"'{name}' is no array", _ANNOTATE)
-        values = self._whole(indices, "subscript")
+            self.refuse("no_array", base)
+        values = self._whole(indices)
         for index, value in zip(indices, values, strict=True):
             if value.number is not None and value.number < 0:
-                self.refuse(index, "a negative subscript counts from the end in Python", _ELEMENTS)
+                self.refuse("negative", index)
         if len(indices) != len(array.extents):
-            self.refuse(node, f"'{name}' has {len(array.extents)} dimensions", _ELEMENTS)
+            self.refuse("subscripts", node, name=name, count=len(array.extents))
         return Value(text=name + "".join(f"[{one.text}]" for one in values), type=array.type)
 
     def _binary(self, node: Node, left: Value, right: Value, operator: ast.operator) -> Value:
@@ -601,26 +575,20 @@ class FunctionReader:
             case ast.FloorDiv() | ast.Mod():  # round down in Python and towards zero in C
                 kind = common_type(left.type)
                 if kind.is_floating or not isinstance(number, int) or number <= 0:
-                    self.refuse(
-                        node, "'//' and '%' are of an integer by a constant greater than zero",
-                        "write numpy.floor(x / y), or numpy.fmod(x, y), which rounds towards zero",
-                    )  # fmt: skip
+                    self.refuse("rounded_quotient", node)
                 weak, firm = ("floordiv", "floormod"), ("floor_quotient", "floor_remainder")
                 macro = (weak if kind.is_weak else firm)[isinstance(operator, ast.Mod)]
                 self.macros.add(macro)
                 return Value(text=f"{macro}({left.text}, {converted(right, kind).text})", type=kind)
             case ast.Pow():
                 if not isinstance(number, int) or not 1 <= number <= _MOST_POWER:
-                    self.refuse(
-                        node, f"'**' by what is no whole number from 1 to {_MOST_POWER}",
-                        "write math.pow(x, y), or math.sqrt(x) for x ** 0.5",
-                    )  # fmt: skip
+                    self.refuse("power", node)
                 result = left
                 for _ in range(number - 1):
                     result = operation(result, "*", left)
                 return result
         if type(operator) not in _SIGNS:
-            self.refuse(node, "operation outside the subset")
+            self.refuse("no_expression", node)
         return operation(left, _SIGNS[type(operator)], right)
 
     def _call(self, node: ast.Call) -> Value:
@@ -635,7 +603,7 @@ class FunctionReader:
         element = NUMPY_TYPES.get(full.removeprefix("numpy.")) if full[:6] == "numpy." else None
         is_absolute = full in ("builtins.abs", "numpy.abs", "numpy.absolute")
         if len(arguments) != 1 or not (element or is_absolute or full == "builtins.float"):
-            self.refuse(node, f"call of '{ast.unparse(node.func)}', whose effect is not known")
+            self.refuse("unknown_call", node, name=ast.unparse(node.func))
         value = self._value(arguments[0])
         if is_absolute and value.number is not None:
             return literal(abs(value.number))
@@ -700,7 +668,7 @@ class FunctionReader:
                 return _joined("&&", [*map(operation, values, signs, values[1:])])
         value = None if isinstance(node, ast.Compare) else self._value(node)
         if value is None or value.type.is_floating:
-            self.refuse(node, "condition that compares no numbers", "compare numbers: x != 0.0")
+            self.refuse("no_condition", node)
         level = PRECEDENCE["!="]
         return Value(text=f"{inside(value, level + 1)} != 0", precedence=level)
 

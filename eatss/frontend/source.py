@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import tomllib
 from bisect import bisect_right
@@ -155,16 +154,10 @@ def read_bytes(file: str) -> bytes:
         return read_regular(Path(file), MAX_BYTES)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        hint = f"name a C source file of at most {MAX_BYTES >> 20} MiB that may be read"
-        if isinstance(error, FileNotFoundError):
-            beside = their_names(Path(file).parent.glob("*"))
-            hint = did_you_mean(Path(file).name, beside) or hint
+        beside = their_names(Path(file).parent.glob("*"))
+        others = f"name a C source file of at most {MAX_BYTES >> 20} MiB that may be read"
+        hint = did_you_mean(Path(file).name, beside) or others
         raise input_error("EATSS-F001", f"cannot read '{file}': {reason}", hint=hint) from None
-
-
-def path_for_clang(file: str) -> str:
-    """Return the path of a file in a form that is never taken for an option."""
-    return os.path.join(os.curdir, file) if file.startswith("-") else file  # noqa: PTH118
 
 
 _BRACKET = re.compile(rb"[(\[{}\])]")

@@ -24,7 +24,6 @@ from eatss.frontend.source import (
     Findings,
     SourceText,
     check_text,
-    path_for_clang,
     read_bytes,
 )
 from eatss.polyhedral.dependences import at_most
@@ -243,7 +242,8 @@ class _Program:
         if isinstance(source, str) and is_c_text(source):
             file, data = "<source>", source.encode("utf-8", "surrogateescape")
         else:
-            file, data = path_for_clang(os.fspath(source)), read_bytes(os.fspath(source))
+            file = os.fspath(source)
+            data = read_bytes(file)
         self.text = SourceText.of(file, data)
         self._options = options
 
