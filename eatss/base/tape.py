@@ -123,30 +123,28 @@ class Tape:
         """
         known = isinstance(result, Column)
         output = result.place if known else self._constant(_constant(result))
-        needed, steps = {output}, []
+        needed = {output}
+        steps: list[tuple[Step, set[int]]] = []  # each with what is used there for the last time
         for step in reversed(self.steps):
             if step[1] in needed or step[0] is _refuse:
+                steps.append((step, {*step[2]} - needed))
                 needed.update(step[2])
-                steps.append(step)
-        steps.reverse()
-        last = {own: at for at, step in enumerate(steps) for own in step[2]}
-        last[output] = len(steps)
-        made = {place for _, place, _ in steps}
+        made = {step[1] for step, _ in steps}
         constants = {place: number for (_, number), place in self._constants.items()}
         first: list[Any] = [*(None for _ in self.inputs), *constants.values()]
-        places = {own.place: at for at, own in enumerate(self.inputs)}
-        places |= {own: at for at, own in enumerate(constants, len(places))}
+        own = (*(one.place for one in self.inputs), *constants)
+        places = {place: at for at, place in enumerate(own)}
         free: list[int] = []
         renamed: list[Step] = []
-        for at, (function, place, operands) in enumerate(steps):
-            own = tuple(places[one] for one in operands)
-            free += {places[one] for one in operands if one in made and last[one] == at}
+        for (function, place, operands), last in reversed(steps):
+            inputs = tuple(places[one] for one in operands)
+            free += (places[one] for one in last & made)
             if not free:
                 free.append(len(first))
                 first.append(None)
             places[place] = free.pop()
-            renamed.append((function, places[place], own))
-            if place not in last:  # nothing comes of a refusal
+            renamed.append((function, places[place], inputs))
+            if place not in needed:  # nothing comes of a refusal
                 free.append(places[place])
         return Replay(first, renamed, places[output])
 

@@ -37,14 +37,10 @@ class CardHere:
     @property
     def note(self) -> Diagnostic:
         """Which card ``auto`` took, in words."""
-        from eatss.cards.match import is_tabulated  # noqa: PLC0415 - a named card needs none
-
         took, hint = f": the profile {self.profile.name}", None
         if self.derived:
             took = "; no profile is of such a card, so its driver's figures are taken, and prices "
             took += "and rates are guessed from them"
-            if not is_tabulated(self.gpu.compute_capability):
-                took = f", which is newer than all that is known here{took}"
             hint = "eatss profiles auto shows them; eatss characterize measures what is guessed"
         message = f"auto is the {self.gpu.name} of this machine{took}"
         return Diagnostic(code="EATSS-G032", message=message, severity=Severity.NOTE, hint=hint)
