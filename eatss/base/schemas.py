@@ -1,7 +1,7 @@
 """JSON Schemas of what eatss prints and reads, made of the nouns themselves.
 
 The types are those that :mod:`eatss.base.codec` goes by; titles and descriptions of nouns come from
-their docstrings, units from names. pydantic turns types into JSON Schema (draft 2020-12).
+their docstrings. pydantic turns types into JSON Schema (draft 2020-12).
 """
 
 from __future__ import annotations
@@ -31,14 +31,6 @@ PUBLISHED: Mapping[str, str] = {
 }
 """The nouns (``module:Class``) of documents with a schema, by name."""
 
-_UNITS: Mapping[str, str] = {
-    "s": "seconds",
-    "j": "joules",
-    "w": "watts",
-    "mhz": "MHz",
-    "c": "degrees Celsius",
-    "bytes": "bytes",
-}
 _ROLE = re.compile(r":\w+:`~?([^`]*)`")
 _SECTION = re.compile(r"\n\s*(?:Attributes|Raises|Args|Returns):")
 
@@ -119,17 +111,9 @@ class _Generator(GenerateJsonSchema):
         return {
             **head,
             "type": "object",
-            "properties": {one: _with_unit(one, part) for one, part in entries.items()},
+            "properties": entries,
             "required": required,
         }
-
-
-def _with_unit(name: str, part: Mapping[str, Any]) -> JsonObject:
-    """Return the schema of a field with its unit."""
-    unit = _UNITS.get(name.rpartition("_")[2]) if "_" in name else None
-    if unit is None:
-        return dict(part)
-    return {**part, "description": f"{part.get('description', '')} In {unit}.".strip()}
 
 
 def _plain_text(doc: str | None) -> str:

@@ -38,7 +38,6 @@ _HEADERS = Path(__file__).parent / "include"
 _PRELUDE = str(_HEADERS / "eatss_prelude.h")  # exists only in the memory of clang
 _KEEP_GOING = 0x200
 _EVALUATED_INT = 1
-_CONTINUE = 1
 _EVALUATED_FLOAT = 2
 
 
@@ -67,25 +66,8 @@ def operator(cursor: Any) -> str | None:
 
 
 def children(cursor: Any) -> list[Any]:
-    """Return the children of a cursor; quicker than its own ``get_children``."""
-    found = []
-    unit = cursor._tu
-
-    def visit(child: Any, _parent: Any, _data: Any) -> int:
-        child._tu = unit
-        found.append(child)
-        return _CONTINUE
-
-    conf.lib.clang_visitChildren(cursor, cindex.callbacks["cursor_visit"](visit), found)
-    return found
-
-
-def below(*cursors: Any) -> Iterator[Any]:
-    """Yield cursors and all below them, the last ones first."""
-    todo = list(cursors)
-    while todo:
-        yield (cursor := todo.pop())
-        todo.extend(children(cursor))
+    """Return the children of a cursor."""
+    return list(cursor.get_children())
 
 
 def is_invalid(declaration: Any) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from contextlib import suppress
 from ctypes import ArgumentError
@@ -40,7 +39,7 @@ from eatss.frontend.source import (
     RefusedError,
     SourceText,
     check_text,
-    read_bytes,
+    read_source,
 )
 from eatss.frontend.statements import Frame, StatementReader
 from eatss.frontend.tree import Node, inlined
@@ -55,32 +54,17 @@ _MAX_LOOPS = 8
 """Around references that are checked for leaving their array."""
 
 
-def parse_file(path: StrPath, options: FrontendOptions = _DEFAULT) -> FrontendResult:
-    """Read the regions of a C file.
+def parse_file(source: StrPath, options: FrontendOptions = _DEFAULT) -> FrontendResult:
+    """Read the regions of a C file, or of C text.
 
     Args:
-        path: The file.
+        source: The path, or the text: see :func:`~eatss.base.files.is_c_text`.
         options: Include folders, macros, which regions, values of parameters.
 
     Raises:
         InputError: With all findings of the run, if the file or a region is refused.
     """
-    file = os.fspath(path)
-    return parse_text(SourceText.of(file, read_bytes(file)), options)
-
-
-def parse_source(text: str, *, options: FrontendOptions = _DEFAULT) -> FrontendResult:
-    """Read the regions of C text.
-
-    Args:
-        text: The C source.
-        options: As for :func:`parse_file`.
-
-    Raises:
-        InputError: With all findings of the run, if the text or a region is refused.
-    """
-    data = text.encode("utf-8", "surrogateescape")
-    return parse_text(SourceText.of("<source>", data), options)
+    return parse_text(read_source(source), options)
 
 
 def parse_text(

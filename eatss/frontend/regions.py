@@ -88,18 +88,18 @@ def find_regions(unit: Unit, source: SourceText, findings: Findings) -> tuple[Re
         if message.option == UNKNOWN_PRAGMAS and unit.holds(message)
     )
     regions: list[Region] = []
-    opening: re.Match[bytes] | None = None
     alone: list[re.Match[bytes]] = []
+    opening: re.Match[bytes] | None = None
     for match in filter(None, (_PRAGMA.match(source.data, at) for at in places)):
-        opens = match[1] == b"scop"
-        if opens is not (opening is None):
+        if match[1] == b"scop" and opening is None:
+            opening = match
+        elif match[1] == b"scop" or opening is None:
             alone.append(match)
-            continue
-        if opening is not None:
+        else:
             both = opening.span(), match.span()
             regions.append(Region(index=len(regions), opening=both[0], closing=both[1]))
-        opening = match if opens else None
-    for match in [*alone, *([] if opening is None else [opening])]:
+            opening = None
+    for match in filter(None, (*alone, opening)):
         findings.add("unpaired", source.span(*match.span()), name=match[1].decode())
     return tuple(regions)
 

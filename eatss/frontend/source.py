@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 from bisect import bisect_right
@@ -20,7 +21,7 @@ from eatss.base.diagnostics import (
     did_you_mean,
     input_error,
 )
-from eatss.base.files import read_regular
+from eatss.base.files import StrPath, is_c_text, read_regular
 from eatss.base.frozen import Numbers, frozen, their_names
 
 # -- findings ----------------------------------------------------------------------------------
@@ -143,15 +144,18 @@ class Findings:
 MAX_BYTES = 4 * 1024 * 1024
 
 
-def read_bytes(file: str) -> bytes:
-    """Return the bytes of a regular file.
+def read_source(source: StrPath) -> SourceText:
+    """Return C text, which is called ``<source>``, or that of a regular file.
 
     Raises:
         InputError: If there is no such file, it is not a regular file, is too large, or
             cannot be read.
     """
+    if isinstance(source, str) and is_c_text(source):
+        return SourceText.of("<source>", source.encode("utf-8", "surrogateescape"))
+    file = os.fspath(source)
     try:
-        return read_regular(Path(file), MAX_BYTES)
+        return SourceText.of(file, read_regular(file, MAX_BYTES))
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         beside = their_names(Path(file).parent.glob("*"))

@@ -9,7 +9,7 @@ import islpy as isl
 import pytest
 
 from eatss.frontend.options import FrontendOptions
-from eatss.frontend.parse import parse_source
+from eatss.frontend.parse import parse_file
 from eatss.lower.assumptions import assumptions_of
 from eatss.polyhedral.expression import (
     AffineValue,
@@ -288,7 +288,7 @@ void f(double a[100], double b[100]) {
 #pragma endscop
 }
 """
-    (scop,) = parse_source(source).scops
+    (scop,) = parse_file(source).scops
     assert [s.text for s in scop.statements] == [
         "a[i] = b[i] / N;",
         "b[i] = M;",
@@ -363,10 +363,10 @@ REFUSED = {
 @pytest.mark.parametrize("text", REFUSED.values(), ids=REFUSED.keys())
 def test_absurd_nesting_is_a_finding(text: str) -> None:
     with refusing("EATSS-F009"):
-        parse_source(text)
+        parse_file(text)
 
 
 def test_too_many_cases_are_a_finding() -> None:
     condition = " || ".join(f"n == {3 * k}" for k in range(300))
     with refusing("EATSS-F009"):
-        parse_source(wrapped(f"if ({condition}) A[0] = 1;"))
+        parse_file(wrapped(f"if ({condition}) A[0] = 1;"))
