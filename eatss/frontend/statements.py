@@ -54,7 +54,6 @@ class ScalarValues(RegionReader):
 
     def __init__(self, common: Common) -> None:
         super().__init__(common)
-        self._values = self._affine.scalars
         self._followed: set[Variable] = set()
         self.known: set[Variable] = set()
 
@@ -84,7 +83,7 @@ class ScalarValues(RegionReader):
         if variable is None or variable not in self._followed:
             return None
         with suppress(NotAffineError), self._ranges.stating():
-            value = self._new_value(node, self._values.get(variable), domain)
+            value = self._new_value(node, self._affine.scalars.get(variable), domain)
             if value is not None and self._fits(variable, value, domain):
                 return value
         return None
@@ -117,9 +116,9 @@ class ScalarValues(RegionReader):
         """Note what a statement has set."""
         variable = self._written(node)
         if variable is not None:
-            self._values.pop(variable, None)
+            self._affine.scalars.pop(variable, None)
             if value is not None:
-                self._values[variable] = value
+                self._affine.scalars[variable] = value
                 self.known.add(variable)
 
     def forget(self, node: Node) -> None:
@@ -127,24 +126,14 @@ class ScalarValues(RegionReader):
         for part in node.preorder():
             self.note(part, None)
 
-    def now(self) -> dict[Variable, Value]:
-        """Return what is known here."""
-        return dict(self._values)
-
-    def restore(self, known: dict[Variable, Value]) -> None:
-        """Go back to what was known."""
-        self._values.clear()
-        self._values.update(known)
-
     def join(self, holds: isl.Set, if_true: dict[Variable, Value]) -> None:
         """Note what is known after an ``if``: now is the end of the other arm."""
-        if_false = self.now()
-        self._values.clear()
+        if_false, self._affine.scalars = self._affine.scalars, {}
         for variable in if_true.keys() & if_false.keys():
             yes, no = if_true[variable], if_false[variable]
             with suppress(NotAffineError):
                 chosen = yes if same(yes, no) else self._algebra.choose(holds, yes, no)
-                self._values[variable] = chosen
+                self._affine.scalars[variable] = chosen
 
 
 def _may_be_followed(variable: Variable) -> bool:
@@ -291,10 +280,9 @@ class StatementReader(RegionReader):
                 self._reporter.not_affine(error, test, "condition")
             self.scalars.forget(node)
             return
-        before = self.scalars.now()
+        before = dict(self._affine.scalars)
         self.read_all(arms[:1], frame.within(frame.domain.intersect(holds)))
-        known = self.scalars.now()
-        self.scalars.restore(before)
+        known, self._affine.scalars = self._affine.scalars, before
         for arm in arms[1:]:
             self.read_all([arm], frame.within(frame.domain.subtract(holds)))
         self.scalars.join(holds, known)
@@ -341,9 +329,9 @@ class StatementReader(RegionReader):
             self._assign(test, Node("assign", test.cursor, INT, [kept, truth]), frame.next())
             test = kept
         declared = frozenset(map(self._of, node.parts("variable")))
-        before = self.scalars.now()
+        before = self._affine.scalars
         for arm, holds, place in zip(arms, (True, False), places, strict=False):
-            self.scalars.restore(before)
+            self._affine.scalars = dict(before)
             guard = Guard(test=test, holds=holds, declared=declared)
             inside = frame.within(frame.domain.intersect(place))
             self.read_all([arm], replace(inside, guards=(*frame.guards, guard)))
