@@ -161,7 +161,7 @@ class LiveWorker:
             raise
         self._said.seek(0)
         lines = self._said.read().decode(errors="replace").strip().splitlines()
-        said = tuple(line.strip() for line in lines[-_LINES_SAID:])
+        said = tuple(map(str.strip, lines[-_LINES_SAID:]))
         self._kill(asking=False)
         return Outcome(in_time=how == "closed", exit_code=code, said=said)
 

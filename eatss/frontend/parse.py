@@ -131,18 +131,17 @@ def _select(
     findings: Findings,
 ) -> list[PlacedRegion]:
     """Place the regions and keep those the options ask for."""
+    wanted = [r for r in regions if options.scop in (None, r.index)]
     if not regions:
         findings.add("no_pragma", file=source.file)
-        findings.raise_errors()
-    wanted = [r for r in regions if options.scop in (None, r.index)]
-    if not wanted:
+    elif not wanted:
         findings.add("no_region", index=options.scop, count=len(regions))
     placed = []
     for region in wanted:
         with suppress(RefusedError):
             placed.append(place_region(region, unit, source, findings))
     kept = [p for p in placed if options.function in (None, p.function.spelling)]
-    if wanted and not kept and not findings.errors:
+    if not kept and not findings.errors:
         names = sorted({p.function.spelling for p in placed})
         findings.add("no_function", name=options.function, known=", ".join(names))
     return kept
