@@ -101,6 +101,7 @@ DEFAULT_LIMIT_BYTES = 1 << 30
 
 _SUFFIX = ".entry"
 _DIGEST_BYTES = 32
+_OTHERS_WRITE = 0o022
 
 
 @fixed
@@ -166,8 +167,13 @@ class Cache:
         """Return why nothing is kept, as the end of a sentence; ``None`` where all is well."""
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            found = self.folder.stat()
         except OSError as error:
             return f"its folder cannot be made: {error.strerror}"
+        if hasattr(os, "geteuid") and found.st_uid != os.geteuid():
+            return "its folder belongs to another user"
+        if hasattr(os, "geteuid") and found.st_mode & _OTHERS_WRITE:
+            return "others can write to its folder (chmod go-w mends that)"
         return None
 
     def _keep_limit(self) -> None:

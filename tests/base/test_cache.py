@@ -104,12 +104,23 @@ def test_the_least_recently_used_go_first(tmp_path: Path) -> None:
     assert 0 < oldest < 59
 
 
-def test_a_cache_that_cannot_be_used_says_why(tmp_path: Path) -> None:
+def test_a_cache_that_cannot_be_used_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = Cache(tmp_path / "c")
+    cache.put("select", KEY, b"1")
     (tmp_path / "file").write_text("")
-    off = Cache(tmp_path / "file" / "c")
-    off.put("select", KEY, b"2")
-    assert off.get("select", KEY) is None
-    assert "be made" in str(off.problem())
+    off = [(Cache(tmp_path / "file" / "c"), "be made")]
+    cache.folder.chmod(0o770)
+    off.append((cache, "others can write"))
+    for one, why in off:
+        one.put("select", KEY, b"2")
+        assert one.get("select", KEY) is None
+        assert why in str(one.problem())
+    cache.folder.chmod(0o755)
+    assert cache.get("select", KEY) == b"1"
+    monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
+    assert cache.problem() == "its folder belongs to another user"
 
 
 def test_a_full_disk_is_no_error_and_leaves_nothing(
