@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
@@ -239,16 +239,18 @@ def _decode_tuple(parts: Sequence[Any], value: Any) -> tuple[Any, ...]:
     return tuple(_part(f"[{at}]", *pair) for at, pair in enumerate(zip(parts, items, strict=True)))
 
 
-def _list(value: Any) -> Sequence[Any]:
-    if not isinstance(value, list | tuple):
-        raise MisfitError(f"{brief(value)} is no list")
+def _fitting(kind: Any, value: Any, what: str) -> Any:
+    if not isinstance(value, kind):
+        raise MisfitError(f"{brief(value)} is no {what}")
     return value
+
+
+def _list(value: Any) -> Sequence[Any]:
+    return _fitting(list | tuple, value, "list")  # type: ignore[no-any-return]
 
 
 def _object(value: Any) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise MisfitError(f"{brief(value)} is no object")
-    return value
+    return _fitting(Mapping, value, "object")  # type: ignore[no-any-return]
 
 
 def _decode_mapping(parts: tuple[Any, ...], value: Any) -> dict[Any, Any]:
@@ -258,13 +260,9 @@ def _decode_mapping(parts: tuple[Any, ...], value: Any) -> dict[Any, Any]:
     }
 
 
-def _listed(choices: Iterable[Any]) -> str:
-    return ", ".join(map(repr, choices))
-
-
 def _decode_choice(choices: tuple[Any, ...], value: Any) -> Any:
     if not any(value == choice and type(value) is type(choice) for choice in choices):
-        raise MisfitError(f"{brief(value)} is none of {_listed(choices)}")
+        raise MisfitError(f"{brief(value)} is none of {', '.join(map(repr, choices))}")
     return value
 
 
@@ -273,15 +271,11 @@ def _decode_union(kinds: tuple[Any, ...], value: Any) -> Any:
     present = [kind for kind in kinds if kind is not types.NoneType]
     if value is None and len(present) < len(kinds):
         return None
-    tagged = {tag: kind for kind in present if (tag := layout_of(kind).tag) is not None}
+    tagged = {tag[1]: (tag[0], kind) for kind in present if (tag := layout_of(kind).tag)}
     if tagged:
-        name = next(iter(tagged))[0]
-        word: Any = _object(value).get(name)
-        if (name, word) not in tagged:
-            raise MisfitError(
-                f"{brief(word)} is none of {_listed(w for _, w in tagged)}", f".{name}"
-            )
-        return _decode(tagged[name, word], value)
+        ((name, _), *_) = tagged.values()
+        word = _part(f".{name}", Literal[*tagged], _object(value).get(name))
+        return _decode(tagged[word][1], value)
     for kind in present[:-1]:
         with suppress(MisfitError):
             return _decode(kind, value)
@@ -303,11 +297,11 @@ def _decode_plain(kind: Any, value: Any) -> Any:
         return value
     if issubclass(kind, Enum):
         return kind(_decode_choice(tuple(one.value for one in kind), value))
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+    if kind in (int, float) and isinstance(value, bool):
+        raise MisfitError(f"{value} is no {kind.__name__}")
+    if kind is float and isinstance(value, int):
         return float(value)
-    if not isinstance(value, kind) or (kind in (int, float) and isinstance(value, bool)):
-        raise MisfitError(f"{brief(value)} is no {kind.__name__}")
-    return value
+    return _fitting(kind, value, kind.__name__)
 
 
 def _decode_noun(kind: Any, value: Any) -> Any:
