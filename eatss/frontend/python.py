@@ -19,7 +19,7 @@ from eatss.base.diagnostics import InputError, SourceSpan, input_error
 from eatss.base.files import StrPath
 from eatss.base.frozen import frozen
 from eatss.frontend.options import FrontendOptions, FrontendResult
-from eatss.frontend.python_reader import Argument, FunctionReader, one_type, types_of
+from eatss.frontend.python_reader import Argument, FunctionReader, one_type, parameters_of, types_of
 from eatss.frontend.python_types import (
     Mark,
     NumberType,
@@ -65,7 +65,7 @@ def _read(
     findings.raise_errors()
     return PythonScop(
         name=node.name,
-        arguments=tuple(reader.arguments.values()),
+        arguments=tuple(reader.declared[one.arg] for one in parameters_of(node)),
         c_source=unmarked(c_text),
         text=text,
         marks=marks_of(c_text, reader.spans),

@@ -225,17 +225,16 @@ class FunctionReader:
     """Reads one function.
 
     What is refused is recorded, and raises ``RefusedError``. ``types`` are those of locals, as far
-    as they are known; ``seen`` is what each is assigned, in order, with the statement. ``arrays``
-    are those of the function itself, ``counters`` those of the loops around, ``blocks`` the locals
-    that each block around declares. ``spans`` is what marks stand for.
+    as they are known; ``seen`` is what each is assigned, in order, with the statement. ``declared``
+    are parameters and arrays of the function itself, ``counters`` those of the loops around,
+    ``blocks`` the locals that each block around declares. ``spans`` is what marks stand for.
     """
 
     source: SourceText
     resolve: Resolve
     types: dict[str, NumberType]
     findings: Findings
-    arguments: dict[str, Argument] = field(default_factory=dict)
-    arrays: dict[str, Argument] = field(default_factory=dict)
+    declared: dict[str, Argument] = field(default_factory=dict)
     seen: dict[str, list[tuple[Value, ast.stmt]]] = field(default_factory=dict)
     spans: list[SourceSpan] = field(default_factory=list)
     counters: list[str] = field(default_factory=list)
@@ -260,9 +259,7 @@ class FunctionReader:
 
     def is_own(self, name: str) -> bool:
         """Tell whether a name has a value of the function's own here."""
-        return any(
-            name in names for names in (self.arguments, self.arrays, self.counters, *self.blocks)
-        )
+        return any(name in names for names in (self.declared, self.counters, *self.blocks))
 
     def meaning(self, node: ast.expr) -> str:
         """Return the full name of a function or module; nothing for variables and the unknown."""
@@ -286,9 +283,9 @@ class FunctionReader:
             if one is not None:
                 self.note("odd_parameter", one)
         declared = []
-        for one in (*given.posonlyargs, *given.args):
+        for one in parameters_of(node):
             with suppress(RefusedError):
-                self.arguments[one.arg] = argument = self._argument(one)
+                self.declared[one.arg] = argument = self._argument(one)
                 declared.append(self.at(argument.declared, one))
         if not any(isinstance(one, ast.Assign | ast.AugAssign) for one in ast.walk(node)):
             self.note("no_result", node)
@@ -328,7 +325,7 @@ class FunctionReader:
         inner = _unquoted(node)
         parts = [*ast.walk(inner)]
         names = {one.id for one in parts if isinstance(one, ast.Name)}
-        known = {name for name, one in self.arguments.items() if one.kind == "param"}
+        known = {name for name, one in self.declared.items() if one.kind == "param"}
         (value,) = self._whole([inner])
         if not names <= known or not {*map(type, parts)} <= _IN_SIZES or (value.number or 1) <= 0:
             self.refuse("no_size", inner)
@@ -457,7 +454,7 @@ class FunctionReader:
             found = self._element(node)
             return replace(found, text=self.at(found.text, node))
         name = node.id if isinstance(node, ast.Name) else ""
-        if not name or name in (*self.counters, *self.arguments, *self.arrays):
+        if not name or name in (*self.counters, *self.declared):
             self.refuse("no_place", node)
         self._check_name(name, node)
         return Value(text=self.at(name, node), type=self.types.get(name, INT))
@@ -477,7 +474,7 @@ class FunctionReader:
         ):
             self.refuse("array_made", node, name=name)
         element = NUMPY_TYPES[types[0]] if types else ElementType.DOUBLE
-        self.arrays[name] = made = self._array(name, element, _items(call.args[0]))
+        self.declared[name] = made = self._array(name, element, _items(call.args[0]))
         return f"{made.declared};"
 
     # -- expressions ------------------------------------------------------------------
@@ -541,7 +538,7 @@ class FunctionReader:
         name = node.id
         if not self.is_own(name):
             self.refuse("no_value", node)
-        variable = self.arguments.get(name) or self.arrays.get(name)
+        variable = self.declared.get(name)
         if variable is None:
             kind = INT if name in self.counters else self.types.get(name, INT)
             return Value(text=name, type=kind)
@@ -557,7 +554,7 @@ class FunctionReader:
             indices[:0] = _items(base.slice)
             base = base.value
         name = ast.unparse(base)
-        array = self.arguments.get(name) or self.arrays.get(name)
+        array = self.declared.get(name)
         if array is None or not array.extents:
             self.refuse("no_array", base)
         values = self._whole(indices)
@@ -671,6 +668,11 @@ class FunctionReader:
             self.refuse("no_condition", node)
         level = PRECEDENCE["!="]
         return Value(text=f"{inside(value, level + 1)} != 0", precedence=level)
+
+
+def parameters_of(node: ast.FunctionDef) -> list[ast.arg]:
+    """Return the parameters of a function that are given by position."""
+    return [*node.args.posonlyargs, *node.args.args]
 
 
 def _joined(sign: str, parts: Sequence[Value]) -> Value:

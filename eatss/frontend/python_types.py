@@ -86,17 +86,6 @@ def common_type(*types: NumberType) -> NumberType:
 
 
 @fixed
-class ArrayAnnotation:
-    """An array: element type and extents, as texts over parameters or as numbers."""
-
-    element: ElementAnnotation
-    extents: tuple[str | int, ...]
-
-    def __repr__(self) -> str:
-        return f"eatss.{self.element.name}[{', '.join(map(repr, self.extents))}]"
-
-
-@fixed
 class ElementAnnotation:
     """A scalar of an element type; subscripted with extents, an array of them.
 
@@ -106,9 +95,9 @@ class ElementAnnotation:
     name: str
     type: ElementType
 
-    def __getitem__(self, extents: str | int | tuple[str | int, ...]) -> ArrayAnnotation:
-        """Return the annotation of an array with these extents, outermost first."""
-        return ArrayAnnotation(self, extents if isinstance(extents, tuple) else (extents,))
+    def __getitem__(self, extents: str | int | tuple[str | int, ...]) -> ElementAnnotation:
+        """Return it as the annotation of an array with these extents, which is only parsed."""
+        return self
 
     def __repr__(self) -> str:
         return f"eatss.{self.name}"
