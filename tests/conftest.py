@@ -176,9 +176,9 @@ def _servers() -> Iterator[None]:
 def _forked_workers(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if request.path.name not in _STARTING and hasattr(os, "pidfd_open"):
-            from tests.forked_workers import guarded  # noqa: PLC0415 - needs the path above
+            from tests.forked_workers import worker  # noqa: PLC0415 - needs the path above
 
-            patch.setattr("eatss.base.supervisor.guarded", guarded)
+            patch.setattr("eatss.base.supervisor.python", worker)
         yield
 
 

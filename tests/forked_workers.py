@@ -7,7 +7,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Sequence
 from pathlib import Path
 
 import eatss
@@ -102,14 +101,9 @@ def python(*words: str | Path) -> list[str]:
     return ALL.forked(*words)
 
 
-def guarded(command: Sequence[str]) -> list[str]:
-    """Return what :func:`eatss.base.guard.guarded` does, of what has a worker forked.
-
-    A compiler ends soon by itself: starting a guard for it takes as long as most that it does.
-    """
-    module = command[-1]
+def worker(module: str) -> list[str]:
+    """Return what :func:`eatss.base.supervisor.python` does, of what has a worker forked."""
     if module not in ALL.modules:
-        return [*command]
-    assert command[:-1] == [sys.executable, "-m"]
+        return [sys.executable, "-m", module]
     server = RUNNING if module in RUNNING.modules else ALL
     return server.forked("-m", module, parent=os.getpid())

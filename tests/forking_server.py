@@ -147,12 +147,10 @@ def _work(asked: list[str], streams: list[int], place: str) -> None:
 def _fork_workers(place: str) -> None:
     from eatss.base import supervisor  # noqa: PLC0415 - once the server has imported it
 
-    def forked(command: list[str]) -> list[str]:
-        if command[0] != sys.executable:  # a compiler, or PPCG
-            return command
-        return [str(Path(place).with_name(STAND_IN)), place, str(os.getpid()), *command[1:]]
+    def forked(module: str) -> list[str]:
+        return [str(Path(place).with_name(STAND_IN)), place, str(os.getpid()), "-m", module]
 
-    vars(supervisor)["guarded"] = forked
+    vars(supervisor)["python"] = forked
 
 
 def _run(words: list[str]) -> None:

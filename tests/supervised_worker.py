@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 import subprocess
 import sys
 import time
@@ -10,17 +11,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 from eatss.base.diagnostics import input_error
-from eatss.base.supervisor import Refused, connect
+from eatss.base.supervisor import connect
 
 Behaviour = Literal[
     "work",
     "hang",
-    "hang in an event",
     "exit",
     "abort",
     "refuse",
     "sleep beside a child",
-    "nan",
     "half",
 ]
 
@@ -44,25 +43,21 @@ class Entered:
 
 def main() -> None:
     """Do the task."""
-    events = os.dup(1)
+    events = os.dup(0)
     task, _, emit = connect(Task)
     os.write(1, b"printed by a library\n")
     emit(Entered("first", task.limit_s, (os.getpid(),)))
     if task.behaviour == "refuse":
-        emit(Refused.because(input_error("EATSS-X999", "not here", hint="elsewhere")))
+        emit(input_error("EATSS-X999", "not here", hint="elsewhere"))
     elif task.behaviour == "hang":
         time.sleep(60)
     elif task.behaviour == "exit":
         sys.exit(3)
     elif task.behaviour == "abort":
         os.abort()
-    elif task.behaviour == "nan":
-        emit(Entered("second", float("nan"), ()))
-    elif task.behaviour in ("half", "hang in an event"):
-        os.write(events, b'["Entered", {"stage": "sec')
-        if task.behaviour == "half":
-            os.abort()
-        time.sleep(60)
+    elif task.behaviour == "half":
+        os.write(events, struct.pack("!i", 100) + b"the beginning of an event")
+        os.abort()
     elif task.behaviour == "sleep beside a child":
         child = subprocess.Popen(["sleep", "60"])
         emit(Entered("second", task.limit_s, (os.getpid(), child.pid)))

@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -25,6 +24,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from eatss.base.diagnostics import input_error
+from eatss.base.files import write_whole
 from eatss.base.frozen import fixed
 from eatss.base.options import option
 from eatss.base.text import NamedTexts
@@ -49,16 +49,16 @@ def key_of(*parts: object) -> str:
 def _plain(part: Any) -> Any:
     """Return what JSON has no type for in types that it has, with a word that tells what it is."""
     kind = type(part).__qualname__
-    if isinstance(part, Enum):
-        return [kind, part.name]
-    if is_dataclass(part):
-        return [kind, {one.name: getattr(part, one.name) for one in fields(part)}]
     if isinstance(part, Mapping):
         return dict(part)
+    if is_dataclass(part):
+        return [kind, {one.name: getattr(part, one.name) for one in fields(part)}]
+    if isinstance(part, Enum):
+        return [kind, part.name]
     if isinstance(part, bytes):
-        return [kind, hashlib.sha256(part).hexdigest()]
+        return [kind, part.hex()]
     if isinstance(part, set | frozenset):
-        return [kind, *sorted(json.dumps(one, default=_plain, sort_keys=True) for one in part)]
+        return [kind, sorted(map(key_of, part))]
     if isinstance(part, PathLike):
         return ["path", fspath(part)]
     raise TypeError(f"no part of a key: {kind}")
@@ -74,8 +74,7 @@ def versions() -> NamedTexts:
     The code of eatss counts by the sizes and times of its files too: in a working copy it changes
     without its version.
     """
-    code = repr(sorted(_code(str(Path(__file__).resolve().parents[2]))))
-    digest = hashlib.sha256(code.encode("utf-8", "surrogatepass")).hexdigest()
+    code = sorted(_code(Path(__file__).resolve().parents[2]))
     found: dict[str, str] = {}
     for folder in filter(os.path.isdir, sys.path):
         for one in os.listdir(folder):  # noqa: PTH208 - importlib.metadata loads slowly
@@ -83,31 +82,26 @@ def versions() -> NamedTexts:
             if one.endswith(".dist-info"):
                 found.setdefault(name.lower(), version)
     return (
-        ("eatss", f"{__version__} {digest}"),
+        ("eatss", f"{__version__} {key_of(code)}"),
         ("python", ".".join(map(str, sys.version_info[:3]))),
         *((name, found.get(name, "none")) for name in _BUILT_ON),
     )
 
 
-def _code(folder: str) -> Iterator[tuple[str, int, int]]:
+def _code(root: Path) -> Iterator[tuple[str, int, int]]:
     """Yield the path, the size and the time of every file that is code or is read by it."""
-    with os.scandir(folder) as found:
-        for one in found:
-            if one.is_dir(follow_symlinks=False):
-                if one.name != "__pycache__":
-                    yield from _code(one.path)
-            elif one.name.endswith((".py", ".h", ".hpp")):
-                known = one.stat()
-                yield one.path, known.st_size, known.st_mtime_ns
+    for folder, _, names in os.walk(root):
+        for name in names:
+            if name.endswith((".py", ".h", ".hpp", ".toml")):
+                known = os.stat(path := f"{folder}/{name}")  # noqa: PTH116 - there are hundreds
+                yield path, known.st_size, known.st_mtime_ns
 
 
 DEFAULT_LIMIT_BYTES = 1 << 30
 
-_KIND = re.compile(r"[a-z][a-z0-9-]{0,31}")
-_KEY = re.compile(r"[0-9a-f]{64}")
 _SUFFIX = ".entry"
-_OTHERS_WRITE = 0o022
 _DIGEST_BYTES = 32
+_OTHERS_WRITE = 0o022
 
 
 @fixed
@@ -134,13 +128,7 @@ class Cache:
         object.__setattr__(self, "folder", Path(self.folder))
 
     def file(self, kind: str, key: str) -> Path:
-        """Return where an entry is, if it is there: the SHA-256 of the data, and the data.
-
-        Raises:
-            ValueError: the kind is no small word, or the key is not one of :func:`key_of`.
-        """
-        if not _KIND.fullmatch(kind) or not _KEY.fullmatch(key):
-            raise ValueError(f"no kind and key of an entry: {kind!r}, {key!r}")
+        """Return where an entry is, if it is there: the SHA-256 of the data, and the data."""
         return self.folder / kind / f"{key}{_SUFFIX}"
 
     def get(self, kind: str, key: str) -> bytes | None:
@@ -165,17 +153,11 @@ class Cache:
         nothing happens.
         """
         path = self.file(kind, key)
-        if len(data) + _DIGEST_BYTES > self.limit_bytes or self.problem() is not None:
-            return
-        beside = path.with_name(f".{os.urandom(8).hex()}{_SUFFIX}")
-        with suppress(OSError):  # another process removes files, too
-            path.parent.mkdir(mode=0o700, exist_ok=True)
-            try:
-                beside.write_bytes(hashlib.sha256(data).digest() + data)
-                beside.replace(path)
-            finally:
-                beside.unlink(missing_ok=True)
-            self._keep_limit()
+        if len(data) + _DIGEST_BYTES <= self.limit_bytes and self.problem() is None:
+            with suppress(OSError):  # another process removes files, too
+                path.parent.mkdir(mode=0o700, exist_ok=True)
+                write_whole(path, hashlib.sha256(data).digest() + data)
+                self._keep_limit()
 
     def files(self, kind: str = "*") -> list[Path]:
         """Return the files of entries, of all kinds or of one, and of those being written."""

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import json
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from reprlib import repr as brief
@@ -58,8 +58,7 @@ class JsonForm:
     that goes on with what the last of them, a tuple, holds. ``tag``, a name and a word, tells a
     noun from the others of a union. ``also`` are properties, or functions of the noun, that are
     written with the fields and not read; ``apart`` are fields that are kept elsewhere. In a
-    ``closed`` noun, and all that it holds, other names are refused. Fields that a noun has from
-    another stand first, or, from the one that a pair of ``after`` names on, behind its second.
+    ``closed`` noun, and all that it holds, other names are refused.
     """
 
     shape: Literal["object", "value", "list"] = "object"
@@ -67,7 +66,6 @@ class JsonForm:
     also: tuple[str | Callable[[Any], Any], ...] = ()
     apart: tuple[str, ...] = ()
     closed: bool = False
-    after: tuple[tuple[str, str], ...] = ()
 
 
 class ByName:
@@ -170,31 +168,22 @@ class _Entry:
 
 @cache
 def _entries(kind: type) -> tuple[_Entry, ...]:
-    """Return the fields of a noun, its version first."""
-    hints = get_type_hints(kind, include_extras=True)
-    found = []
-    for field in fields(kind):
+    """Return the fields of a noun in the order of JSON: its version, its own, those of others."""
+    hints, found = get_type_hints(kind, include_extras=True), []
+    for field in in_order(kind):
         hint, mark = hints[field.name], None
         if get_origin(hint) is Annotated:
             hint, *marks = get_args(hint)
-            mark = next((one for one in marks if isinstance(one, ByName)), None)
+            mark = BY_NAME if BY_NAME in marks else None
         required = field.default is MISSING and field.default_factory is MISSING
         found.append(_Entry(name=field.name, kind=hint, mark=mark, required=required))
-    order = in_order(kind)
-    return tuple(sorted(found, key=lambda entry: (entry.name != VERSION, order.index(entry.name))))
+    return tuple(found)
 
 
-def in_order(kind: Any) -> list[str]:
-    """Return the names of a noun's fields in the order of JSON."""
-    names, places = [field.name for field in fields(kind)], dict(layout_of(kind).after)
-    if not places:
-        return names
-    order, last = [name for name in kind.__annotations__ if name in names], ""
-    for name in names:
-        if name not in kind.__annotations__:
-            order.insert(order.index(places.get(name, last)) + 1, name)
-            last = name
-    return order
+def in_order(kind: Any) -> list[Field[Any]]:
+    """Return the fields of a noun in the order of JSON."""
+    own = kind.__annotations__
+    return sorted(fields(kind), key=lambda one: (one.name != VERSION, one.name not in own))
 
 
 def _encode_noun(noun: Any) -> Any:
@@ -241,23 +230,27 @@ def _decode(kind: Any, value: Any) -> Any:
     return _decode_noun(kind, value) if is_dataclass(kind) else _decode_plain(kind, value)
 
 
-def _decode_tuple(parts: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
-    if not isinstance(value, list | tuple):
-        raise MisfitError(f"{brief(value)} is no list")
+def _decode_tuple(parts: Sequence[Any], value: Any) -> tuple[Any, ...]:
+    items = _list(value)
     if parts[1:] == (Ellipsis,):
-        parts = parts[:1] * len(value)
-    if len(parts) != len(value):
-        raise MisfitError(f"{brief(value)} has {len(value)} entries, not {len(parts)}")
-    return tuple(
-        _part(f"[{at}]", part, item)
-        for at, (part, item) in enumerate(zip(parts, value, strict=True))
-    )
+        parts = [parts[0]] * len(items)
+    if len(parts) != len(items):
+        raise MisfitError(f"{brief(value)} has {len(items)} entries, not {len(parts)}")
+    return tuple(_part(f"[{at}]", *pair) for at, pair in enumerate(zip(parts, items, strict=True)))
+
+
+def _fitting(kind: Any, value: Any, what: str) -> Any:
+    if not isinstance(value, kind):
+        raise MisfitError(f"{brief(value)} is no {what}")
+    return value
+
+
+def _list(value: Any) -> Sequence[Any]:
+    return _fitting(list | tuple, value, "list")  # type: ignore[no-any-return]
 
 
 def _object(value: Any) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise MisfitError(f"{brief(value)} is no object")
-    return value
+    return _fitting(Mapping, value, "object")  # type: ignore[no-any-return]
 
 
 def _decode_mapping(parts: tuple[Any, ...], value: Any) -> dict[Any, Any]:
@@ -267,13 +260,9 @@ def _decode_mapping(parts: tuple[Any, ...], value: Any) -> dict[Any, Any]:
     }
 
 
-def _listed(choices: Iterable[Any]) -> str:
-    return ", ".join(map(repr, choices))
-
-
 def _decode_choice(choices: tuple[Any, ...], value: Any) -> Any:
     if not any(value == choice and type(value) is type(choice) for choice in choices):
-        raise MisfitError(f"{brief(value)} is none of {_listed(choices)}")
+        raise MisfitError(f"{brief(value)} is none of {', '.join(map(repr, choices))}")
     return value
 
 
@@ -282,15 +271,11 @@ def _decode_union(kinds: tuple[Any, ...], value: Any) -> Any:
     present = [kind for kind in kinds if kind is not types.NoneType]
     if value is None and len(present) < len(kinds):
         return None
-    tagged = {tag: kind for kind in present if (tag := layout_of(kind).tag) is not None}
+    tagged = {tag[1]: (tag[0], kind) for kind in present if (tag := layout_of(kind).tag)}
     if tagged:
-        name = next(iter(tagged))[0]
-        word: Any = _object(value).get(name)
-        if (name, word) not in tagged:
-            raise MisfitError(
-                f"{brief(word)} is none of {_listed(w for _, w in tagged)}", f".{name}"
-            )
-        return _decode(tagged[name, word], value)
+        ((name, _), *_) = tagged.values()
+        word = _part(f".{name}", Literal[*tagged], _object(value).get(name))
+        return _decode(tagged[word][1], value)
     for kind in present[:-1]:
         with suppress(MisfitError):
             return _decode(kind, value)
@@ -312,11 +297,11 @@ def _decode_plain(kind: Any, value: Any) -> Any:
         return value
     if issubclass(kind, Enum):
         return kind(_decode_choice(tuple(one.value for one in kind), value))
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+    if kind in (int, float) and isinstance(value, bool):
+        raise MisfitError(f"{value} is no {kind.__name__}")
+    if kind is float and isinstance(value, int):
         return float(value)
-    if not isinstance(value, kind) or (kind in (int, float) and isinstance(value, bool)):
-        raise MisfitError(f"{brief(value)} is no {kind.__name__}")
-    return value
+    return _fitting(kind, value, kind.__name__)
 
 
 def _decode_noun(kind: Any, value: Any) -> Any:
@@ -337,11 +322,10 @@ def _decode_noun(kind: Any, value: Any) -> Any:
 
 def _decode_list(kind: Any, entries: tuple[_Entry, ...], value: Any) -> Any:
     *leading, rest = entries
-    if not isinstance(value, list | tuple) or len(value) < len(leading):
-        raise MisfitError(f"{brief(value)} is no list of {len(leading)} entries or more")
-    parts = [entry.kind for entry in leading]
-    parts += [get_args(rest.kind)[0]] * (len(value) - len(parts))
-    found = _decode_tuple(tuple(parts), value)
+    others = len(_list(value)) - len(leading)
+    found = _decode_tuple(
+        [*(one.kind for one in leading), *get_args(rest.kind)[:1] * others], value
+    )
     return kind(*found[: len(leading)], found[len(leading) :])
 
 

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 from eatss.base.diagnostics import InputError, input_error
@@ -49,22 +48,15 @@ def find_nvcc(named: str | None = None) -> Nvcc:
     Raises:
         InputError: ``EATSS-V010``, there is none, or what is named is something else.
     """
-    path = shutil.which(named or "nvcc")
-    if path is None and named is None and Path(USUAL).exists():
-        path = USUAL
-    if path is None:
+    word = named or "nvcc"
+    path = shutil.which(word) or (USUAL if named is None else None)
+    said = "" if path is None else _version_of(path)
+    found = _RELEASE.search(said) if "nvcc" in said.lower() else None
+    if path is None or found is None:
         raise input_error(
             "EATSS-V010",
-            f"there is no CUDA compiler '{named or 'nvcc'}'",
+            f"there is no CUDA compiler '{word}'",
             hint=f"install the CUDA toolkit, or name its compiler, as in --nvcc {USUAL}",
-        )
-    said = " ".join(_version_of(path).split())
-    found = _RELEASE.search(said)
-    if found is None or "nvcc" not in said.lower():
-        raise input_error(
-            "EATSS-V010",
-            f"'{path}' is no nvcc: asked for its version it says {said[:80] or 'nothing'}",
-            hint=f"name the compiler of the CUDA toolkit, as in --nvcc {USUAL}",
         )
     return Nvcc(path=path, version=found[1])
 

@@ -25,9 +25,6 @@ from typing import Any, Literal, Protocol, TypeAlias
 from eatss.base.frozen import frozen
 from eatss.base.text import printable
 
-_LONGEST_LINE = 160
-"""Characters of a source line that are shown of a longer one."""
-
 
 class ExitCode(IntEnum):
     """Process exit codes of the command line."""
@@ -125,17 +122,15 @@ def pieces(diagnostic: Diagnostic) -> Iterator[tuple[str, Piece]]:
 
 
 def _excerpt(source_line: str, span: SourceSpan) -> Iterator[tuple[str, Piece]]:
-    """Yield the source line and a caret below; a long line is cut around the caret."""
+    """Yield the source line and a caret below."""
     line = "".join(c if c.isprintable() else " " for c in source_line.rstrip("\n"))
     start = min(span.column - 1, len(line))
     end = span.end_column - 1 if span.end_line == span.line else len(line)
-    first = max(0, start - _LONGEST_LINE // 2) if len(line) > _LONGEST_LINE else 0
-    width = max(1, min(end, first + _LONGEST_LINE) - start)
     number = f"{span.line:>5} | "
     yield number, "gutter"
-    yield line[first : first + _LONGEST_LINE], "source"
+    yield line, "source"
     yield "\n" + " " * (len(number) - 2) + "| ", "gutter"
-    yield " " * (start - first) + "^" + "~" * (width - 1), "caret"
+    yield " " * start + "^" + "~" * (min(end, len(line)) - start - 1), "caret"
 
 
 class EatssError(Exception):

@@ -22,8 +22,9 @@ from functools import lru_cache
 from pkgutil import resolve_name
 from typing import Generic, TypeVar
 
-from eatss.base.diagnostics import did_you_mean, input_error
+from eatss.base.diagnostics import InputError, did_you_mean, input_error
 from eatss.base.frozen import Names, distinct
+from eatss.base.text import class_and_line
 
 T = TypeVar("T")
 
@@ -45,7 +46,7 @@ class Registry(Generic[T]):
         self.kind = kind
         self._of = of
         self._built_in = frozenset(built_in)
-        self._things = {name: self._checked(name, one, "eatss") for name, one in built_in.items()}
+        self._things = {name: self._checked(name, one) for name, one in built_in.items()}
 
     def register(self, name: str, thing: T) -> None:
         """Add a thing under a name that nothing has yet.
@@ -54,12 +55,8 @@ class Registry(Generic[T]):
             InputError: ``EATSS-X003``, the name is taken, or it is not of the kind.
         """
         if name in self.names():
-            raise input_error(
-                "EATSS-X003",
-                f"the {self.kind} '{name}' is there already",
-                hint="register it under another name",
-            )
-        self._things[name] = self._checked(name, thing, "this program")
+            raise self._refused(name, "is there already", "register it under another name")
+        self._things[name] = self._checked(name, thing)
 
     def remove(self, name: str) -> None:
         """Forget a thing that :meth:`register` added; nothing happens where there is none."""
@@ -76,8 +73,7 @@ class Registry(Generic[T]):
             InputError: ``EATSS-X005`` there is none, ``EATSS-X003`` a package's cannot be loaded.
         """
         if name not in self._things:
-            offered = self._offered()
-            where = offered.get(name, name)
+            where = self._offered().get(name, name)
             if ":" not in where:
                 raise input_error(
                     "EATSS-X005",
@@ -87,16 +83,10 @@ class Registry(Generic[T]):
             try:
                 thing = resolve_name(where)
             except Exception as error:  # code of another package: anything may come of it
-                by_package = name in offered
-                raise input_error(
-                    "EATSS-X003",
-                    f"the {self.kind} '{name}'{f' ({where})' if by_package else ''} cannot be "
-                    f"loaded: {type(error).__name__}: {error}",
-                    hint="mend or remove the package that offers it"
-                    if by_package
-                    else f"name what Python can import, or one of: {', '.join(self.names())}",
-                ) from error
-            self._things[name] = self._checked(name, thing, where)
+                hint = f"mend the package, or name one of: {', '.join(self.names())}"
+                why = f"of {where} cannot be loaded: {class_and_line(error)}"
+                raise self._refused(name, why, hint) from error
+            self._things[name] = self._checked(name, thing)
         return self._things[name]
 
     def version(self, name: str) -> str | None:
@@ -109,16 +99,15 @@ class Registry(Generic[T]):
     def _offered(self) -> Mapping[str, str]:
         return _entry_points(self.group, tuple(sys.path))
 
-    def _checked(self, name: str, thing: T, where: str) -> T:
-        fits = callable(thing) if self._of is None else isinstance(thing, self._of)
-        if not fits:
+    def _checked(self, name: str, thing: T) -> T:
+        if not (callable(thing) if self._of is None else isinstance(thing, self._of)):
             wanted = "a function" if self._of is None else self._of.__name__
-            raise input_error(
-                "EATSS-X003",
-                f"the {self.kind} '{name}' of {where} is of the type {type(thing).__name__}, "
-                f"not {wanted}",
-            )
+            why = f"is of the type {type(thing).__name__}, not {wanted}"
+            raise self._refused(name, why, "mend the package or the program that has it")
         return thing
+
+    def _refused(self, name: str, why: str, hint: str) -> InputError:
+        return input_error("EATSS-X003", f"the {self.kind} '{name}' {why}", hint=hint)
 
 
 @lru_cache(maxsize=64)

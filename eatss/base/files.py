@@ -24,16 +24,13 @@ def read_regular(path: StrPath, most_bytes: int) -> bytes:
         OSError: it cannot be read, is a folder, a pipe or a device, or has more bytes.
         ValueError: the path is none.
     """
-    mode = os.stat(path).st_mode  # noqa: PTH116 - opening a pipe waits for who writes
-    if stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, "it is a directory", os.fspath(path))
-    if not stat.S_ISREG(mode):
-        raise OSError(errno.EINVAL, "it is no regular file", os.fspath(path))
-    with Path(path).open("rb") as file:
-        data = file.read(most_bytes + 1)
-    if len(data) > most_bytes:
-        raise OSError(errno.EFBIG, f"it has more than {most_bytes >> 20} MiB", os.fspath(path))
-    return data
+    status = os.stat(path)  # noqa: PTH116 - opening a pipe waits for who writes
+    why = "" if stat.S_ISREG(status.st_mode) else "it is a directory or no regular file"
+    if status.st_size > most_bytes:
+        why = why or f"it has more than {most_bytes >> 20} MiB"
+    if why:
+        raise OSError(errno.EINVAL, why, os.fspath(path))
+    return Path(path).read_bytes()
 
 
 _BODY = re.compile(r"\)\s*\{.*[;}]\s*\Z", re.DOTALL)

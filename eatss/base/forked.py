@@ -12,7 +12,6 @@ import gc
 import math
 import os
 import pickle
-import select
 import signal
 import sys
 import threading
@@ -27,10 +26,10 @@ from pkgutil import iter_modules
 from traceback import format_exception
 from typing import Any, BinaryIO, NoReturn, ParamSpec, TypeVar
 
-from eatss.base import guard
 from eatss.base.compilers import missing_packages_named
 from eatss.base.diagnostics import EatssError, input_error
 from eatss.base.frozen import frozen
+from eatss.base.guard import end_with
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -106,12 +105,11 @@ class ForkEndedError(Exception):
 class Limits:
     """What work may take.
 
-    ``seconds`` are those of the processor, ``clock_s`` those on the clock (``None``: any number).
-    ``memory_bytes`` come on top of what the process has at its start.
+    ``seconds`` are those of the processor. ``memory_bytes`` come on top of what the process has at
+    its start; addresses that are only reserved, as by CUDA, do not count.
     """
 
     seconds: float
-    clock_s: float | None = None
     memory_bytes: int = 1 << 30
 
 
@@ -156,21 +154,16 @@ def _waited_for(child: int, pipe: BinaryIO, limits: Limits) -> tuple[bool, Any]:
     """Return the answer of a process when it has ended; end it where this one is interrupted."""
     code = 0
     try:
-        late = not select.select([pipe], [], [], limits.clock_s)[0]
-        answer = b"" if late else pipe.read()
-        if not late:
-            with suppress(ChildProcessError):  # the kernel waits for those of who ignores SIGCHLD
-                code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-            child = 0
-            if _here.is_bounded:
-                _set_timer()
-    finally:
-        if child:
-            with suppress(ProcessLookupError, ChildProcessError):
-                os.kill(child, signal.SIGKILL)
-                os.waitpid(child, 0)
-    if late:
-        raise ForkEndedError(Cause.TIME, "it waits for nothing that comes")
+        answer = pipe.read()
+        with suppress(ChildProcessError):  # the kernel waits for those of who ignores SIGCHLD
+            code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    except BaseException:
+        with suppress(ProcessLookupError, ChildProcessError):
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+        raise
+    if _here.is_bounded:
+        _set_timer()
     if code == -signal.SIGPROF:
         raise ForkEndedError(Cause.TIME, "more processor time than is allowed")
     if code == _NO_MEMORY:
@@ -240,37 +233,6 @@ def _load(generates: bool = True) -> None:
         _loaded.append(True)
 
 
-def outside_bounds(work: Callable[[], T], clock_s: float) -> T:
-    """Return what ``work`` returns; where this process is bounded, from another that is not.
-
-    For drivers: CUDA reserves more addresses than a bounded process may have. What it takes does
-    not count as this process's.
-
-    Args:
-        work: as for :func:`run_forked`.
-        clock_s: seconds on the clock, where it is another process.
-
-    Raises:
-        ForkEndedError: as :func:`run_forked`.
-    """
-    if not _here.is_bounded:
-        return work()
-
-    def released() -> T:
-        import resource  # noqa: PLC0415 - only some systems have it
-
-        allow(math.inf)
-        hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-        resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
-        return work()
-
-    before = left_s()
-    try:
-        return run_forked(released, Limits(seconds=clock_s, clock_s=clock_s))
-    finally:
-        allow_more(before - left_s())
-
-
 def allow(seconds: float) -> None:
     """Give the process of its own that this runs in so many seconds of the processor in all.
 
@@ -323,8 +285,7 @@ def _work_and_end(work: Callable[[], object], limits: Limits, pipe: int, parent:
         _forking = threading.Lock()
         _here.is_bounded = True
         _bound(limits)
-        if not guard.ends_with(parent):
-            os.kill(os.getpid(), signal.SIGTERM)
+        end_with(parent)
         with open(pipe, "wb") as stream:
             stream.write(pickle.dumps(_answer(work)))
         code = 0
@@ -355,10 +316,10 @@ def _bound(limits: Limits) -> None:
             signal.signal(number, usual)
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[5])
     most = used * resource.getpagesize() + limits.memory_bytes
-    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
     if hard == resource.RLIM_INFINITY or most < hard:
-        resource.setrlimit(resource.RLIMIT_AS, (most, hard))
+        resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
     _here.before = 0.0
     allow(limits.seconds)

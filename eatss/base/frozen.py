@@ -66,30 +66,25 @@ def _values(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
 
 def _initialiser(noun: Any, every: tuple[Field[Any], ...]) -> Any:
     names: dict[str, Any] = {"_set": object.__setattr__, "_none": MISSING}
-    given: list[str] = []
-    keywords: list[str] = []
-    body: list[str] = []
+    whole, keywords, body = ["self"], ["*"], list[str]()
     for own in every:
-        made = default = f"_{own.name}_"
+        value, default = own.name, f"_{own.name}_"
+        given = f"{own.name}={default}"
         if own.default_factory is not MISSING:
-            names[made], default = own.default_factory, "_none"
-            made = f"{made}() if {own.name} is _none else {own.name}" if own.init else f"{made}()"
+            names[default] = own.default_factory
+            given, value = f"{own.name}=_none", f"{default}() if {value} is _none else {value}"
         elif own.default is not MISSING:
-            names[made] = own.default
-            made = own.name if own.init else made
+            names[default] = own.default
         else:
-            made, default = own.name, ""
-        if own.init:
-            text = f"{own.name}={default}" if default else own.name
-            (keywords if own.kw_only else given).append(text)
-        if own.init or default:
-            body.append(f"_set(self, {own.name!r}, {made})")
-    body += ["self.__post_init__()"] * hasattr(noun, "__post_init__") or ["pass"] * (not body)
-    whole = ", ".join(["self", *given, *["*"] * bool(keywords), *keywords])
-    exec(f"def __init__({whole}):\n  " + "\n  ".join(body), names)  # noqa: S102 - of our own nouns
+            given = own.name
+        (keywords if own.kw_only else whole).append(given)
+        body.append(f"_set(self, {own.name!r}, {value})")
+    body += ["self.__post_init__()"] * hasattr(noun, "__post_init__") or ["pass"]
+    head = ", ".join(whole + keywords if len(keywords) > 1 else whole)
+    exec(f"def __init__({head}):\n  " + "\n  ".join(body), names)  # noqa: S102 - of our own nouns
     found: Any = names["__init__"]
     found.__module__, found.__qualname__ = noun.__module__, f"{noun.__qualname__}.__init__"
-    found.__annotations__ = {own.name: own.type for own in every if own.init} | {"return": None}
+    found.__annotations__ = {own.name: own.type for own in every} | {"return": None}
     return found
 
 

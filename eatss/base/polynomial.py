@@ -56,12 +56,10 @@ class Terms(Generic[_Number]):
     def with_unknown(self, name: str, value: Self) -> Self:
         """Put a polynomial in the place of an unknown."""
         result = type(self)({})
-        for monomial, coefficient in self.terms.items():
-            rest = tuple(one for one in monomial if one != name)
-            term = type(self)({rest: coefficient})
-            for _ in range(len(monomial) - len(rest)):
-                term = term.times(value)
-            result = result.plus(term)
+        for power, rest in self.powers_of(name).items():
+            for _ in range(power):
+                rest = rest.times(value)  # noqa: PLW2901 - a power at a time
+            result = result.plus(rest)
         return result
 
 

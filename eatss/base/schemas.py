@@ -1,7 +1,7 @@
 """JSON Schemas of what eatss prints and reads, made of the nouns themselves.
 
 The types are those that :mod:`eatss.base.codec` goes by; titles and descriptions of nouns come from
-their docstrings, units from names. pydantic turns types into JSON Schema (draft 2020-12).
+their docstrings. pydantic turns types into JSON Schema (draft 2020-12).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pydantic_core import core_schema
 
 from eatss.base.codec import VERSION, JsonObject, getters, in_order, layout_of
 from eatss.base.diagnostics import did_you_mean, input_error
+from eatss.base.frozen import their_names
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -30,14 +31,6 @@ PUBLISHED: Mapping[str, str] = {
 }
 """The nouns (``module:Class``) of documents with a schema, by name."""
 
-_UNITS: Mapping[str, str] = {
-    "s": "seconds",
-    "j": "joules",
-    "w": "watts",
-    "mhz": "MHz",
-    "c": "degrees Celsius",
-    "bytes": "bytes",
-}
 _ROLE = re.compile(r":\w+:`~?([^`]*)`")
 _SECTION = re.compile(r"\n\s*(?:Attributes|Raises|Args|Returns):")
 
@@ -89,7 +82,7 @@ class _Generator(GenerateJsonSchema):
         layout, plain = layout_of(kind), super().dataclass_schema(schema)
         about = _plain_text(_SECTION.split(inspect.getdoc(kind) or "")[0])
         head = {"title": kind.__name__, "description": about}
-        order = in_order(kind)
+        order = their_names(in_order(kind))
         entries = {name: plain["properties"][name] for name in order}
         plain["required"] = [name for name in order if name in plain.get("required", ())]
         if layout.shape == "value":
@@ -118,17 +111,9 @@ class _Generator(GenerateJsonSchema):
         return {
             **head,
             "type": "object",
-            "properties": {one: _with_unit(one, part) for one, part in entries.items()},
+            "properties": entries,
             "required": required,
         }
-
-
-def _with_unit(name: str, part: Mapping[str, Any]) -> JsonObject:
-    """Return the schema of a field with its unit."""
-    unit = _UNITS.get(name.rpartition("_")[2]) if "_" in name else None
-    if unit is None:
-        return dict(part)
-    return {**part, "description": f"{part.get('description', '')} In {unit}.".strip()}
 
 
 def _plain_text(doc: str | None) -> str:

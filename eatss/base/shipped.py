@@ -108,9 +108,7 @@ def located(source: Source) -> Source | Path:
     Raises:
         InputError: ``EATSS-C017``, there is no kernel of this name.
     """
-    if isinstance(source, str) and source.startswith(MARK) and "\n" not in source:
-        return _file(source.removeprefix(MARK))
-    return source
+    return _file(str(source).removeprefix(MARK)) if _is_marked(source) else source
 
 
 def source_path(text: str) -> Path:
@@ -193,5 +191,5 @@ def store_of_ones_own(store: StrPath) -> Path:
     )
 
 
-def _is_marked(store: StrPath) -> bool:
-    return isinstance(store, str) and store.startswith(MARK)
+def _is_marked(store: object) -> bool:
+    return isinstance(store, str) and store.startswith(MARK) and "\n" not in store

@@ -21,14 +21,7 @@ _LEAST_WIDTH = 20
 
 def page_width() -> int:
     """Return how many columns a line has: ``COLUMNS``, else those of the window, in a file 120."""
-    try:
-        width = int(os.environ.get("COLUMNS", ""))
-    except ValueError:
-        width = 0
-    if width <= 0:
-        terminal = sys.stdout.isatty()
-        width = shutil.get_terminal_size().columns if terminal else _WIDTH_OF_A_FILE
-    return max(_LEAST_WIDTH, width)
+    return max(_LEAST_WIDTH, shutil.get_terminal_size((_WIDTH_OF_A_FILE, 0)).columns)
 
 
 def echo(text: object, *, err: bool = False, nl: bool = True) -> None:

@@ -1,34 +1,31 @@
 """Runs a job in a worker process, which may crash or hang, and says how the worker ended.
 
-``python -m MODULE`` gets the job, a noun, and then orders, pickled on its standard input. It calls
-:func:`connect` and tells of events, nouns of kinds that are agreed on, in lines of JSON on its
-standard output. The worker leads a group, with the compilers and meters that it starts, and the
-group ends with it, and with this process (:mod:`eatss.base.guard`).
+``python -m MODULE`` calls :func:`connect`: its standard input is a connection on which it gets the
+job, a noun, and then orders, and tells of events: nouns, or an ``EatssError`` of the user's or the
+machine's. It leads a group, with the compilers and meters that it starts, and ends with this
+process (:mod:`eatss.base.guard`).
 """
 
 from __future__ import annotations
 
-import json
 import os
-import pickle
-import queue
 import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field
+from functools import partial
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from pathlib import Path
 from types import FrameType
-from typing import IO, Any, Literal, NoReturn, TypeVar
+from typing import Any, Literal, NoReturn, TypeVar
 
-from eatss.base.codec import decode, encode
-from eatss.base.diagnostics import EatssError, InputError, input_error
 from eatss.base.frozen import Names, frozen
-from eatss.base.guard import guarded
+from eatss.base.guard import end_with
 
 J = TypeVar("J")
 T = TypeVar("T")
@@ -41,20 +38,19 @@ ENDING_LIMIT_S = 5.0
 """A worker that is told to end, or has told all, is given this long."""
 
 _LINES_SAID = 3
+_LONGEST_WAIT_S = 1e6
 
 
 @frozen
 class Worker:
     """A worker process to be.
 
-    ``module`` is what Python runs, ``job`` the noun it is given; ``events`` are the kinds of nouns
-    that it tells of. ``start_limit_s`` bounds the seconds until its first stage. ``environment`` is
-    set besides the variables of this process.
+    ``module`` is what Python runs, ``job`` the noun it is given. ``start_limit_s`` bounds the
+    seconds until its first stage. ``environment`` is set besides the variables of this process.
     """
 
     module: str
     job: object
-    events: Sequence[type]
     start_limit_s: float
     environment: Mapping[str, str] = field(default_factory=dict)
 
@@ -78,25 +74,6 @@ class Outcome:
             return f"ended with exit code {self.exit_code}"
         known = {one.value: one.name for one in signal.Signals}
         return f"was ended by signal {known.get(-self.exit_code, -self.exit_code)}"
-
-
-@frozen
-class Refused:
-    """An event of any worker: the user's mistake, or a machine on which it cannot work."""
-
-    code: str
-    message: str
-    hint: str | None
-
-    @classmethod
-    def because(cls, error: EatssError) -> Refused:
-        """Return the event that tells of an error."""
-        first = error.diagnostics[0]
-        return cls(code=first.code, message=first.message, hint=first.hint)
-
-    def error(self) -> InputError:
-        """Return the error to raise."""
-        return input_error(self.code, self.message, hint=self.hint)
 
 
 Take = Callable[[Any], float | None]
@@ -133,7 +110,6 @@ class LiveWorker:
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
-        self._kinds = {kind.__name__: kind for kind in (*worker.events, Ready)}
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -144,18 +120,16 @@ class LiveWorker:
     def start(self, take: Take) -> Outcome | None:
         """Start it and wait until it is ready; return how it ended if it ended instead."""
         self._said = tempfile.TemporaryFile()  # noqa: SIM115
-        self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-        self._process = subprocess.Popen(  # noqa: S603 - our own command line
-            guarded([sys.executable, "-m", self._worker.module]),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._said,
-            start_new_session=True,
-            env=child_environment(self._worker.environment),
-        )
-        threading.Thread(  # so that one that hangs in the middle of a line is late
-            target=_read, args=(self._process.stdout, self._lines), daemon=True
-        ).start()
+        self._events, given = Pipe()
+        with given:
+            self._process = subprocess.Popen(  # noqa: S603 - our own command line
+                python(self._worker.module),
+                stdin=given.fileno(),
+                stdout=self._said,
+                stderr=self._said,
+                env=child_environment(self._worker.environment),
+                **_ending_with_this_one(),
+            )
         return self.ask(self._worker.job, take, limit_s=self._worker.start_limit_s)
 
     def ask(self, order: object, take: Take, *, limit_s: float) -> Outcome | None:
@@ -171,12 +145,10 @@ class LiveWorker:
         """
         process = self._process
         assert process is not None
-        assert process.stdin is not None
         self._deadline_s = time.monotonic() + limit_s
         try:
-            with suppress(BrokenPipeError):  # its end is told of below
-                process.stdin.write(pickle.dumps(order))
-                process.stdin.flush()
+            with suppress(OSError):  # its end is told of below
+                self._events.send(order)
             how = self._hear(take)
             if how == "ready":
                 return None
@@ -189,7 +161,7 @@ class LiveWorker:
             raise
         self._said.seek(0)
         lines = self._said.read().decode(errors="replace").strip().splitlines()
-        said = tuple(line.strip() for line in lines[-_LINES_SAID:])
+        said = tuple(map(str.strip, lines[-_LINES_SAID:]))
         self._kill(asking=False)
         return Outcome(in_time=how == "closed", exit_code=code, said=said)
 
@@ -203,7 +175,7 @@ class LiveWorker:
         """End it: by closing its input at first, then by force."""
         process = self._process
         if process is not None:
-            _close_input(process)
+            self._events.close()
             try:
                 _wait_for_end(process)
             finally:
@@ -212,15 +184,13 @@ class LiveWorker:
     def _hear(self, take: Take) -> Literal["ready", "closed", "late"]:
         """Take events; ``late`` is where a stage takes longer than its limit."""
         while True:
-            left_s = max(0.0, self._deadline_s - time.monotonic())
-            try:
-                line = self._lines.get(timeout=min(left_s, threading.TIMEOUT_MAX))
-            except queue.Empty:
+            left_s = self._deadline_s - time.monotonic()
+            if not self._events.poll(max(0.0, min(left_s, _LONGEST_WAIT_S))):
                 return "late"
-            if not line.endswith(b"\n"):  # nothing, or where it died in the middle of an event
+            try:
+                event = self._events.recv()
+            except (EOFError, OSError):
                 return "closed"
-            name, plain = json.loads(line)
-            event: Any = decode(self._kinds[name], plain)
             if isinstance(event, Ready):
                 return "ready"
             limit_s, now_s = take(event), time.monotonic()
@@ -235,23 +205,19 @@ class LiveWorker:
             signal_group(process, signal.SIGTERM)
             _wait_for_end(process)
         signal_group(process, signal.SIGKILL)
-        _close_input(process)
+        self._events.close()
         process.wait()
         self._said.close()
 
 
-def _read(stream: IO[bytes], lines: queue.SimpleQueue[bytes]) -> None:
-    """Put the lines of a stream into a queue, and an empty one at its end."""
-    with stream:
-        for line in stream:
-            lines.put(line)
-    lines.put(b"")
+def python(module: str) -> list[str]:
+    """Return the command line that runs a module."""
+    return [sys.executable, "-m", module]
 
 
-def _close_input(process: subprocess.Popen[bytes]) -> None:
-    assert process.stdin is not None
-    with suppress(BrokenPipeError):  # of an order that it never read
-        process.stdin.close()
+def _ending_with_this_one() -> dict[str, Any]:
+    """Return how a process is started that leads a group, and ends with this one."""
+    return {"start_new_session": True, "preexec_fn": partial(end_with, os.getpid())}
 
 
 def child_environment(added: Mapping[str, str]) -> dict[str, str]:
@@ -296,15 +262,15 @@ def run_bounded(
         subprocess.TimeoutExpired: it took longer, and was ended.
     """
     with subprocess.Popen(  # noqa: S603
-        guarded(command),
+        command,
         cwd=folder,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-        start_new_session=True,
         env=environment,
+        **_ending_with_this_one(),
     ) as process:
         try:
             said, _ = process.communicate(given, timeout=limit_s)
@@ -325,7 +291,7 @@ def end_at_sigterm() -> None:
 
 
 def connect(
-    job: type[J], order: type[O] | None = None, *, printed_to: int = 2, finite: bool = True
+    job: type[J], order: type[O] | None = None
 ) -> tuple[J, Iterator[O], Callable[[object], None]]:
     """Return, in a worker, its job, its orders as they come, and what tells of events.
 
@@ -335,27 +301,19 @@ def connect(
     Args:
         job: the noun of the job.
         order: the noun of an order, where there are any.
-        printed_to: the file that gets what compilers, libraries and foreign code print to
-            standard output, which is no event.
-        finite: whether numbers of events that are infinite or none are a mistake.
     """
-    given, events = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    os.dup2(printed_to, 1)
+    parent = Connection(os.dup(0))
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # what the worker starts has nothing to read
 
     def taken(kind: type[T]) -> T:
-        found = pickle.load(given)  # noqa: S301 - of the process that started this one
+        found = parent.recv()
         assert isinstance(found, kind)
         return found
-
-    def emit(event: object) -> None:
-        line = json.dumps([type(event).__name__, encode(event)], allow_nan=not finite)
-        events.write(f"{line}\n".encode())
-        events.flush()
 
     def orders() -> Iterator[O]:
         with suppress(EOFError):
             while order is not None:
-                emit(Ready())
+                parent.send(Ready())
                 yield taken(order)
 
-    return taken(job), orders(), emit
+    return taken(job), orders(), parent.send

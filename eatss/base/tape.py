@@ -33,31 +33,10 @@ _ADDED = 8
 """Rows that were unlike what was recorded that are recorded, too, of a batch."""
 
 
-_NEUTRAL = {np.multiply: 1.0, np.add: 0.0, np.divide: 1.0, np.subtract: 0.0}
-"""Functions of a column that leave it as it is where their other number is that."""
-
-
 class _UnlikeError(Exception):
     """What was left out concerns some layouts of this batch, by a flag of them."""
 
 
-def operators_at_once(kind: type[_Kind]) -> type[_Kind]:
-    """Let operators of a class make what NumPy would have it make, in a third of the time."""
-
-    def ways(function: Callable[..., Any]) -> Sequence[Callable[[Any, Any], Any]]:
-        return (
-            lambda own, other: own.made(function, (own, other)),
-            lambda own, other: own.made(function, (other, own)),
-        )
-
-    functions = np.add, np.subtract, np.multiply, np.divide
-    for name, function in zip(("add", "sub", "mul", "truediv"), functions, strict=True):
-        for before, way in zip(("", "r"), ways(function), strict=True):
-            setattr(kind, f"__{before}{name}__", way)
-    return kind
-
-
-@operators_at_once
 class Column(NDArrayOperatorsMixin):
     """A column of numbers that a tape records; ``value`` is that of the batch it records."""
 
@@ -66,10 +45,6 @@ class Column(NDArrayOperatorsMixin):
     def __init__(self, tape: Tape, place: int, value: Any) -> None:
         """Take what is at a place of the tape."""
         self.tape, self.place, self.value = tape, place, value
-
-    def made(self, function: Callable[..., Any], inputs: Sequence[Any]) -> Any:
-        """Return what a function makes of columns, recorded."""
-        return self.tape.made(function, inputs)
 
     def __len__(self) -> int:
         return len(self.value)
@@ -113,10 +88,6 @@ class Tape:
 
         It is not known here where another kind of number is among them.
         """
-        if function in _NEUTRAL:
-            left = _left_as_it_is(function, *inputs)
-            if left is not None:
-                return left
         places: list[int] = []
         for one in inputs:
             if type(one) is Column:
@@ -152,41 +123,30 @@ class Tape:
         """
         known = isinstance(result, Column)
         output = result.place if known else self._constant(_constant(result))
-        needed, steps = {output}, []
+        needed = {output}
+        steps: list[tuple[Step, set[int]]] = []  # each with what is used there for the last time
         for step in reversed(self.steps):
             if step[1] in needed or step[0] is _refuse:
+                steps.append((step, {*step[2]} - needed))
                 needed.update(step[2])
-                steps.append(step)
-        steps.reverse()
-        last = {own: at for at, step in enumerate(steps) for own in step[2]}
-        last[output] = len(steps)
-        made = {place for _, place, _ in steps}
+        made = {step[1] for step, _ in steps}
         constants = {place: number for (_, number), place in self._constants.items()}
         first: list[Any] = [*(None for _ in self.inputs), *constants.values()]
-        places = {own.place: at for at, own in enumerate(self.inputs)}
-        places |= {own: at for at, own in enumerate(constants, len(places))}
+        own = (*(one.place for one in self.inputs), *constants)
+        places = {place: at for at, place in enumerate(own)}
         free: list[int] = []
         renamed: list[Step] = []
-        for at, (function, place, operands) in enumerate(steps):
-            own = tuple(places[one] for one in operands)
-            free += {places[one] for one in operands if one in made and last[one] == at}
+        for (function, place, operands), last in reversed(steps):
+            inputs = tuple(places[one] for one in operands)
+            free += (places[one] for one in last & made)
             if not free:
                 free.append(len(first))
                 first.append(None)
             places[place] = free.pop()
-            renamed.append((function, places[place], own))
-            if place not in last:  # nothing comes of a refusal
+            renamed.append((function, places[place], inputs))
+            if place not in needed:  # nothing comes of a refusal
                 free.append(places[place])
         return Replay(first, renamed, places[output])
-
-
-def _left_as_it_is(function: Any, one: Any, other: Any) -> Column | None:
-    """Return the column that a function returns as it is, if it does."""
-    if type(one) is not Column and function in (np.add, np.multiply):
-        one, other = other, one
-    plain = type(one) is Column and isinstance(other, _NUMBERS) and not np.ndim(other)
-    same = plain and other == _NEUTRAL[function] and one.value.dtype == np.float64
-    return one if same else None
 
 
 def _constant(one: Any) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterable, Mapping
-from fractions import Fraction
 from io import StringIO
 from typing import TypeAlias
 
@@ -35,10 +34,7 @@ def bytes_text(size: int) -> str:
     for name, one in BYTES_OF_UNIT.items():
         if size >= one:
             scale, unit = one, name
-    amount = Fraction(size, scale)
-    if amount >= 1 << 20:
-        return f"over a million {unit}"
-    return f"{amount if amount.denominator == 1 else f'{float(amount):.4g}'} {unit}"
+    return f"{size / scale:.4g} {unit}"
 
 
 def counted(count: int, noun: str, several: str = "") -> str:

@@ -15,8 +15,7 @@ import os
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from functools import lru_cache
 from typing import Any
@@ -96,18 +95,10 @@ def detect(*, nvml: Any = None, cupy: Any = None) -> Detection:
         figure, CUDA's is taken, since it is what a kernel gets.
     """
     reasons: list[str] = []
-    nvml = nvml or _module("pynvml", "NVML", "nvidia-ml-py", reasons)
-    cupy = cupy or _module("cupy", "CuPy", "cupy-cuda13x", reasons)
-
-    def asked(reader: str, module: Any, read: Callable[[Any], Any]) -> Any:
-        try:
-            return read(module) if module else None
-        except Exception as error:  # NVML has error classes of its own, likewise CUDA
-            reasons.append(f"{reader} sees no GPU: {one_line(error)}")
-            return None
-
-    driver, by_nvml = asked("NVML", nvml, _read_nvml) or (None, ())
-    by_cuda = asked("CuPy", cupy, cuda_cards) or ()
+    nvml, cupy = nvml or "pynvml", cupy or "cupy"
+    found = _answer("NVML", nvml, "nvidia-ml-py", _read_nvml, reasons)
+    driver, by_nvml = found or (None, ())
+    by_cuda = _answer("CuPy", cupy, "cupy-cuda13x", cuda_cards, reasons) or ()
     listed = {gpu.uuid: gpu for gpu in by_nvml}
     gpus = tuple(_join(listed[gpu.uuid], gpu) if gpu.uuid in listed else gpu for gpu in by_cuda)
     if not gpus:
@@ -120,31 +111,27 @@ def detect(*, nvml: Any = None, cupy: Any = None) -> Detection:
     return Detection(gpus=gpus, reasons=tuple(reasons), driver_version=driver)
 
 
-def _module(name: str, reader: str, package: str, reasons: list[str]) -> Any:
-    """Import a module that may be missing or broken; say which in ``reasons``."""
+def _answer(
+    reader: str, module: Any, package: str, read: Callable[[Any], Any], reasons: list[str]
+) -> Any:
+    """Return what is read of a module, or of that of a name; say in ``reasons`` if nothing is."""
     try:
-        return importlib.import_module(name)
-    except Exception as error:  # a broken installation raises anything
-        missing = isinstance(error, ModuleNotFoundError) and error.name == name
+        return read(importlib.import_module(module) if isinstance(module, str) else module)
+    except Exception as error:  # NVML has error classes of its own; a broken installation any
+        missing = isinstance(error, ModuleNotFoundError) and error.name == module
         why = f"was not asked: the package {package} is not installed"
-        reasons.append(f"{reader} {why if missing else f'does not load: {one_line(error)}'}")
+        reasons.append(f"{reader} {why if missing else f'sees no GPU: {one_line(error)}'}")
     return None
 
 
-@contextmanager
-def _opened(nvml: Any) -> Iterator[Any]:
+def _read_nvml(nvml: Any) -> tuple[str, tuple[DetectedGpu, ...]]:
     nvml.nvmlInit()
     try:
-        yield nvml
-    finally:
-        nvml.nvmlShutdown()
-
-
-def _read_nvml(nvml: Any) -> tuple[str, tuple[DetectedGpu, ...]]:
-    with _opened(nvml):
         driver = as_text(nvml.nvmlSystemGetDriverVersion())
         handles = map(nvml.nvmlDeviceGetHandleByIndex, range(nvml.nvmlDeviceGetCount()))
         return driver, tuple(_nvml_gpu(nvml, handle, driver) for handle in handles)
+    finally:
+        nvml.nvmlShutdown()
 
 
 def cuda_cards(cupy: Any) -> tuple[DetectedGpu, ...]:

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from math import inf
+from typing import Annotated, Any, TypeVar
 
-from eatss.base.codec import JsonObject, MisfitError, decode, encode, in_order, unknown
+from eatss.base.codec import BY_NAME, JsonObject, MisfitError, decode, encode, in_order, unknown
 from eatss.base.diagnostics import Diagnostic, InputError, SourceSpan, did_you_mean
-from eatss.base.frozen import Names, frozen
-from eatss.base.text import BYTES_OF_UNIT, Texts
+from eatss.base.frozen import Names, frozen, their_names
+from eatss.base.text import BYTES_OF_UNIT, NamedTexts, Texts
 from eatss.cards.profile import (
     COEFFICIENTS,
     FIGURES,
@@ -26,7 +27,6 @@ from eatss.cards.profile import (
     SCHEMA_VERSION,
     TABLES,
     Calibration,
-    Coefficients,
     GpuProfile,
     Source,
 )
@@ -49,22 +49,17 @@ def finding(
 
     Where the key is not found, that is the nearest key or table around it.
     """
-    lines, span = (origin.text or "").splitlines(), None
-    table = 0
+    lines, span, first = (origin.text or "").splitlines(), None, 0
     for key in path:
-        form = re.compile(rf"(?:^|[\[{{,.])\s*(?P<key>[\"']?{re.escape(key)}[\"']?)\s*[=.\]]")
-        found = ((n, m) for n, line in enumerate(lines[table:], table) if (m := form.search(line)))
-        table, match = next(found, (table, None))
+        form = re.compile(rf"(?:^|[\[{{,.])\s*([\"']?{re.escape(key)}[\"']?)\s*[=.\]]")
+        found = ((n, m) for n in range(first, len(lines)) if (m := form.search(lines[n])))
+        first, match = next(found, (first, None))
         if match is None:
             break
-        span = SourceSpan.in_line(
-            origin.label, table + 1, match.start("key") + 1, len(match["key"])
-        )
-    if span is None:
-        return Diagnostic(code=code, message=f"{origin.label}: {message}", hint=hint)
-    return Diagnostic(
-        code=code, message=message, span=span, source_line=lines[span.line - 1], hint=hint
-    )
+        span = SourceSpan.in_line(origin.label, first + 1, match.start(1) + 1, len(match[1]))
+    told = message if span else f"{origin.label}: {message}"
+    line = lines[span.line - 1] if span else None
+    return Diagnostic(code=code, message=told, span=span, source_line=line, hint=hint)
 
 
 def misfit(code: str, error: MisfitError, origin: Origin) -> Diagnostic:
@@ -84,7 +79,7 @@ def shaped(kind: type[T], document: Any) -> T:
     """
     shape = decode(kind, document)
     for place in unknown(document, encode(shape)):
-        meant = did_you_mean(place.rpartition(".")[2], in_order(kind))
+        meant = did_you_mean(place.rpartition(".")[2], their_names(in_order(kind)))
         raise MisfitError(f"there is no such key; {meant}", place)
     return shape
 
@@ -112,34 +107,11 @@ def parsed_toml(text: str, label: str, code: str) -> JsonObject:
     )
 
 
-WHOLE_WARPS = ("threads_per_block", "max_threads_per_sm")
-
-
-def contradictions(figures: Coefficients) -> Iterator[tuple[str, str]]:
-    """Yield what cannot hold among ``figures``: the one to point at, and why; some may be absent.
-
-    ``figures`` are values by the names of fields.
-    """
-    for small, large in TABLES["ordered"]:
-        if small in figures and large in figures and figures[small] > figures[large]:
-            less, more = figures[small], figures[large]
-            yield small, f"{small} = {less:.15g} cannot be more than {large} = {more:.15g}"
-    warp = figures.get("threads_per_warp")
-    for field in WHOLE_WARPS:
-        if warp and (threads := figures.get(field, 0)) % warp:
-            yield field, f"{field} = {threads} is not a multiple of threads_per_warp = {warp}"
-
-
 @frozen
 class _Figure:
+    name: str
     value: Any
     source: str
-
-
-@frozen
-class _Source:
-    title: str
-    url: str | None = None
 
 
 @frozen
@@ -149,15 +121,15 @@ class _Document:
     title: str
     architecture: str
     compute_capability: str
-    figures: Mapping[str, _Figure]
-    sources: Mapping[str, _Source]
+    figures: Annotated[tuple[_Figure, ...], BY_NAME]
+    sources: Annotated[tuple[Source, ...], BY_NAME]
     aliases: Names = ()
-    notes: Mapping[str, str] | None = None
+    notes: Annotated[NamedTexts, BY_NAME] = ()
     calibration: Calibration | None = None
 
 
 _PLAIN = Origin(label="profile")
-_NAME = re.compile(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?")
+_NAME = r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?"
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]iB|B)", re.ASCII)
 
 
@@ -168,82 +140,78 @@ def profile_from_document(document: Mapping[str, Any], origin: Origin = _PLAIN) 
         InputError: ``EATSS-G005``, the document is wrong.
     """
     try:
-        return _read(document)
+        return _read(shaped(_Document, document))
     except MisfitError as error:
         raise InputError(misfit("EATSS-G005", error, origin)) from None
     except RecursionError:
         raise InputError(finding("EATSS-G005", "it is nested too deeply", (), origin)) from None
 
 
-def _read(document: Any) -> GpuProfile:
-    shape = shaped(_Document, document)
-    if shape.schema_version != SCHEMA_VERSION:
-        why = f"it is {shape.schema_version}; this eatss reads {SCHEMA_VERSION}"
-        raise MisfitError(why, "schema_version")
-    for name in (shape.name, *shape.aliases):
-        if not _NAME.fullmatch(name):
-            raise MisfitError(
-                f"{name!r} has more than lower-case letters, digits and . _ -", "name"
-            )
-    if len({shape.name, *shape.aliases}) <= len(shape.aliases):
-        raise MisfitError("the profile calls itself the same more than once", "aliases")
-    if not re.fullmatch(r"\d{1,2}\.\d", shape.compute_capability):
-        raise MisfitError('it is written as "9.0"', "compute_capability")
+def _read(shape: _Document) -> GpuProfile:
+    own, measured = {shape.name, *shape.aliases}, shape.calibration
+    figures = {one.name: one for one in shape.figures}
+    _known("figures", figures, FIGURES)
+    _known("notes", dict(shape.notes), GpuProfile.__dataclass_fields__)
+    coefficients = {} if measured is None else dict(measured.coefficients)
+    _known("calibration.coefficients", coefficients, COEFFICIENTS)
+    values = {name: _value(figures.get(name), name) for name in FIGURES}
+    for place, is_wrong, why in (
+        ("schema_version", shape.schema_version != SCHEMA_VERSION,
+         f"it is {shape.schema_version}; this eatss reads {SCHEMA_VERSION}"),
+        ("name", not all(re.fullmatch(_NAME, one) for one in own),
+         f"{shape.name!r}, or an alias, has more than lower-case letters, digits and . _ -"),
+        ("aliases", len(own) <= len(shape.aliases),
+         "the profile calls itself the same more than once"),
+        ("compute_capability", not re.fullmatch(r"\d{1,2}\.\d", shape.compute_capability),
+         'it is written as "9.0"'),
+        ("calibration.coefficients",
+         not all(0 <= one.value <= 1e12 for one in coefficients.values()),
+         "a value is none that was measured"),
+        *((f"figures.{less}", (values[less] or 0) > (values[more] or inf),
+           f"{less} cannot be more than {more}") for less, more in TABLES["ordered"]),
+        *((f"figures.{name}.source", one.source not in _keys(shape.sources),
+           f'[sources] has no "{one.source}"; known: {", ".join(_keys(shape.sources))}')
+          for name, one in figures.items()),
+    ):  # fmt: skip
+        if is_wrong:
+            raise MisfitError(why, place)
     major, minor = shape.compute_capability.split(".")
-    values = _figures(shape)
-    notes, measured = shape.notes or {}, shape.calibration
-    _known("notes", notes, GpuProfile.__dataclass_fields__)
-    if measured is not None:
-        _known("calibration.coefficients", dict(measured.coefficients), COEFFICIENTS)
-        if not all(0 <= one.value <= 1e12 for _, one in measured.coefficients):
-            raise MisfitError("a value is none that was measured", "calibration.coefficients")
     return GpuProfile(
         name=shape.name,
         title=shape.title,
         aliases=shape.aliases,
         architecture=shape.architecture,
         compute_capability=(int(major), int(minor)),
-        sources=tuple((name, shape.figures[name].source) for name in values),
-        bibliography=tuple(
-            Source(key=key, title=one.title, url=one.url) for key, one in shape.sources.items()
-        ),
-        notes=tuple(notes.items()),
+        sources=tuple((name, figures[name].source) for name in FIGURES if name in figures),
+        bibliography=shape.sources,
+        notes=shape.notes,
         calibration=measured,
-        **{name: values.get(name) for name in FIGURES},  # type: ignore[arg-type]
+        **values,
     )
 
 
-def _figures(shape: _Document) -> JsonObject:
-    """Return the figures in order of display, each within what a card can have."""
-    _known("figures", shape.figures, FIGURES)
-    values: JsonObject = {}
-    for name in FIGURES:
-        place, figure = f"figures.{name}", shape.figures.get(name)
-        if figure is not None:
-            values[name] = _value(place, FIGURES_IN_WORDS[name][1], figure.value)
-            if figure.source not in shape.sources:
-                known = ", ".join(shape.sources) or "none"
-                why = f'[sources] has no "{figure.source}"; known: {known}'
-                raise MisfitError(why, f"{place}.source")
-        elif GpuProfile.__dataclass_fields__[name].type in ("int", "float"):
-            raise MisfitError(
-                f'{name} is missing; {name} = {{ value = …, source = "…" }}', "figures"
-            )
-    for name, why in contradictions(values):
-        raise MisfitError(why, f"figures.{name}")
-    return values
+def _keys(sources: tuple[Source, ...]) -> Names:
+    """Return what sources are called in a profile."""
+    return tuple(one.key for one in sources)
 
 
 def _known(table: str, given: Mapping[str, Any], names: Any) -> None:
     for name in given:
         if name not in names:
-            raise MisfitError(
-                f"there is no such key; {did_you_mean(name, names)}", f"{table}.{name}"
-            )
+            why = f"there is no such key; {did_you_mean(name, names)}"
+            raise MisfitError(why, f"{table}.{name}")
 
 
-def _value(place: str, unit: str, given: Any) -> Any:
+def _value(figure: _Figure | None, name: str) -> Any:
+    """Return a figure, within what a card can have; ``None`` where there may be none."""
+    place, unit = f"figures.{name}", FIGURES_IN_WORDS[name][1]
+    if figure is None:
+        if GpuProfile.__dataclass_fields__[name].type not in ("int", "float"):
+            return None
+        why = f'{name} is missing; {name} = {{ value = …, source = "…" }}'
+        raise MisfitError(why, "figures")
     least, most = TABLES["ranges"][unit]
+    given = figure.value
     if unit in BYTES_OF_UNIT and isinstance(given, str):
         size = _SIZE.fullmatch(given)
         amount = float(size[1]) * {"B": 1, **BYTES_OF_UNIT}[size[2]] if size else 0.5
@@ -264,34 +232,33 @@ def _value(place: str, unit: str, given: Any) -> Any:
 def profile_to_document(profile: GpuProfile) -> JsonObject:
     """Return the document of a profile; ``profile_from_document`` is its inverse."""
     sources = dict(profile.sources)
-    figures = {
-        field: {"value": getattr(profile, field), "source": sources[field]}
-        for field in FIGURES
-        if getattr(profile, field) is not None
-    }
-    bibliography = {
-        source.key: {"title": source.title} | ({} if source.url is None else {"url": source.url})
-        for source in profile.bibliography
-    }
-    calibration = profile.calibration
-    measured = {} if calibration is None else {"calibration": calibration_to_document(calibration)}
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "name": profile.name,
-        "title": profile.title,
-        "aliases": list(profile.aliases),
-        "architecture": profile.architecture,
-        "compute_capability": profile.capability,
-        "figures": figures,
-        "sources": bibliography,
-        "notes": dict(profile.notes),
-    } | measured
+    document = _Document(
+        schema_version=SCHEMA_VERSION,
+        name=profile.name,
+        title=profile.title,
+        architecture=profile.architecture,
+        compute_capability=profile.capability,
+        figures=tuple(
+            _Figure(name=name, value=getattr(profile, name), source=sources[name])
+            for name in FIGURES
+            if name in sources
+        ),
+        sources=profile.bibliography,
+        aliases=profile.aliases,
+        notes=profile.notes,
+        calibration=profile.calibration,
+    )
+    return _without_none(encode(document))
 
 
 def calibration_to_document(calibration: Calibration) -> JsonObject:
     """Return the table ``[calibration]`` of a profile; what is ``None`` is left out."""
-    document: JsonObject = encode(calibration)
-    for one in document["coefficients"].values():
-        if one["spread"] is None:
-            del one["spread"]
-    return document
+    return _without_none(encode(calibration))
+
+
+def _without_none(plain: JsonObject) -> JsonObject:
+    return {
+        name: _without_none(value) if isinstance(value, dict) else value
+        for name, value in plain.items()
+        if value is not None
+    }

@@ -1,20 +1,18 @@
 """Find and read profiles: cards of eatss by name or alias, others by the path of their file.
 
-Codes: G001 unknown name, G002 a file that cannot be read, G021 two cards of one name; those of
+Codes: G001 unknown name, G002 a file that cannot be read; those of
 ``eatss.cards.document`` for the content.
 """
 
 from __future__ import annotations
 
-import difflib
 import os
 import tomllib
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from types import MappingProxyType
 
-from eatss.base.diagnostics import Diagnostic, InternalError, input_error
+from eatss.base.diagnostics import did_you_mean, input_error
 from eatss.base.files import StrPath, read_regular
 from eatss.base.shipped import data_directory
 from eatss.cards.profile import GpuProfile
@@ -28,14 +26,9 @@ def shipped_names(folder: Path) -> Mapping[str, str]:
     """Map each name and alias of a card of eatss to its name, reading only the head of its file."""
     cards: dict[str, str] = {}
     for path in sorted(folder.glob("*.toml")):
-        head = path.read_text(encoding="utf-8").partition("\n[")[0]
-        table = tomllib.loads(head)
-        for name in (table["name"], *table.get("aliases", ())):
-            if name in cards:
-                message = f"{path.stem} and {cards[name]} are both called {name}"
-                raise InternalError(Diagnostic(code="EATSS-G021", message=message))
-            cards[name] = path.stem
-    return MappingProxyType(cards)
+        table = tomllib.loads(path.read_text(encoding="utf-8").partition("\n[")[0])
+        cards |= dict.fromkeys((table["name"], *table.get("aliases", ())), path.stem)
+    return cards
 
 
 def named_profile(name_or_path: StrPath) -> GpuProfile:
@@ -53,15 +46,12 @@ def named_profile(name_or_path: StrPath) -> GpuProfile:
     file = profile_file(name_or_path)
     if file is not None:
         return _read(file)
-    name = str(name_or_path)
     names = shipped_names(profile_directory())
-    close = difflib.get_close_matches(name.strip().lower(), names, n=3, cutoff=0.4)
-    meant = f"did you mean {' or '.join(close)}? " if close else ""
     raise input_error(
         "EATSS-G001",
-        f'no GPU profile is called "{name}"',
-        hint=f"{meant}eatss profiles lists all; auto is the card in this machine; a profile of "
-        "your own goes by the path of its TOML file",
+        f'no GPU profile is called "{name_or_path}"',
+        hint=f"{did_you_mean(str(name_or_path).lower(), names)} eatss profiles lists all; auto is "
+        "the card in this machine; a profile of your own goes by the path of its file".strip(),
     )
 
 
@@ -71,8 +61,7 @@ def profile_file(gpu: object) -> Path | None:
         return Path(gpu)
     if not isinstance(gpu, str):
         return None
-    separators = [sep for sep in (os.sep, os.altsep) if sep]
-    if gpu.lower().endswith(".toml") or any(sep in gpu for sep in separators):
+    if gpu.lower().endswith(".toml") or os.sep in gpu:
         return Path(gpu)
     folder = profile_directory()
     card = shipped_names(folder).get(gpu.strip().lower())
@@ -94,20 +83,17 @@ def profile_directory() -> Path:
 
 
 def _read(path: Path) -> GpuProfile:
-    """Read a file, once while it does not change."""
     try:
-        status = path.stat()
-        return _read_version(path, status.st_mtime_ns, status.st_size)
+        text = read_regular(path, MAX_FILE_BYTES).decode("utf-8")
     except (OSError, ValueError) as error:  # a NUL byte in the path, or no UTF-8
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise input_error("EATSS-G002", f"cannot read the profile {path}: {reason}") from None
+    return _parsed(text, str(path))
 
 
 @lru_cache(maxsize=128)
-def _read_version(path: Path, mtime_ns: int, size: int) -> GpuProfile:
+def _parsed(text: str, label: str) -> GpuProfile:
     from eatss.cards.document import Origin, parsed_toml, profile_from_document  # noqa: PLC0415
 
-    del mtime_ns, size  # part of the cache's key only
-    text = read_regular(path, MAX_FILE_BYTES).decode("utf-8")
-    document = parsed_toml(text, str(path), "EATSS-G005")
-    return profile_from_document(document, Origin(label=str(path), text=text))
+    document = parsed_toml(text, label, "EATSS-G005")
+    return profile_from_document(document, Origin(label=label, text=text))

@@ -15,14 +15,19 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from eatss.base.codec import JsonObject
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import Numbers
 from eatss.base.targets import Capability
 from eatss.cards.detect import DetectedGpu
-from eatss.cards.document import Origin, profile_from_document
 from eatss.cards.load import list_profiles, named_profile
-from eatss.cards.profile import COEFFICIENTS, SCHEMA_VERSION, TABLES, Coefficients, GpuProfile
+from eatss.cards.profile import (
+    COEFFICIENTS,
+    FIGURES,
+    TABLES,
+    Coefficients,
+    GpuProfile,
+    Source,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -294,41 +299,40 @@ def profile_from_device(detected: DetectedGpu) -> GpuProfile:
             f"{detected.name}: the driver does not report {', '.join(missing)}",
             hint=f"install CuPy (pip install 'eatss[cuda13]'), which reports more; or {_OWN}",
         )
-    return profile_from_document(_document(detected, capability), Origin(label=detected.name))
-
-
-def _document(detected: DetectedGpu, capability: Capability) -> JsonObject:
     reported = dict(zip(_REPORTED, _REPORTED, strict=True)) | _REPORTED_OPTIONAL
     told = {field: getattr(detected, name) for field, name in reported.items()}
-    figures = {
-        field: {"value": value, "source": "driver"}
-        for field, value in told.items()
-        if value is not None
+    told |= {
+        "registers_per_thread": REGISTERS_PER_THREAD,
+        "l1_shared_bytes": detected.shared_per_sm_bytes,
     }
-    figures["registers_per_thread"] = {"value": REGISTERS_PER_THREAD, "source": "cuda-guide"}
+    by_guide, architecture = {"registers_per_thread"}, "newer than known"
     if is_tabulated(capability):
         architecture, l1_shared_kib, _, _ = GENERATIONS[capability]
-        figures["l1_shared_bytes"] = {"value": l1_shared_kib * 1024, "source": "cuda-guide"}
-    else:
-        architecture = "newer than known"
-        figures["l1_shared_bytes"] = {"value": detected.shared_per_sm_bytes, "source": "driver"}
+        told["l1_shared_bytes"] = l1_shared_kib * 1024
+        by_guide.add("l1_shared_bytes")
     driver = detected.driver_version or "of unknown version"
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "name": "-".join(re.findall(r"[a-z0-9]+", detected.name.lower())) or "gpu",
-        "title": f"{detected.name}, as its driver describes it",
-        "architecture": architecture,
-        "compute_capability": f"{capability[0]}.{capability[1]}",
-        "figures": figures,
-        "sources": {
-            "driver": {"title": f"Reported by the driver ({driver}) of {detected.uuid}"},
-            "cuda-guide": {
-                "title": "NVIDIA CUDA C++ Programming Guide, technical specifications",
-                "url": "https://docs.nvidia.com/cuda/cuda-c-programming-guide/",
-            },
-        },
-        "notes": _NOTES,
-    }
+    return GpuProfile(
+        name="-".join(re.findall(r"[a-z0-9]+", detected.name.lower())) or "gpu",
+        title=f"{detected.name}, as its driver describes it",
+        aliases=(),
+        architecture=architecture,
+        compute_capability=capability,
+        sources=tuple(
+            (name, "cuda-guide" if name in by_guide else "driver")
+            for name in FIGURES
+            if told.get(name) is not None
+        ),
+        bibliography=(
+            Source(key="driver", title=f"Reported by the driver ({driver}) of {detected.uuid}"),
+            Source(
+                key="cuda-guide",
+                title="NVIDIA CUDA C++ Programming Guide, technical specifications",
+                url="https://docs.nvidia.com/cuda/cuda-c-programming-guide/",
+            ),
+        ),
+        notes=tuple(_NOTES.items()),
+        **(dict.fromkeys(FIGURES) | told),  # type: ignore[arg-type]
+    )
 
 
 def is_tabulated(capability: Capability | None) -> bool:

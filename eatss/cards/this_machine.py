@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from eatss.base.diagnostics import Diagnostic, Severity, input_error
 from eatss.base.files import StrPath
-from eatss.base.forked import ForkEndedError, outside_bounds
+from eatss.base.forked import anew
 from eatss.base.frozen import frozen
 from eatss.base.targets import CardNumber
 from eatss.cards.load import named_profile
@@ -21,9 +21,6 @@ CardLike: TypeAlias = StrPath | GpuProfile
 
 AUTO = "auto"
 """The word for the card in this machine."""
-
-ANSWERS_IN_S = 60.0
-"""Seconds that the driver may take to say which cards there are."""
 
 
 @frozen
@@ -40,14 +37,10 @@ class CardHere:
     @property
     def note(self) -> Diagnostic:
         """Which card ``auto`` took, in words."""
-        from eatss.cards.match import is_tabulated  # noqa: PLC0415 - a named card needs none
-
         took, hint = f": the profile {self.profile.name}", None
         if self.derived:
             took = "; no profile is of such a card, so its driver's figures are taken, and prices "
             took += "and rates are guessed from them"
-            if not is_tabulated(self.gpu.compute_capability):
-                took = f", which is newer than all that is known here{took}"
             hint = "eatss profiles auto shows them; eatss characterize measures what is guessed"
         message = f"auto is the {self.gpu.name} of this machine{took}"
         return Diagnostic(code="EATSS-G032", message=message, severity=Severity.NOTE, hint=hint)
@@ -99,10 +92,8 @@ def card_here(device: CardNumber = 0) -> CardHere:
     """
     from eatss.cards.detect import detect  # noqa: PLC0415
 
-    try:
-        found = outside_bounds(detect, ANSWERS_IN_S)
-    except ForkEndedError as error:
-        raise _no_card(f"asking the driver failed: {error}") from None
+    found = detect()
+    anew()  # what loading a driver takes is not the program's
     return card_of(found, device)
 
 
@@ -142,11 +133,8 @@ def card_of(detection: Detection, device: CardNumber) -> CardHere:
         raise input_error(
             "EATSS-E046", f"there is no GPU {device}", hint=f"this machine has {names}"
         )
-    raise _no_card("; ".join(detection.reasons) or "none answers")
-
-
-def _no_card(reasons: str) -> Exception:
-    return input_error(
+    reasons = "; ".join(detection.reasons) or "none answers"
+    raise input_error(
         "EATSS-E046",
         f"no GPU was found in this machine: {reasons}",
         hint="name a card instead of auto, such as h200 (eatss profiles lists them), "

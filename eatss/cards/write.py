@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from math import floor, log10
 from pathlib import Path
 
 import tomlkit
-from tomlkit.items import InlineTable, Table
+from tomlkit.items import Table
 
 from eatss.base.codec import JsonObject
 from eatss.base.diagnostics import input_error
 from eatss.base.files import write_whole
 from eatss.base.text import BYTES_OF_UNIT
-from eatss.cards.document import calibration_to_document, profile_to_document
+from eatss.cards.document import profile_to_document
 from eatss.cards.profile import COEFFICIENTS, FIGURES_IN_WORDS, Calibration, GpuProfile
 
 _HEAD = """\
@@ -25,28 +26,25 @@ DIGITS = 5
 """Significant digits of what was measured."""
 
 
-def profile_toml(profile: GpuProfile) -> str:
-    """Return the whole profile as TOML to keep and edit: it reads back as it is.
-
-    Comments tell what each figure is.
-    """
-    document = _document(profile)
-    if profile.calibration is not None:
-        document["calibration"] = _calibration(profile.calibration, said=float)
-    return tomlkit.dumps(document)
-
-
-def profile_text(profile: GpuProfile, calibration: Calibration, text: str | None = None) -> str:
-    """Return the TOML of a profile with a calibration.
+def profile_toml(
+    profile: GpuProfile, text: str | None = None, said: Callable[[float], float] = float
+) -> str:
+    """Return a profile as TOML to keep and edit; comments tell what each figure is.
 
     Args:
         profile: the card.
-        calibration: what was measured of it.
-        text: a TOML of the profile; all of it but the table ``[calibration]`` stays as it is,
-            comments too. A new text is made if not given.
+        text: a TOML of it; all but the table ``[calibration]`` stays as it is, comments too.
+        said: how the numbers of a calibration are told.
     """
-    document = _document(profile) if text is None else tomlkit.parse(text)
-    document["calibration"] = _calibration(calibration)
+    plain = profile_to_document(profile)
+    calibration = plain.pop("calibration", None)
+    document = tomlkit.parse(text or "")
+    for line in () if text else _HEAD.format(name=profile.name).splitlines():
+        document.add(tomlkit.comment(line))
+    for key, value in {} if text else plain.items():
+        document[key] = _figures(value) if key == "figures" else value
+    if calibration is not None:
+        document["calibration"] = _calibration(calibration, said)
     return tomlkit.dumps(document)
 
 
@@ -58,32 +56,19 @@ def write_profile(path: Path, profile: GpuProfile, calibration: Calibration) -> 
     """
     try:
         there = path.read_bytes().decode("utf-8") if path.is_file() else None
-        write_whole(path, profile_text(profile, calibration, there).encode())
+        text = profile_toml(replace(profile, calibration=calibration), there, rounded)
+        write_whole(path, text.encode())
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise input_error("EATSS-C008", f"cannot write {path}: {reason}") from None
 
 
-def _document(profile: GpuProfile) -> tomlkit.TOMLDocument:
-    plain = profile_to_document(profile)
-    plain.pop("calibration", None)
-    document = tomlkit.document()
-    for line in _HEAD.format(name=profile.name).splitlines():
-        document.add(tomlkit.comment(line))
-    document.add(tomlkit.nl())
-    for key, value in plain.items():
-        document[key] = _figures(value) if key == "figures" else value
-    return document
-
-
-def _figures(figures: dict[str, JsonObject]) -> Table:
-    table = tomlkit.table()
-    for name, entry in figures.items():
-        title, unit = FIGURES_IN_WORDS[name]
-        value = _size(entry["value"]) if unit in BYTES_OF_UNIT else entry["value"]
-        table[name] = _inline({**entry, "value": value})
-        table[name].comment(title)
-    return table
+def _figures(figures: JsonObject) -> Table:
+    rows, words = {}, {}
+    for name, row in figures.items():
+        words[name], unit = FIGURES_IN_WORDS[name]
+        rows[name] = {**row, "value": _size(row["value"])} if unit in BYTES_OF_UNIT else row
+    return _table(rows, words)
 
 
 def _size(number: int) -> int | str:
@@ -94,25 +79,25 @@ def _size(number: int) -> int | str:
     return number
 
 
-def _calibration(calibration: Calibration, said: Callable[[float], float] | None = None) -> Table:
-    said = said or rounded
-    plain = calibration_to_document(calibration)
-    coefficients = plain.pop("coefficients")
+def _calibration(calibration: JsonObject, said: Callable[[float], float]) -> Table:
+    rows = {
+        name: {key: said(value) for key, value in row.items()}
+        for name, row in calibration.pop("coefficients").items()
+    }
     table = tomlkit.table()
-    for key, value in plain.items():
+    for key, value in calibration.items():
         table[key] = said(value) if isinstance(value, float) else value
-    inner = tomlkit.table()
-    for name, entry in coefficients.items():
-        inner[name] = _inline({key: said(value) for key, value in entry.items()})
-        unit, meaning = COEFFICIENTS[name]
-        inner[name].comment(f"{unit}: {meaning}")
-    table["coefficients"] = inner
+    table["coefficients"] = _table(rows, {name: ": ".join(COEFFICIENTS[name]) for name in rows})
     return table
 
 
-def _inline(entry: JsonObject) -> InlineTable:
-    table = tomlkit.inline_table()
-    table.update(entry)
+def _table(rows: JsonObject, comments: Mapping[str, str]) -> Table:
+    """Return a table with a line and a comment for each row."""
+    table = tomlkit.table()
+    for name, row in rows.items():
+        table[name] = line = tomlkit.inline_table()
+        line.update(row)
+        line.comment(comments[name])
     return table
 
 

@@ -59,7 +59,6 @@ class KernelExpectation(Layout):
 
     json_layout = JsonForm(
         apart=("resident",),
-        after=(("tile_sizes", "statements"), ("spread", "shared"), ("shared_sum", "sum_kinds")),
     )
 
     name: str

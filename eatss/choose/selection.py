@@ -192,12 +192,6 @@ class KernelSelection(Layout):
 
     json_layout = JsonForm(
         also=("threads_per_block",),
-        after=(
-            ("tile_sizes", "cma_loop"),
-            ("block", "traffic"),
-            ("spread", "keeps_default"),
-            ("shared_sum", "sum_kinds"),
-        ),
     )
 
     name: str
@@ -374,7 +368,6 @@ class Selection(Rewrites, OfRun, Tabular):
             ppcg_arguments,
         ),
         closed=True,
-        after=(("recomputed", "warnings"),),
     )
     shown_by = "selection"
     rows_by = "eatss.choose.expectation:program_rows"

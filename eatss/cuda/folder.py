@@ -17,7 +17,7 @@ from typing import Any
 from eatss.base.diagnostics import input_error
 from eatss.base.files import StrPath, is_c_text, place_files, read_regular
 from eatss.base.frozen import Names, frozen
-from eatss.frontend.source import read_bytes
+from eatss.frontend.source import read_source
 from eatss.program import Original, Program, program_to_dict
 
 _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include(?:_next)?[ \t]*["<]([^">\n]+)[">]', re.MULTILINE)
@@ -69,14 +69,11 @@ def original_files(
     Raises:
         InputError: the file cannot be read.
     """
-    if is_c_text(source):
-        assert isinstance(source, str)
-        home, own_name = Path.cwd(), f"{name}.c"
-        data = source.encode("utf-8", "surrogateescape")
-    else:
+    data = read_source(source).data
+    home, own_name = Path.cwd(), f"{name}.c"
+    if not is_c_text(source):
         path = Path(source)
         home, own_name = path.absolute().parent, _UNUSUAL.sub("_", path.name)
-        data = read_bytes(os.fspath(source))
     home = Path(os.path.normpath(home))
     if own_name in (f"{name}.cu", _PLAN):
         own_name = f"{name}.c"

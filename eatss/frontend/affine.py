@@ -41,7 +41,8 @@ def located(node: Node) -> Iterator[None]:
     try:
         yield
     except NotAffineError as error:
-        raise error if error.node else error.within(node) from None
+        error.locate(node)
+        raise
 
 
 class AffineReader:
@@ -133,30 +134,19 @@ class AffineReader:
     def _name(self, node: Node) -> Value:
         variable = self._symbols.of(node)
         if variable is None:
-            raise NotAffineError(node, f"'{node.name}' is not a variable")
+            raise NotAffineError(node, "no_variable", name=node.name)
         if variable.shape.qualified_volatile:
-            hint = "drop 'volatile' or copy the value before the region"
-            raise NotAffineError(node, f"'{node.name}' is volatile", hint, code="EATSS-F040")
+            raise NotAffineError(node, "volatile", name=node.name)
         if variable in self.scalars:
             return self.scalars[variable]
         if variable in self.active:
             return Poly.unknown(self.active[variable])
         if variable.role == "counter":
-            raise NotAffineError(
-                node,
-                f"counter '{node.name}' is used outside its loop",
-                "write the value it has there, for example the loop's upper bound",
-                code="EATSS-F031",
-            )
+            raise NotAffineError(node, "outside_loop", name=node.name)
         if variable.role == "data" or not variable.shape.element.is_integer:
-            why, hint = "is data", ""
-            if variable.is_scalar and (variable.is_local or variable.first_write is not None):
-                why = "is set in the region, and what it is here is not known"
-                hint = (
-                    "set it to an affine expression of counters and parameters before, in each "
-                    "round of the loop (k = 2 * i, not k += 2)"
-                )
-            raise NotAffineError(node, f"'{node.name}' {why}", hint, depends=True)
+            is_set = variable.is_local or variable.first_write is not None
+            kind = "set_inside" if variable.is_scalar and is_set else "data"
+            raise NotAffineError(node, kind, depends=True, name=node.name)
         if variable.constant is not None:
             return Poly.constant(variable.constant)
         self.ranges.used_parameters.setdefault(variable.unique_name, variable)
@@ -167,13 +157,11 @@ class AffineReader:
         value, right = (self.value(operand, domain) for operand in node.children)
         amount = self.algebra.constant_of(right)
         if amount is None:
-            raise NotAffineError(node, f"right operand of '{node.op}' is not a constant")
+            raise NotAffineError(node, "operand", name=node.op)
         if node.op in ("/", "%"):
             return self._divide(node, value, amount, domain)
         if not 0 <= amount < node.type.bits:
-            hint = "shift by less than the width of the type"
-            message = f"shift by {amount} is undefined"
-            raise NotAffineError(node, message, hint, code="EATSS-F012")
+            raise NotAffineError(node, "shift", amount=amount)
         if node.op == "<<":
             return self.algebra.scale(value, 1 << amount)
         return self.algebra.floor_divide(value, 1 << amount)
@@ -205,7 +193,7 @@ class AffineReader:
                 one.type.is_integer and one.type.bits <= 32 for one in operands
             ):
                 return self._floor(node, operands, domain)
-        raise NotAffineError(node, "conversion of a floating-point value to an integer")
+        raise NotAffineError(node, "from_floating")
 
     def _floor(self, node: Node, operands: list[Node], domain: isl.Set) -> Value:
         """Return a quotient rounded down, or up by ``ceild``."""
@@ -226,13 +214,13 @@ class AffineReader:
             product = left.times(right)
             if all(len(monomial) <= 8 for monomial in product.terms):
                 return product
-        raise NotAffineError(None, "product of variables")
+        raise NotAffineError(None, "product")
 
     def _cast(self, node: Node, domain: isl.Set) -> Value:
         operand = node.children[0]
         target, source = node.type, operand.type
         if not target.is_integer:
-            raise NotAffineError(node, f"conversion to {target.spelling}")
+            raise NotAffineError(node, "converted", type=target.spelling)
         if not source.is_integer:
             return self._rounded(node, domain)
         if target.bits <= 1:
@@ -255,8 +243,7 @@ class AffineReader:
     def _call(self, node: Node, domain: isl.Set) -> Value:
         callee, *arguments = node.children
         if not is_library_function(callee):
-            code, message, hint = refusal(node)
-            raise NotAffineError(node, message, hint, code=code)
+            raise NotAffineError(node, refusal(node), name=node.name or "?")
         match node.name, arguments:
             case "min" | "MIN" | "imin" | "Min" | "max" | "MAX" | "imax" | "Max", [_, _]:
                 left, right = (self.value(one, domain) for one in arguments)
@@ -267,7 +254,7 @@ class AffineReader:
             case "abs" | "labs", [argument]:
                 value = self.value(argument, domain)
                 return self.algebra.extremum(value, self.algebra.scale(value, -1), is_max=True)
-        raise NotAffineError(node, f"call of '{node.name or '?'}'")
+        raise NotAffineError(node, "called", name=node.name or "?")
 
     # -- conditions ---------------------------------------------------------------
 
@@ -321,9 +308,7 @@ class AffineReader:
 
 def _divisor(node: Node, divisor: int | None) -> int:
     if not divisor:
-        message = f"'{node.op or node.name}' by what is no constant, or zero"
-        hint = "the divisor must be a non-zero constant"
-        raise NotAffineError(node, message, hint, code="EATSS-F012")
+        raise NotAffineError(node, "divisor", name=node.op or node.name)
     return divisor
 
 

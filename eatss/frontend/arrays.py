@@ -93,7 +93,7 @@ class _Delineariser(RegionReader):
         if found is None:
             for use in uses:
                 self._check_affine(use.access)
-            found = Delinearised(variable=variable, sizes=sizes)
+            found = Delinearised(variable=variable, sizes=tuple(map(_unless_product, sizes)))
         is_pointer = sizes and variable.shape.is_pointer
         from_zero = not is_pointer or all(self._is_from_zero(use, found) for use in uses)
         return replace(found, from_zero=from_zero)
@@ -119,15 +119,13 @@ class _Delineariser(RegionReader):
             try:
                 self._algebra.function(value)
             except NotAffineError as error:
-                name, found = access.variable.name, error
-                if error.code is None and len(access.subscripts) == 1:
+                found = error
+                if not error.code and len(access.subscripts) == 1:
                     found = NotAffineError(
                         None,
-                        f"cannot prove that {self._quoted(access.node)} is a linearised array: an "
-                        "inner subscript may leave its row",
-                        f"declare the array with its dimensions, e.g. double {name}[n][m], or fix "
-                        "the size with a macro or --param",
-                        code="EATSS-F036",
+                        "linearised",
+                        text=self._quoted(access.node),
+                        name=access.variable.name,
                     )
                 self._reporter.not_affine(found, access.node, "subscript")
 
@@ -194,6 +192,11 @@ class _Delineariser(RegionReader):
         if outside.is_empty():
             return True
         return assumes and size.constant_value is None and _may_be_assumed(outside, use)
+
+
+def _unless_product(size: Value | None) -> Value | None:
+    """Return a size as isl may know it."""
+    return None if isinstance(size, Poly) and not size.is_linear else size
 
 
 def _may_be_assumed(outside: isl.Set, use: _Use) -> bool:

@@ -13,8 +13,7 @@ from typing import Any, Literal, TypeAlias
 from clang import cindex
 from clang.cindex import conf
 
-from eatss.base.diagnostics import input_error
-from eatss.base.frozen import Names, Numbers, fixed, frozen
+from eatss.base.frozen import Names, Numbers, fixed
 from eatss.polyhedral.expression import ElementType
 
 CursorKind: Any = cindex.CursorKind
@@ -39,7 +38,6 @@ _HEADERS = Path(__file__).parent / "include"
 _PRELUDE = str(_HEADERS / "eatss_prelude.h")  # exists only in the memory of clang
 _KEEP_GOING = 0x200
 _EVALUATED_INT = 1
-_CONTINUE = 1
 _EVALUATED_FLOAT = 2
 
 
@@ -68,25 +66,8 @@ def operator(cursor: Any) -> str | None:
 
 
 def children(cursor: Any) -> list[Any]:
-    """Return the children of a cursor; quicker than its own ``get_children``."""
-    found = []
-    unit = cursor._tu
-
-    def visit(child: Any, _parent: Any, _data: Any) -> int:
-        child._tu = unit
-        found.append(child)
-        return _CONTINUE
-
-    conf.lib.clang_visitChildren(cursor, cindex.callbacks["cursor_visit"](visit), found)
-    return found
-
-
-def below(*cursors: Any) -> Iterator[Any]:
-    """Yield cursors and all below them, the last ones first."""
-    todo = list(cursors)
-    while todo:
-        yield (cursor := todo.pop())
-        todo.extend(children(cursor))
+    """Return the children of a cursor."""
+    return list(cursor.get_children())
 
 
 def is_invalid(declaration: Any) -> bool:
@@ -126,20 +107,6 @@ def evaluate(cursor: Any) -> int | float | None:
         library.clang_EvalResult_dispose(result)
 
 
-@frozen
-class ClangMessage:
-    """A diagnostic of clang, and where it points."""
-
-    message: str
-    is_error: bool
-    category: str
-    option: str
-    file: str | None
-    offset: int
-    line: int
-    column: int
-
-
 class Unit:
     """A parsed translation unit."""
 
@@ -151,11 +118,8 @@ class Unit:
     def functions(self) -> Iterator[Any]:
         """The function definitions of the main file, in source order."""
         for cursor in self._unit.cursor.get_children():
-            if (
-                cursor.kind is CursorKind.FUNCTION_DECL
-                and cursor.is_definition()
-                and _file_name(cursor.location) == self._file
-            ):
+            is_function = cursor.kind is CursorKind.FUNCTION_DECL
+            if is_function and cursor.is_definition() and self.holds(cursor):
                 yield cursor
 
     @property
@@ -164,12 +128,12 @@ class Unit:
         return tuple(
             inclusion.location.offset
             for inclusion in self._unit.get_includes()
-            if _file_name(inclusion.location) == self._file
+            if self.holds(inclusion)
         )
 
-    def holds(self, cursor: Any) -> bool:
-        """Return whether a cursor stands in the main file, and not in one it includes."""
-        return _file_name(cursor.location) == self._file
+    def holds(self, found: Any) -> bool:
+        """Return whether something stands in the main file, and not in one it includes."""
+        return file_of(found) == self._file
 
     @property
     def user_files(self) -> Names:
@@ -192,25 +156,15 @@ class Unit:
                     yield cursor.spelling.removeprefix(prefix), spelling, value
 
     @property
-    def messages(self) -> tuple[ClangMessage, ...]:
+    def messages(self) -> tuple[Any, ...]:
         """What clang has to say about the file."""
-        return tuple(
-            ClangMessage(
-                message=d.spelling,
-                is_error=d.severity >= cindex.Diagnostic.Error,
-                category=d.category_name,
-                option=d.option or "",
-                file=_file_name(d.location),
-                offset=d.location.offset,
-                line=d.location.line,
-                column=d.location.column,
-            )
-            for d in self._unit.diagnostics
-        )
+        return tuple(self._unit.diagnostics)
 
 
-def _file_name(location: Any) -> str | None:
-    return None if location.file is None else str(location.file.name)
+def file_of(found: Any) -> str | None:
+    """Return the file in which something stands that clang found."""
+    file = found.location.file
+    return None if file is None else str(file.name)
 
 
 def parse_unit(
@@ -253,14 +207,7 @@ def parse_unit(
         arguments += ["-include", _PRELUDE]
         files.append((_PRELUDE, prelude))
     index: Any = cindex.Index
-    try:
-        unit = index.create().parse(file, args=arguments, unsaved_files=files, options=_KEEP_GOING)
-    except UnicodeEncodeError:
-        raise input_error(
-            "EATSS-F001",
-            f"'{file}', or a folder or macro given with it, is not UTF-8",
-            hint="clang takes names in UTF-8 only: rename the file or its folder",
-        ) from None
+    unit = index.create().parse(file, args=arguments, unsaved_files=files, options=_KEEP_GOING)
     return Unit(unit, file)
 
 

@@ -13,11 +13,7 @@ from eatss.base.frozen import complete, frozen
 from eatss.frontend.affine import Common, RawAccess, RegionReader
 from eatss.frontend.clang import FLOAT, INT, NO_TYPE, CType
 from eatss.frontend.declarations import Variable
-from eatss.frontend.refusals import (
-    NotAffineError,
-    is_library_function,
-    unknown_declaration,
-)
+from eatss.frontend.refusals import NotAffineError, is_library_function
 from eatss.frontend.source import RefusedError
 from eatss.frontend.tree import ELEMENTS, TRUTHS, Node, chain, converted, number
 from eatss.frontend.values import Poly, Value
@@ -98,9 +94,6 @@ _PURE_FUNCTIONS = frozenset(
         *("abs", "labs", "llabs", "min", "max", "floord", "ceild"),
     }
 )
-
-
-_TYPES = "use float, double, _Float16 or an integer type"
 
 
 class ExpressionReader(RegionReader):
@@ -234,21 +227,11 @@ class ExpressionReader(RegionReader):
         return None
 
     def _element(self, node: Node) -> ElementType:
-        return node.type.element or self._refuse(
-            "EATSS-F040",
-            node,
-            f"type '{node.type.spelling or 'void'}' is outside the subset",
-            _TYPES,
-        )
+        return node.type.element or self._refuse("type", node, type=node.type.spelling or "void")
 
     def _check_arithmetic(self, node: Node) -> None:
         if any(one.type.kind in ("pointer", "array") for one in (node, *node.children)):
-            self._refuse(
-                "EATSS-F024",
-                node,
-                f"pointer arithmetic {self._quoted(node)}",
-                "use subscripts: A[i] instead of *(A + i)",
-            )
+            self._refuse("pointer", node)
         self._element(node)
 
     def _leaf(self, node: Node) -> Expression:  # noqa: PLR0911 - one for each form
@@ -282,12 +265,7 @@ class ExpressionReader(RegionReader):
 
     def _cast(self, node: Node) -> Expression:
         if not node.type.is_arithmetic:
-            self._refuse(
-                "EATSS-F024",
-                node,
-                f"conversion to '{node.type.spelling or 'void'}'",
-                "convert arithmetic values only",
-            )
+            self._refuse("conversion", node, type=node.type.spelling or "void")
         element, (operand,) = self._element(node), node.children
         value = self.read(operand)
         if element is ElementType.FLOAT and operand.type.element is ElementType.HALF:
@@ -335,13 +313,8 @@ class ExpressionReader(RegionReader):
         variable = self._base_variable(node)
         self._check_variable(variable, node)
         if len(indices) != len(variable.shape.sizes):
-            self._refuse(
-                "EATSS-F024",
-                whole,
-                f"{self._quoted(whole)} is an array, not an element: "
-                f"'{variable.name}' has {len(variable.shape.sizes)} dimensions",
-                "give all subscripts",
-            )
+            count = len(variable.shape.sizes)
+            self._refuse("dimensions", whole, name=variable.name, count=count)
         subscripts: tuple[Value, ...] | None = complete(
             [*map(self._subscript, indices)]
         )  # all of them are read
@@ -362,7 +335,7 @@ class ExpressionReader(RegionReader):
                 value = self._affine.value(index, self._domain)
             for monomial in value.terms if isinstance(value, Poly) else ():
                 if sum(name in counters for name in monomial) > 1:
-                    raise NotAffineError(index, "product of counters")
+                    raise NotAffineError(index, "counters")
         except NotAffineError as error:
             self._reporter.not_affine(error, index, "subscript")
             return None
@@ -375,36 +348,19 @@ class ExpressionReader(RegionReader):
         if node.kind == "binary":
             self._check_arithmetic(node)
         if node.kind == "cast":
-            self._refuse(
-                "EATSS-F024",
-                node,
-                f"pointer arithmetic, or an array seen through another type: {self._quoted(node)}",
-                "declare the array with the shape it is used with, and use subscripts",
-            )
+            self._refuse("pointer", node)
         return self._refuse_node(node)
 
     def _check_variable(self, variable: Variable, node: Node) -> None:
-        shape, name = variable.shape, variable.name
-        what = "elements of type" if shape.sizes else "type"
-        record = ", a struct or union" * (shape.element.kind == "record")
-        for is_wrong, code, message, hint in (
-            (shape.invalid, *unknown_declaration(name)),
-            (shape.qualified_volatile, "EATSS-F040", f"'{name}' is volatile", "drop 'volatile'"),
-            (
-                shape.pointer_to_pointer,
-                "EATSS-F024",
-                f"'{name}' is a pointer to pointers, whose rows may overlap",
-                f"use an array: double (*{name})[N] or double {name}[n][m]",
-            ),
-            (
-                shape.element.element is None,
-                "EATSS-F040",
-                f"'{name}' has {what} '{shape.element.spelling or 'void'}'{record}",
-                _TYPES,
-            ),
+        shape = variable.shape
+        for is_wrong, kind in (
+            (shape.invalid, "unknown"),
+            (shape.qualified_volatile, "volatile"),
+            (shape.pointer_to_pointer, "pointers"),
+            (shape.element.element is None, "type"),
         ):
             if is_wrong:
-                self._refuse(code, node, message, hint)
+                self._refuse(kind, node, name=variable.name, type=shape.element.spelling or "void")
 
 
 # -- updates -----------------------------------------------------------------------------------

@@ -36,19 +36,11 @@ class Loop(RegionReader):
     def __init__(self, common: Common, loop: Node) -> None:
         super().__init__(common)
         if len(loop.children) != 4:
-            self._refuse(
-                "EATSS-F018", loop, "loop without start, condition or increment",
-                "write for (i = start; i < end; i++)",
-            )  # fmt: skip
+            self._refuse("no_head", loop)
         start, self._condition, increment, self.body = loop.children
         self.variable, self._start = self._counter(start)
         name = self.variable.name
-        self.step = self._amount(increment) or self._refuse(
-            "EATSS-F018",
-            increment,
-            f"increment of '{name}' is no constant other than zero",
-            f"write {name}++, {name} += 2 or {name} -= 2",
-        )
+        self.step = self._amount(increment) or self._refuse("no_step", increment, name=name)
         self.sign = 1 if self.step > 0 else -1
         self.name = self._free(name)
         self.guards = 0
@@ -67,10 +59,7 @@ class Loop(RegionReader):
             or variable.shape.qualified_volatile
             or (name.kind == "variable" and not name.children)
         ):
-            self._refuse(
-                "EATSS-F018", start, "start of the loop does not set one integer counter",
-                "write for (i = start; i < end; i++) with one counter",
-            )  # fmt: skip
+            self._refuse("no_counter", start)
         return variable, name.children[0] if name.kind == "variable" else start.children[1]
 
     def _amount(self, increment: Node) -> int | None:
@@ -133,14 +122,7 @@ class Loop(RegionReader):
         tested = self._tested(start, reached)
         holds = self._affine.condition(self._condition, tested)
         if not self._ends(self._condition, tested):
-            self._refuse(
-                "EATSS-F018",
-                self._condition,
-                f"condition {self._quoted(self._condition)} does not end a loop that "
-                f"counts {'up' if self.step > 0 else 'down'}",
-                "use < or <= when counting up, > or >= when counting down, and put other "
-                "conditions in an if",
-            )
+            self._refuse("no_end", self._condition, way="up" if self.step > 0 else "down")
         domain = reached.intersect(holds)
         return coalesced(domain) if domain.n_basic_set() > 1 else domain
 
@@ -190,13 +172,8 @@ class Loop(RegionReader):
                 or not (ctype.signed or ranges.proven(domain, least))
                 or not (ctype.bits >= 32 or ranges.proven_or_stated(domain, fits))
             ):
-                self._refuse(
-                    "EATSS-F036",
-                    self._condition,
-                    f"counter '{self.variable.name}' may leave the range of type "
-                    f"'{ctype.spelling}' before the loop ends",
-                    "use int or long",
-                )
+                words = {"name": self.variable.name, "type": ctype.spelling}
+                self._refuse("counter_leaves", self._condition, **words)
 
     # -- exits ----------------------------------------------------------------------
 

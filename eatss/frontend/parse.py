@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from contextlib import suppress
 from ctypes import ArgumentError
@@ -40,8 +39,7 @@ from eatss.frontend.source import (
     RefusedError,
     SourceText,
     check_text,
-    path_for_clang,
-    read_bytes,
+    read_source,
 )
 from eatss.frontend.statements import Frame, StatementReader
 from eatss.frontend.tree import Node, inlined
@@ -56,32 +54,17 @@ _MAX_LOOPS = 8
 """Around references that are checked for leaving their array."""
 
 
-def parse_file(path: StrPath, options: FrontendOptions = _DEFAULT) -> FrontendResult:
-    """Read the regions of a C file.
+def parse_file(source: StrPath, options: FrontendOptions = _DEFAULT) -> FrontendResult:
+    """Read the regions of a C file, or of C text.
 
     Args:
-        path: The file.
+        source: The path, or the text: see :func:`~eatss.base.files.is_c_text`.
         options: Include folders, macros, which regions, values of parameters.
 
     Raises:
         InputError: With all findings of the run, if the file or a region is refused.
     """
-    file = os.fspath(path)
-    return parse_text(SourceText.of(path_for_clang(file), read_bytes(file)), options)
-
-
-def parse_source(text: str, *, options: FrontendOptions = _DEFAULT) -> FrontendResult:
-    """Read the regions of C text.
-
-    Args:
-        text: The C source.
-        options: As for :func:`parse_file`.
-
-    Raises:
-        InputError: With all findings of the run, if the text or a region is refused.
-    """
-    data = text.encode("utf-8", "surrogateescape")
-    return parse_text(SourceText.of("<source>", data), options)
+    return parse_text(read_source(source), options)
 
 
 def parse_text(
@@ -127,7 +110,7 @@ def parse_text(
         raise input_error(
             "EATSS-F009", f"'{file}' is nested too deeply", hint="split the expressions"
         ) from None
-    except TranslationUnitLoadError:
+    except (TranslationUnitLoadError, UnicodeEncodeError):  # of a name that is not UTF-8
         raise input_error(
             "EATSS-F007", f"clang cannot parse '{file}'", hint="see that a compiler takes it"
         ) from None
@@ -135,11 +118,7 @@ def parse_text(
     known = sorted({name for scop in scops for name in scop.parameters})
     for name, _ in options.parameter_values if scops else ():
         if name not in known:
-            findings.add(
-                "EATSS-F010",
-                f"no region has a parameter '{name}'",
-                hint=f"parameters: {', '.join(known) or 'none'}; macros are set with -D",
-            )
+            findings.add("no_parameter", name=name, known=", ".join(known) or "none")
     findings.raise_errors()
     return FrontendResult(scops=scops, warnings=findings.warnings)
 
@@ -152,31 +131,19 @@ def _select(
     findings: Findings,
 ) -> list[PlacedRegion]:
     """Place the regions and keep those the options ask for."""
-    if not regions:
-        findings.add(
-            "EATSS-F010",
-            f"no #pragma scop … #pragma endscop in '{source.file}'",
-            hint="put #pragma scop before the loops and #pragma endscop after them",
-        )
-        findings.raise_errors()
     wanted = [r for r in regions if options.scop in (None, r.index)]
-    if not wanted:
-        findings.add(
-            "EATSS-F010",
-            f"there is no region {options.scop}: the file has {len(regions)}, counted from 0",
-        )
+    if not regions:
+        findings.add("no_pragma", file=source.file)
+    elif not wanted:
+        findings.add("no_region", index=options.scop, count=len(regions))
     placed = []
     for region in wanted:
         with suppress(RefusedError):
             placed.append(place_region(region, unit, source, findings))
     kept = [p for p in placed if options.function in (None, p.function.spelling)]
-    if wanted and not kept and not findings.errors:
+    if not kept and not findings.errors:
         names = sorted({p.function.spelling for p in placed})
-        findings.add(
-            "EATSS-F010",
-            f"no region in function '{options.function}'",
-            hint=f"functions with regions: {', '.join(names)}",
-        )
+        findings.add("no_function", name=options.function, known=", ".join(names))
     return kept
 
 
@@ -209,12 +176,7 @@ class _RegionReader(RegionReader):
         reader.read_all(self._nodes, Frame(loops=(), positions=(), domain=facts.intersect(fixed)))
         self._affine.scalars.clear()  # they hold only where their counters do
         for assumed in self._ranges.assumptions:
-            self._reporter.warn(
-                "EATSS-F092",
-                assumed,
-                f"{self._quoted(assumed)} is taken to fit type '{assumed.type.spelling}'",
-                "use one integer type throughout",
-            )
+            self._reporter.error("assumed", assumed, type=assumed.type.spelling)
         for check in (check_aliases, check_counters, check_sizes):
             check(symbols, surroundings, self._reporter)
         for variable in symbols.variables:
@@ -226,12 +188,7 @@ class _RegionReader(RegionReader):
         statements = self._without_idle(_without_unread(tuple(reader.statements), dead))
         arrays = {one.variable: one for one in delinearise(self._common, statements)}
         if facts.intersect(fixed).is_empty():
-            self._findings.add(
-                "EATSS-F050",
-                "the parameter values contradict what the source says of the parameters",
-                hint="sizes of variable-length arrays are greater than zero, unsigned values not "
-                "negative",
-            )
+            self._findings.add("contradiction")
         if self._findings.errors:
             return None
         self._warn_of_bounds(statements, arrays)
@@ -319,9 +276,7 @@ class _RegionReader(RegionReader):
         kept = []
         for raw in statements:
             if raw.domain.is_empty():
-                message = "this statement never runs and is left out"
-                hint = "check the bounds and conditions around it"
-                self._reporter.warn("EATSS-F093", raw.node, message, hint)
+                self._reporter.error("never_runs", raw.node)
             else:
                 kept.append(raw)
         return tuple(kept)
@@ -333,13 +288,7 @@ class _RegionReader(RegionReader):
         for raw in statements:
             for access in raw.accesses if len(raw.loops) <= _MAX_LOOPS else ():
                 if self._is_outside(raw, access, arrays[access.variable]):
-                    self._reporter.warn(
-                        "EATSS-F090",
-                        access.node,
-                        f"{self._quoted(access.node)} goes outside the bounds of "
-                        f"'{access.variable.name}'",
-                        "check the subscript and the size of the array",
-                    )
+                    self._reporter.error("outside", access.node, array=access.variable.name)
 
     def _is_outside(self, raw: RawStatement, access: RawAccess, array: Delinearised) -> bool:
         """Tell whether a reference leaves its array somewhere, for all sizes at which it is made.

@@ -11,75 +11,61 @@ import ast
 import inspect
 import tokenize
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path, PurePath
 from types import FunctionType
-from typing import Any, ClassVar, NoReturn, TypeAlias
+from typing import Any, TypeAlias
 
-from eatss.base.diagnostics import Diagnostic, InputError, SourceSpan, input_error
+from eatss.base.diagnostics import InputError, SourceSpan, input_error
 from eatss.base.files import StrPath
 from eatss.base.frozen import frozen
 from eatss.frontend.options import FrontendOptions, FrontendResult
-from eatss.frontend.python_expressions import CONVERT, Argument, Local, one_type, types_of
-from eatss.frontend.python_statements import StatementReader, assigned_name, declaring
+from eatss.frontend.python_reader import Argument, FunctionReader, one_type, parameters_of, types_of
 from eatss.frontend.python_types import (
-    MACROS,
     Mark,
+    NumberType,
     Resolve,
     by_imports,
     by_values,
     marks_of,
     unmarked,
 )
-from eatss.frontend.source import Findings, RefusedError, SourceText
+from eatss.frontend.source import Findings, SourceText
 
 # -- function ----------------------------------------------------------------------------------
 
 _MOST_ROUNDS = 20
-_RESULTS = "write loops that assign results to elements of arrays"
 
 
 def _read(
     node: ast.FunctionDef, text: SourceText, resolve: Resolve, function: FunctionType | None
 ) -> PythonScop:
-    """Read a function.
+    """Read a function, until the types of all locals are known.
 
     Raises:
         InputError: with all findings, if something has no C of the same meaning.
     """
-    given = {one.arg for one in ast.walk(node.args) if isinstance(one, ast.arg)}
-    assigned = map(assigned_name, (one for one in ast.walk(node) if isinstance(one, ast.stmt)))
-    own = [name for name in dict.fromkeys(assigned) if name is not None and name not in given]
-    reader = StatementReader(
-        source=text, findings=Findings(text), resolve=resolve, assigned=frozenset({*own, *given})
-    )
-    with suppress(RefusedError):
-        reader.check_name(node.name, node)
-    if node.returns is not None and ast.unparse(node.returns) != "None":
-        reader.note(node.returns, "the function returns something", _RESULTS)
-    declared = reader.parameters(node.args)
-    try:
-        for name in own:
-            for place in declaring(name, node.body, reader.declaring):
-                hint = "give it one before the loop or the condition"
-                reader.note(place, f"'{name}' may have no value here", hint)
-        reader.findings.raise_errors()
-        if not any(isinstance(one, ast.Assign | ast.AugAssign) for one in ast.walk(node)):
-            reader.note(node, "the function assigns nothing", _RESULTS)
-        body = _body(node, reader)
-    except RecursionError:
-        reader.note(node, f"'{node.name}' is nested too deeply", "split the expressions")
-    reader.findings.raise_errors()
-    macros = [f"{text}\n" for name, text in MACROS.items() if name in reader.macros]
-    c_text = reader.at(
-        f"#include <math.h>\n#include <stdlib.h>\n{''.join(macros)}\n"
-        f"void {node.name}({declared})\n{{\n#pragma scop\n{body}\n#pragma endscop\n}}\n",
-        node,
-    )
+    types: dict[str, NumberType] = {}
+    for _ in range(_MOST_ROUNDS):
+        findings = Findings(text)
+        reader = FunctionReader(source=text, resolve=resolve, types=types, findings=findings)
+        try:
+            c_text = reader.function(node)
+        except RecursionError:
+            reader.note("nested", node, text=node.name)
+        before, types = types, {}
+        for name, seen in reader.seen.items():
+            values = [value for value, _ in seen]
+            kind = one_type(values)
+            types[name] = kind or values[0].type
+            if kind is None:
+                why = f"local '{name}' is of types {types_of(values)}"
+                reader.note("types", seen[-1][1], why=why)
+        if types == before:
+            break
+    findings.raise_errors()
     return PythonScop(
         name=node.name,
-        arguments=tuple(reader.arguments.values()),
+        arguments=tuple(reader.declared[one.arg] for one in parameters_of(node)),
         c_source=unmarked(c_text),
         text=text,
         marks=marks_of(c_text, reader.spans),
@@ -87,36 +73,7 @@ def _read(
     )
 
 
-def _body(node: ast.FunctionDef, reader: StatementReader) -> str:
-    """Return the statements in C; they are read until the types of all locals are known."""
-    known: dict[str, Local] = {}
-    for _ in range(_MOST_ROUNDS):
-        rest = replace(
-            reader, findings=Findings(reader.source), locals=dict(known), seen={}, past=set(),
-        )  # fmt: skip
-        body = rest.read(node.body)
-        before = known
-        known = {
-            name: Local(type=one_type(values) or values[0].type)
-            for name, seen in rest.seen.items()
-            if (values := [value for value, _ in seen])
-        }
-        if known == before:
-            break
-    for name, seen in rest.seen.items():
-        values = [value for value, _ in seen]
-        if one_type(values) is None:
-            rest.note(seen[-1][1], f"local '{name}' is of types {types_of(values)}", CONVERT)
-    reader.findings.raise_errors()
-    rest.findings.raise_errors()
-    return body
-
-
 # -- python scop -------------------------------------------------------------------------------
-
-
-class CalledError(InputError, TypeError):
-    """A ``PythonScop`` was called; its loops are parsed and never run."""
 
 
 @frozen
@@ -139,21 +96,6 @@ class PythonScop:
     text: SourceText
     marks: tuple[Mark, ...]
     function: FunctionType | None = None
-
-    def __call__(self, *arguments: object, **named: object) -> NoReturn:
-        """Refuse to run: eatss reads the loops, and what is made of them runs on a GPU.
-
-        Raises:
-            CalledError: always.
-        """
-        raise CalledError(
-            Diagnostic(
-                code="EATSS-Y030",
-                message=f"'{self.name}' is parsed and does not run by itself",
-                hint=f"eatss.jit({self.name})(…) runs it on a GPU, {self.name}.function(…) "
-                "as plain Python",
-            )
-        )
 
     def __repr__(self) -> str:
         return f"<PythonScop {self.name} of {self.text.file}>"
@@ -194,10 +136,6 @@ class _InPython(SourceText):
 
     python: SourceText
     marks: tuple[Mark, ...]
-    hints: ClassVar = {
-        "EATSS-F012": "use sums of counters and parameters with constant factors; // and % by "
-        "constants, min, max and a if c else b are fine, and a size is a parameter: m: eatss.Param"
-    }
 
     def span(self, start: int, end: int) -> SourceSpan:
         """Return the Python that bytes ``[start, end)`` stand for: the least mark around them."""
@@ -271,17 +209,16 @@ def read_python(path: StrPath, name: str | None = None) -> PythonScop:
         if isinstance(node, ast.FunctionDef)
         and any(_is_decorator(one, resolve) for one in node.decorator_list)
     }
-    if name is None and len(functions) == 1:
-        (name,) = functions
-    if name not in functions:
-        what = f"{len(functions) or 'no'} functions" if name is None else f"no function '{name}'"
+    found = [one for one in functions if name in (None, one)]
+    if len(found) != 1:
+        what = "functions" if name is None else f"function '{name}'"
         hint = f"write {file}:NAME with one of: {', '.join(functions)}"
         raise input_error(
             "EATSS-Y001",
-            f"'{file}' has {what} with the decorator eatss.scop",
+            f"'{file}' has {len(found) or 'no'} {what} with the decorator eatss.scop",
             hint=hint if functions else "write @eatss.scop before the def",
         )
-    return _read(functions[name], text, resolve, None)
+    return _read(functions[found[0]], text, resolve, None)
 
 
 def _text(file: str, lines: Sequence[str]) -> SourceText:
@@ -304,18 +241,11 @@ def _parsed(text: SourceText) -> ast.Module:
     try:
         return ast.parse(text.data.decode("utf-8", "surrogatepass"), filename=text.file)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        line = getattr(error, "lineno", None) or 1
-        column = getattr(error, "offset", None) or 1
-        span = SourceSpan.in_line(text.file, line, column)
-        raise InputError(
-            Diagnostic(
-                code="EATSS-Y001",
-                message=f"no valid Python: {getattr(error, 'msg', None) or error}",
-                span=span,
-                source_line=text.line_text(span),
-                hint="see that python takes it",
-            )
-        ) from None
+        line, column = getattr(error, "lineno", None), getattr(error, "offset", None)
+        span = SourceSpan.in_line(text.file, line or 1, column or 1)
+        findings, why = Findings(text), getattr(error, "msg", None) or error
+        findings.add("no_python", span, why=why)
+        raise InputError(*findings.errors) from None
 
 
 def _is_decorator(node: ast.expr, resolve: Resolve) -> bool:

@@ -6,6 +6,7 @@ import ast
 import builtins
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from types import FunctionType, ModuleType
 
 from eatss.base.diagnostics import SourceSpan
@@ -85,17 +86,6 @@ def common_type(*types: NumberType) -> NumberType:
 
 
 @fixed
-class ArrayAnnotation:
-    """An array: element type and extents, as texts over parameters or as numbers."""
-
-    element: ElementAnnotation
-    extents: tuple[str | int, ...]
-
-    def __repr__(self) -> str:
-        return f"eatss.{self.element.name}[{', '.join(map(repr, self.extents))}]"
-
-
-@fixed
 class ElementAnnotation:
     """A scalar of an element type; subscripted with extents, an array of them.
 
@@ -105,9 +95,9 @@ class ElementAnnotation:
     name: str
     type: ElementType
 
-    def __getitem__(self, extents: str | int | tuple[str | int, ...]) -> ArrayAnnotation:
-        """Return the annotation of an array with these extents, outermost first."""
-        return ArrayAnnotation(self, extents if isinstance(extents, tuple) else (extents,))
+    def __getitem__(self, extents: str | int | tuple[str | int, ...]) -> ElementAnnotation:
+        """Return it as the annotation of an array with these extents, which is only parsed."""
+        return self
 
     def __repr__(self) -> str:
         return f"eatss.{self.name}"
@@ -291,12 +281,10 @@ def _bound(node: ast.AST) -> Iterator[tuple[str, str]]:
 
 def by_values(function: FunctionType) -> Resolve:
     """Return what names in a function mean by the values they have where it is defined."""
-    values: dict[str, object] = {**vars(builtins), **function.__globals__}
+    values = {**vars(builtins), **function.__globals__}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        try:
+        with suppress(ValueError):  # not assigned yet
             values[name] = cell.cell_contents
-        except ValueError:  # not assigned yet
-            values.pop(name, None)
     return _resolver({name: _full_name(value) for name, value in values.items()})
 
 

@@ -7,37 +7,22 @@ from typing import Literal, NoReturn, TypeAlias
 
 from eatss.base.diagnostics import SourceSpan
 from eatss.frontend.clang import CursorKind
-from eatss.frontend.source import Findings, RefusedError, SourceText
+from eatss.frontend.source import Findings, RefusedError, SourceText, worded
 from eatss.frontend.tree import ELEMENTS, JUMPS, Kind, Node, unconverted
 
 # -- refusals ----------------------------------------------------------------------------------
 
-Refusal: TypeAlias = tuple[str, str, str]
-"""A code, what is wrong, and a hint."""
-
-_AROUND = "put #pragma scop before the loop"
-_COMMA = ("EATSS-F018", "comma operator", "write each part as its own statement")
-_EFFECT = ("EATSS-F018", "side effect inside an expression", "make it a statement of its own")
-_REFUSED: dict[Kind, Refusal] = {
-    **{
-        kind: ("EATSS-F018", f"{kind} statement", "use for (i = start; i < end; i++) and if")
-        for kind in JUMPS
-    },
-    "break": ("EATSS-F018", "break of no loop of the region", _AROUND),
-    "continue": ("EATSS-F018", "continue of no loop of the region", _AROUND),
-    "assign": _EFFECT,
-    "address": ("EATSS-F024", "address taken", "use the array itself"),
-    "member": ("EATSS-F024", "member of a structure", "copy it to a variable before the region"),
-    "string": ("EATSS-F040", "string", "use numbers"),
-    "conditional": (
-        "EATSS-F024", "choice between arrays", "choose between elements: c ? A[i] : B[i]",
-    ),
-    "broken": (
-        "EATSS-F007", "clang could not make sense of this", "correct the errors clang reports",
-    ),
-}  # fmt: skip
-_IDLE = ("EATSS-F018", "statement without effect", "remove it")
-_OTHER = ("EATSS-F018", "construct outside the subset", "use assignments to arrays")
+_REFUSED: dict[Kind, str] = {
+    **dict.fromkeys(JUMPS, "jump"),
+    "break": "no_loop_to_leave",
+    "continue": "no_loop_to_leave",
+    "assign": "effect",
+    "address": "address",
+    "member": "member",
+    "string": "string",
+    "conditional": "arrays_chosen",
+    "broken": "broken",
+}
 
 
 def is_library_function(callee: Node) -> bool:
@@ -54,40 +39,19 @@ def is_library_function(callee: Node) -> bool:
     )
 
 
-def unknown_declaration(name: str) -> Refusal:
-    """Return why a variable is refused whose type clang does not know."""
-    message = f"the declaration of '{name}' is not understood"
-    return "EATSS-F007", message, "declare it with a known type; pass -I for missing headers"
-
-
-def refusal(node: Node, *, is_statement: bool = False) -> Refusal:
-    """Return why a node is refused, as an expression or as a statement."""
+def refusal(node: Node, *, is_statement: bool = False) -> str:
+    """Return the kind of finding of a node that is refused, as an expression or as a statement."""
     if node.kind == "broken" and node.name:
-        return unknown_declaration(node.name)
+        return "unknown"
     if node.kind == "call":
-        return _call(node.children[0])
+        callee = node.children[0]
+        is_known = callee.declaration is None or is_library_function(callee)
+        return "call" if is_known else "visible_call"
     if node.is_binary(","):
-        return _COMMA
+        return "comma"
     if is_statement and node.kind not in (*JUMPS, "break", "continue", "broken"):
-        return _IDLE
-    return _REFUSED.get(node.kind, _OTHER)
-
-
-def _call(callee: Node) -> Refusal:
-    name = callee.name or "a function"
-    if callee.declaration is None or is_library_function(callee):
-        return (
-            "EATSS-F018",
-            f"call of '{name}' may have side effects",
-            "call only mathematical functions such as sqrt, exp or fmax, and functions of the file "
-            "that are one return",
-        )
-    return (
-        "EATSS-F018",
-        f"call of '{name}', which stands for no single expression here",
-        "write its body as one return of numbers, without assignments and recursion, whose "
-        "variables of the file are not hidden where it is called; or as a macro",
-    )
+        return "idle"
+    return _REFUSED.get(node.kind, "other")
 
 
 class NotAffineError(Exception):
@@ -98,23 +62,16 @@ class NotAffineError(Exception):
     """
 
     def __init__(
-        self,
-        node: Node | None,
-        message: str,
-        hint: str | None = None,
-        *,
-        code: str | None = None,
-        depends: bool = False,
+        self, node: Node | None, kind: str, *, depends: bool = False, **words: object
     ) -> None:
-        super().__init__(message)
-        self.node, self.message, self.hint = node, message, hint
-        self.code, self.depends = code, depends
+        self.code, self.message, self.hint = worded(kind, words)
+        super().__init__(self.message)
+        self.node, self.depends, self.kind, self.words = node, depends, kind, words
 
-    def within(self, whole: Node) -> NotAffineError:
-        """Return the error about an expression, or a part of it that is a product."""
-        products = (one for one in whole.preorder() if _is_product(one) and self.code is None)
-        node = self.node or next(products, whole)
-        return NotAffineError(node, self.message, self.hint, code=self.code, depends=self.depends)
+    def locate(self, whole: Node) -> None:
+        """Say, where that is not known, that it is an expression, or a part that is a product."""
+        products = (one for one in whole.preorder() if _is_product(one) and not self.code)
+        self.node = self.node or next(products, whole)
 
 
 def has_product(whole: Node) -> bool:
@@ -129,11 +86,10 @@ def _is_product(node: Node) -> bool:
 def not_affine(node: Node) -> NotAffineError:
     """Return the error for a kind of expression that is never affine."""
     if node.kind in ELEMENTS:
-        return NotAffineError(node, "value read from memory", depends=True)
+        return NotAffineError(node, "memory", depends=True)
     if node.kind in ("assign", "address", "member", "broken"):
-        code, message, hint = refusal(node)
-        return NotAffineError(node, message, hint, code=code)
-    return NotAffineError(node, f"operator '{node.op}'" if node.op else "expression")
+        return NotAffineError(node, refusal(node), name=node.name)
+    return NotAffineError(node, "operator" if node.op else "expression", name=node.op)
 
 
 def floating(node: Node) -> NotAffineError:
@@ -142,8 +98,8 @@ def floating(node: Node) -> NotAffineError:
         if inner.kind in ELEMENTS:
             return not_affine(inner)
         if inner.kind == "name" and inner.type.kind == "floating":
-            return NotAffineError(inner, f"'{inner.name}' is data", depends=True)
-    return NotAffineError(node, "floating-point expression")
+            return NotAffineError(inner, "data", depends=True, name=inner.name)
+    return NotAffineError(node, "floating")
 
 
 # -- report ------------------------------------------------------------------------------------
@@ -158,7 +114,7 @@ Place: TypeAlias = Literal["subscript", "bound", "condition"]
 """Where an affine expression is needed."""
 
 _SUMS = "sums of counters and parameters with constant factors"
-_NOT_AFFINE = f"use {_SUMS}; / and % by constants, min, max and ?: are fine"
+_NOT_AFFINE = f"use {_SUMS}; quotients by constants, min, max and choices are fine"
 _HINTS: dict[Place, tuple[str, str]] = {
     "subscript": (_NOT_AFFINE, "subscripts may use counters, parameters and constants only"),
     "bound": (
@@ -228,34 +184,33 @@ class Reporter:
             text = text[: _MAX_QUOTED - 1] + "…"
         return f"'{text}'"
 
-    def error(self, code: str, node: Node, message: str, hint: str | None = None) -> None:
-        """Add an error at a node."""
-        self.findings.add(code, message, span=self.span(node), hint=hint)
+    def error(self, kind: str, node: Node, **words: object) -> None:
+        """Add a finding at a node."""
+        name = node.name or "a function"
+        usual = {"text": self.quoted(node), "name": name, "construct": node.kind}
+        self.findings.add(kind, self.span(node), **(usual | words))
 
-    def refuse(self, code: str, node: Node, message: str, hint: str | None = None) -> NoReturn:
+    def refuse(self, kind: str, node: Node, **words: object) -> NoReturn:
         """Add an error at a node, and give up what it is part of."""
-        self.error(code, node, message, hint)
+        self.error(kind, node, **words)
         raise RefusedError
-
-    def warn(self, code: str, node: Node, message: str, hint: str | None = None) -> None:
-        """Add a warning at a node."""
-        self.findings.warn(code, message, span=self.span(node), hint=hint)
 
     def refused(self, node: Node, *, is_statement: bool = False) -> None:
         """Add the error for a node of a kind that is refused."""
-        code, message, hint = refusal(node, is_statement=is_statement)
-        self.error(code, node, message, hint)
+        self.error(refusal(node, is_statement=is_statement), node)
 
     def not_affine(self, error: NotAffineError, whole: Node, place: Place) -> None:
         """Add the error for an expression that should be affine and is not."""
-        node, message = error.node or whole, error.message
-        if error.code is None:
-            how = "depends on data" if error.depends else "is not affine"
-            message = f"{place} {self.quoted(whole)} {how}: {message}"
-            if self.quoted(node) not in message:
-                message += f" ({self.quoted(node)})"
-        hint = error.hint or (None if error.code else _HINTS[place][error.depends])
-        self.error(error.code or "EATSS-F012", node, message, hint)
+        node = error.node or whole
+        if error.code:
+            self.findings.add(error.kind, self.span(node), **error.words)
+            return
+        text, why = self.quoted(whole), error.message
+        how = "depends on data" if error.depends else "is not affine"
+        if self.quoted(node) not in f"{text} {how}: {why}":
+            why += f" ({self.quoted(node)})"
+        hint = error.hint or _HINTS[place][error.depends]
+        self.error("not_affine", node, place=place, text=text, how=how, why=why, hint=hint)
 
 
 _COMMENT = re.compile(

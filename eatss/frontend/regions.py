@@ -8,10 +8,12 @@ from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any, NoReturn
 
+from clang.cindex import Diagnostic
+
 from eatss.base.diagnostics import SourceSpan
 from eatss.base.frozen import frozen
 from eatss.frontend import clang
-from eatss.frontend.clang import ClangMessage, CursorKind, StorageClass, Unit, type_of
+from eatss.frontend.clang import CursorKind, StorageClass, Unit, type_of
 from eatss.frontend.declarations import SymbolTable, Variable, shape_of
 from eatss.frontend.refusals import Reporter
 from eatss.frontend.source import Findings, RefusedError, SourceText
@@ -81,30 +83,24 @@ def find_regions(unit: Unit, source: SourceText, findings: Findings) -> tuple[Re
     branches and ``_Pragma`` are all its business.
     """
     places = sorted(
-        message.offset
+        message.location.offset
         for message in unit.messages
-        if message.option == UNKNOWN_PRAGMAS and message.file == source.file
+        if message.option == UNKNOWN_PRAGMAS and unit.holds(message)
     )
     regions: list[Region] = []
-    opening: re.Match[bytes] | None = None
     alone: list[re.Match[bytes]] = []
+    opening: re.Match[bytes] | None = None
     for match in filter(None, (_PRAGMA.match(source.data, at) for at in places)):
-        opens = match[1] == b"scop"
-        if opens is not (opening is None):
+        if match[1] == b"scop" and opening is None:
+            opening = match
+        elif match[1] == b"scop" or opening is None:
             alone.append(match)
-            continue
-        if opening is not None:
+        else:
             both = opening.span(), match.span()
             regions.append(Region(index=len(regions), opening=both[0], closing=both[1]))
-        opening = match if opens else None
-    for match in [*alone, *([] if opening is None else [opening])]:
-        findings.add(
-            "EATSS-F010",
-            f"#pragma {match[1].decode()} without its counterpart",
-            span=source.span(*match.span()),
-            hint="each region has one #pragma scop before and one #pragma endscop behind it, and "
-            "none inside",
-        )
+            opening = None
+    for match in filter(None, (*alone, opening)):
+        findings.add("unpaired", source.span(*match.span()), name=match[1].decode())
     return tuple(regions)
 
 
@@ -118,19 +114,15 @@ def place_region(
     """
     start, end = region.opening[0], region.closing[0]
 
-    def refuse(message: str, hint: str) -> NoReturn:
-        span = source.span(*region.opening)
-        findings.add("EATSS-F010", message, span=span, hint=hint)
+    def refuse(kind: str) -> NoReturn:
+        findings.add(kind, source.span(*region.opening))
         raise RefusedError
 
     function = next((f for f in unit.functions if _covers(f, start)), None)
     if function is None or not _covers(function, end):
-        refuse(
-            "region does not lie within one function body",
-            "put both pragmas around statements of one block",
-        )
+        refuse("cut_region")
     if any(start < at < end for at in unit.includes):
-        refuse("#include inside the region", "write the statements out between the pragmas")
+        refuse("include_inside")
     path = _path(function, start, end)
     inside = []
     for child in path[-1].children if path else ():
@@ -138,14 +130,10 @@ def place_region(
         if start < first and last <= end and unit.holds(child.cursor):
             inside.append(child)
         elif first < end and start < last and unit.holds(child.cursor):
-            refuse(
-                "region begins or ends in the middle of a statement",
-                "put both pragmas around whole statements of one block",
-            )
+            inside.clear()
+            break
     if not inside:
-        refuse(
-            "region has no statements", "put the loops between the pragmas, on lines of their own"
-        )
+        refuse("cut_region")
     return PlacedRegion(region=region, function=function, path=path, statements=inside)
 
 
@@ -184,33 +172,32 @@ def check_messages(
 
     What only a header that is missing may have caused does not matter outside regions.
     """
-    errors = [m for m in unit.messages if m.is_error and m.option != UNKNOWN_PRAGMAS]
-    missing = [m for m in errors if m.message.endswith("file not found")]
-    names = [m.message.split("'")[1] for m in missing]
+    errors = [one for one in unit.messages if one.severity >= Diagnostic.Error]
+    missing = [one for one in errors if one.spelling.endswith("file not found")]
+    names = [one.spelling.split("'")[1] for one in missing]
     hint = "declare it, or pass -I or -D"
     if missing:  # a macro that is missing shows as a syntax error
         hint = f"headers that were not found: {', '.join(names)}; pass their folder with -I"
-    for message, name in zip(missing, names, strict=True):
-        is_here = message.file == source.file
-        if is_here and source.data[message.offset : message.offset + 1] == b'"':
-            span = span_of(message, source, len(name) + 2)
-            findings.warn("EATSS-F091", message.message, span=span, hint="pass its folder with -I")
-    for message in errors:
-        in_region = message.file == source.file and any(
-            r.opening[0] <= message.offset <= r.closing[1] for r in regions
+    for one, name in zip(missing, names, strict=True):
+        offset = one.location.offset
+        if unit.holds(one) and source.data[offset : offset + 1] == b'"':
+            findings.add("no_header", span_of(one, source, len(name) + 2), message=one.spelling)
+    for one in errors:
+        in_region = unit.holds(one) and any(
+            r.opening[0] <= one.location.offset <= r.closing[1] for r in regions
         )
-        is_directive = message.category.startswith("Lexical") and not missing
-        if in_region or is_directive or (message.category in _ALWAYS and message not in missing):
-            findings.add("EATSS-F007", message.message, span=span_of(message, source), hint=hint)
+        category = one.category_name
+        is_directive = category.startswith("Lexical") and not missing
+        if in_region or is_directive or (category in _ALWAYS and one not in missing):
+            findings.add("clang", span_of(one, source), message=one.spelling, hint=hint)
 
 
-def span_of(found: ClangMessage, source: SourceText, length: int = 1) -> SourceSpan | None:
+def span_of(found: Any, source: SourceText, length: int = 1) -> SourceSpan | None:
     """Return where something stands that clang found: in the main file, a header, or no file."""
-    if found.file is None:
-        return None
-    if found.file == source.file:
-        return source.span(found.offset, found.offset + length)
-    return SourceSpan.in_line(found.file, found.line, found.column, length)
+    file, at = clang.file_of(found), found.location
+    if file == source.file:
+        return source.span(at.offset, at.offset + length)
+    return None if file is None else SourceSpan.in_line(file, at.line, at.column, length)
 
 
 # -- macros ------------------------------------------------------------------------------------
@@ -281,16 +268,13 @@ def warn_of_unused(
     """
     texts = [source.data.decode("utf-8", "replace"), *(one.partition("=")[2] for one in defines)]
     texts += [Path(one).read_text("utf-8", "replace") for one in unit.user_files[1:]]
-    anew = {m.message.split("'")[1]: m for m in unit.messages if m.option == REDEFINED}
+    anew = {m.spelling.split("'")[1]: m for m in unit.messages if m.option == REDEFINED}
     for name in sorted({_WORD.findall(one)[0] for one in defines}):
         used = re.compile(rf"\b{name}\b|##")
         if name in anew:
-            span = span_of(anew[name], source, len(name))
-            message = f"-D {name} changes nothing: it is defined anew"
-            hint = f"write #ifndef {name} before its #define and #endif after it"
-            findings.warn("EATSS-F095", message, span=span, hint=hint)
+            findings.add("redefined", span_of(anew[name], source, len(name)), name=name)
         elif not any(map(used.search, texts)):
-            findings.warn("EATSS-F095", f"-D {name} changes nothing: nothing uses it")
+            findings.add("unused", name=name)
 
 
 # -- signature ---------------------------------------------------------------------------------
@@ -473,12 +457,7 @@ def check_counters(symbols: SymbolTable, surroundings: Surroundings, reporter: R
             use = surroundings.use_after(variable)
             place = None if use is None or use[1] else use[0]
         if place is not None:
-            reporter.error(
-                "EATSS-F031",
-                place,
-                f"counter '{variable.name}' is read outside the region, where its value is lost",
-                "use a counter of the loop's own: for (int i = 0; ...)",
-            )
+            reporter.error("read_counter", place)
 
 
 def check_sizes(symbols: SymbolTable, surroundings: Surroundings, reporter: Reporter) -> None:
@@ -488,24 +467,14 @@ def check_sizes(symbols: SymbolTable, surroundings: Surroundings, reporter: Repo
             if not isinstance(size, Node):
                 continue
             if size.has("assign", "call"):
-                reporter.error(
-                    "EATSS-F018",
-                    size,
-                    f"size of '{array.name}' has a side effect or calls a function",
-                    "use a variable that keeps its value as the size",
-                )
+                reporter.error("effect_in_size", size, name=array.name)
             # a typedef fixes it where it stands
             declared = min(array.declaration.location.offset, size.offsets[0])
             later = {target for target, _, at in surroundings.assigned if at > declared}
             for name in size.parts("name"):
                 if array.first_use is not None and name.declaration in later:
-                    reporter.error(
-                        "EATSS-F031",
-                        array.first_use,
-                        f"'{name.name}' in the size of '{array.name}' is changed after "
-                        f"'{array.name}' is declared",
-                        "use a variable that keeps its value",
-                    )
+                    words = {"name": name.name, "array": array.name}
+                    reporter.error("changed_size", array.first_use, **words)
 
 
 # -- aliases -----------------------------------------------------------------------------------
@@ -531,12 +500,8 @@ def check_aliases(
             continue
         if (first in lost and not second.is_scalar) or (second in lost and not first.is_scalar):
             assert second.first_use is not None
-            reporter.error(
-                "EATSS-F024",
-                second.first_use,
-                f"'{first.name}' and '{second.name}' may be the same memory",
-                "use one name for one array within the region",
-            )
+            words = {"first": first.name, "second": second.name}
+            reporter.error("alias", second.first_use, **words)
 
 
 def _may_name_any(declaration: Any, surroundings: Surroundings) -> bool:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import tomllib
 from bisect import bisect_right
 from collections.abc import Mapping
 from itertools import accumulate
 from math import inf
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from eatss.base.diagnostics import (
     Diagnostic,
@@ -21,7 +21,7 @@ from eatss.base.diagnostics import (
     did_you_mean,
     input_error,
 )
-from eatss.base.files import read_regular
+from eatss.base.files import StrPath, is_c_text, read_regular
 from eatss.base.frozen import Numbers, frozen, their_names
 
 # -- findings ----------------------------------------------------------------------------------
@@ -32,8 +32,7 @@ from eatss.base.frozen import Numbers, frozen, their_names
 class SourceText:
     """The bytes of one file with the offsets at which its lines start.
 
-    ``written_in`` is the name of another file that it was made from; ``hints`` replace those of
-    findings by their code.
+    ``written_in`` is the name of another file that it was made from.
     """
 
     file: str
@@ -41,7 +40,6 @@ class SourceText:
     line_starts: Numbers
     is_ascii: bool
     written_in: str = ""
-    hints: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     @classmethod
     def of(cls, file: str, data: bytes, **more: Any) -> Self:
@@ -77,6 +75,17 @@ class SourceText:
         return self.data[start:end].decode("utf-8", "replace")
 
 
+KINDS = tomllib.loads(Path(__file__).with_name("findings.toml").read_text(encoding="utf-8"))
+"""Codes, messages and hints of findings by their kind."""
+
+
+def worded(kind: str, words: Mapping[str, object]) -> tuple[str, str, str | None]:
+    """Return the code, the message and the hint, if there is one, of a kind of finding."""
+    code, *texts = KINDS[kind]
+    message, *hints = (text.format_map(words) for text in texts)
+    return code, message, "".join(hints) or None
+
+
 _MAX_ERRORS = 200
 
 
@@ -91,32 +100,19 @@ class Findings:
         self._source = source
         self._found: dict[tuple[str, str, SourceSpan | None], Diagnostic] = {}
 
-    def add(
-        self,
-        code: str,
-        message: str,
-        *,
-        span: SourceSpan | None = None,
-        hint: str | None = None,
-        severity: Severity = Severity.ERROR,
-    ) -> None:
-        """Record a finding."""
-        line = None if span is None else self._source.line_text(span)
+    def add(self, kind: str, span: SourceSpan | None = None, **words: object) -> None:
+        """Record a finding of a kind of :data:`KINDS`, with the words that it takes."""
+        code, message, hint = worded(kind, words)
+        severity = Severity.WARNING if code.startswith("EATSS-F09") else Severity.ERROR
         diagnostic = Diagnostic(
             code=code,
             message=message,
             severity=severity,
             span=span,
-            source_line=line,
-            hint=self._source.hints.get(code, hint),
+            source_line=None if span is None else self._source.line_text(span),
+            hint=hint,
         )
-        self._found.setdefault((diagnostic.code, message, span), diagnostic)
-
-    def warn(
-        self, code: str, message: str, *, span: SourceSpan | None = None, hint: str | None = None
-    ) -> None:
-        """Record a warning."""
-        self.add(code, message, span=span, hint=hint, severity=Severity.WARNING)
+        self._found.setdefault((code, message, span), diagnostic)
 
     @property
     def errors(self) -> Diagnostics:
@@ -148,34 +144,29 @@ class Findings:
 MAX_BYTES = 4 * 1024 * 1024
 
 
-def read_bytes(file: str) -> bytes:
-    """Return the bytes of a regular file.
+def read_source(source: StrPath) -> SourceText:
+    """Return C text, which is called ``<source>``, or that of a regular file.
 
     Raises:
         InputError: If there is no such file, it is not a regular file, is too large, or
             cannot be read.
     """
+    if isinstance(source, str) and is_c_text(source):
+        return SourceText.of("<source>", source.encode("utf-8", "surrogateescape"))
+    file = os.fspath(source)
     try:
-        return read_regular(Path(file), MAX_BYTES)
+        return SourceText.of(file, read_regular(file, MAX_BYTES))
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        hint = f"name a C source file of at most {MAX_BYTES >> 20} MiB that may be read"
-        if isinstance(error, FileNotFoundError):
-            beside = their_names(Path(file).parent.glob("*"))
-            hint = did_you_mean(Path(file).name, beside) or hint
+        beside = their_names(Path(file).parent.glob("*"))
+        others = f"name a C source file of at most {MAX_BYTES >> 20} MiB that may be read"
+        hint = did_you_mean(Path(file).name, beside) or others
         raise input_error("EATSS-F001", f"cannot read '{file}': {reason}", hint=hint) from None
 
 
-def path_for_clang(file: str) -> str:
-    """Return the path of a file in a form that is never taken for an option."""
-    return os.path.join(os.curdir, file) if file.startswith("-") else file  # noqa: PTH118
-
-
-_MAX_BRACKETS = 250
-_MAX_OPERATORS = 10_000
-_MAX_PREFIXES = 1_000
-_MAX_BRANCHES = 4_000
-
+_BRACKET = re.compile(rb"[(\[{}\])]")
+_OPERATOR = re.compile(rb"[-+!~*&/%|^<>=?:(\[]")
+_PREFIXES = re.compile(rb"(?:(?:[-+!~*&]|\(\s*[\w ]+\))\s*){1001}")
 _TEXTUAL = re.compile(
     rb"//(?:\\\r?\n|[^\n])*"
     rb"|/\*.*?(?:\*/|\Z)"
@@ -183,9 +174,6 @@ _TEXTUAL = re.compile(
     rb"|'(?:[^'\\\n]|\\.)*'",
     re.DOTALL,
 )
-_BRACKET = re.compile(rb"[(\[{}\])]")
-_OPERATOR = re.compile(rb"[-+!~*&/%|^<>=?:(\[]")
-_PREFIXES = re.compile(rb"(?:(?:[-+!~*&]|\(\s*[\w ]+\))\s*){%d}" % (_MAX_PREFIXES + 1))
 
 
 def check_text(source: SourceText, findings: Findings) -> None:
@@ -195,29 +183,24 @@ def check_text(source: SourceText, findings: Findings) -> None:
     """
     data, nul = source.data, source.data.find(b"\0")
     if len(data) > MAX_BYTES or not data.strip():
-        state = "is too large" if data.strip() else "is empty"
-        hint = f"name a C source file of at most {MAX_BYTES >> 20} MiB"
-        findings.add("EATSS-F001", f"'{source.file}' {state}", hint=hint)
+        findings.add("empty_file", file=source.file, mib=MAX_BYTES >> 20)
         findings.raise_errors()
     code = _TEXTUAL.sub(lambda match: b" " * len(match[0]), data)
     try:
         code.decode("utf-8")
     except UnicodeDecodeError as error:
-        at, hint = error.start, "save the file as UTF-8"
-        message = f"byte 0x{code[at]:02x} is not UTF-8"
-        findings.add("EATSS-F001", message, span=source.span(at, at + 1), hint=hint)
+        at = error.start
+        findings.add("bytes", source.span(at, at + 1), what=f"byte 0x{code[at]:02x}")
     if nul >= 0:
-        span = source.span(nul, nul + 1)
-        findings.add("EATSS-F001", "NUL byte in the source", span=span, hint="save it as UTF-8")
+        findings.add("bytes", source.span(nul, nul + 1), what="NUL byte")
     depth = accumulate(1 if one in b"([{" else -1 for one in _BRACKET.findall(code))
     operators = (len(_OPERATOR.findall(one)) for one in re.split(rb"[;{},]", code))
-    for much, most, what in (
-        (max(depth, default=0), _MAX_BRACKETS, "levels of brackets"),
-        (max(operators), _MAX_OPERATORS, "operators in one statement"),
-        (_MAX_PREFIXES + bool(_PREFIXES.search(code)), _MAX_PREFIXES, "signs and casts in a row"),
-        (code.count(b"else"), _MAX_BRANCHES, "branches"),
+    for what, is_many in (
+        ("brackets inside each other", max(depth, default=0) > 250),
+        ("operators in one statement", max(operators) > 10_000),
+        ("signs and casts in a row", _PREFIXES.search(code)),
+        ("branches", code.count(b"else") > 4_000),
     ):
-        if much > most:
-            message = f"'{source.file}' has more than {most} {what}"
-            findings.add("EATSS-F009", message, hint="split the statement")
+        if is_many:
+            findings.add("too_much", file=source.file, what=what)
     findings.raise_errors()

@@ -54,7 +54,6 @@ class ScalarValues(RegionReader):
 
     def __init__(self, common: Common) -> None:
         super().__init__(common)
-        self._values = self._affine.scalars
         self._followed: set[Variable] = set()
         self.known: set[Variable] = set()
 
@@ -84,7 +83,7 @@ class ScalarValues(RegionReader):
         if variable is None or variable not in self._followed:
             return None
         with suppress(NotAffineError), self._ranges.stating():
-            value = self._new_value(node, self._values.get(variable), domain)
+            value = self._new_value(node, self._affine.scalars.get(variable), domain)
             if value is not None and self._fits(variable, value, domain):
                 return value
         return None
@@ -117,9 +116,9 @@ class ScalarValues(RegionReader):
         """Note what a statement has set."""
         variable = self._written(node)
         if variable is not None:
-            self._values.pop(variable, None)
+            self._affine.scalars.pop(variable, None)
             if value is not None:
-                self._values[variable] = value
+                self._affine.scalars[variable] = value
                 self.known.add(variable)
 
     def forget(self, node: Node) -> None:
@@ -127,24 +126,14 @@ class ScalarValues(RegionReader):
         for part in node.preorder():
             self.note(part, None)
 
-    def now(self) -> dict[Variable, Value]:
-        """Return what is known here."""
-        return dict(self._values)
-
-    def restore(self, known: dict[Variable, Value]) -> None:
-        """Go back to what was known."""
-        self._values.clear()
-        self._values.update(known)
-
     def join(self, holds: isl.Set, if_true: dict[Variable, Value]) -> None:
         """Note what is known after an ``if``: now is the end of the other arm."""
-        if_false = self.now()
-        self._values.clear()
+        if_false, self._affine.scalars = self._affine.scalars, {}
         for variable in if_true.keys() & if_false.keys():
             yes, no = if_true[variable], if_false[variable]
             with suppress(NotAffineError):
                 chosen = yes if same(yes, no) else self._algebra.choose(holds, yes, no)
-                self._values[variable] = chosen
+                self._affine.scalars[variable] = chosen
 
 
 def _may_be_followed(variable: Variable) -> bool:
@@ -254,15 +243,9 @@ class StatementReader(RegionReader):
 
     def _loop(self, node: Node, loop: Loop, frame: Frame) -> None:
         if len(frame.loops) == _MAX_LOOPS:
-            self._refuse("EATSS-F009", node, "loops are nested too deeply", "use fewer levels")
-        name = loop.variable.name
+            self._refuse("too_deep", node)
         if loop.variable in self._affine.active:
-            self._refuse(
-                "EATSS-F031",
-                node.children[0],
-                f"counter '{name}' of the enclosing loop is the counter of this loop too",
-                "use another variable",
-            )
+            self._refuse("same_counter", node.children[0], name=loop.variable.name)
         self.scalars.forget(loop.body)  # what a round sets, the next one does not know
         domain = loop.iterations(frame.domain)
         loop.guards, first = len(frame.guards), len(self.statements)
@@ -281,12 +264,7 @@ class StatementReader(RegionReader):
             self._reporter.refused(node, is_statement=True)
         elif len(frame.guards) > self._loops[-1].guards:
             test = frame.guards[-1].test
-            self._error(
-                "EATSS-F012",
-                test,
-                f"condition {self._quoted(test)} of a {node.kind} depends on data",
-                "leave rounds of a loop under conditions of counters and parameters only",
-            )
+            self._error("jump_on_data", test, construct=node.kind)
         else:
             self._loops[-1].leave(frame.domain, breaks=node.kind == "break")
 
@@ -302,10 +280,9 @@ class StatementReader(RegionReader):
                 self._reporter.not_affine(error, test, "condition")
             self.scalars.forget(node)
             return
-        before = self.scalars.now()
+        before = dict(self._affine.scalars)
         self.read_all(arms[:1], frame.within(frame.domain.intersect(holds)))
-        known = self.scalars.now()
-        self.scalars.restore(before)
+        known, self._affine.scalars = self._affine.scalars, before
         for arm in arms[1:]:
             self.read_all([arm], frame.within(frame.domain.subtract(holds)))
         self.scalars.join(holds, known)
@@ -352,9 +329,9 @@ class StatementReader(RegionReader):
             self._assign(test, Node("assign", test.cursor, INT, [kept, truth]), frame.next())
             test = kept
         declared = frozenset(map(self._of, node.parts("variable")))
-        before = self.scalars.now()
+        before = self._affine.scalars
         for arm, holds, place in zip(arms, (True, False), places, strict=False):
-            self.scalars.restore(before)
+            self._affine.scalars = dict(before)
             guard = Guard(test=test, holds=holds, declared=declared)
             inside = frame.within(frame.domain.intersect(place))
             self.read_all([arm], replace(inside, guards=(*frame.guards, guard)))
@@ -377,26 +354,21 @@ class StatementReader(RegionReader):
         variable = self._of(node)
         _ = self.ppcg.statement()  # what the variable held before ends
         if node.kind != "variable" or variable is None:
-            message = "declaration outside the subset"
-            self._error("EATSS-F018", node, message, "declare variables only")
+            self._error("declaration", node)
             return
         known = self.scalars.after(node, frame.domain)
         self.scalars.note(node, None)
-        name = variable.name
         if not clang.is_automatic(node.cursor):
-            message = f"'{name}' is declared static or extern inside the region"
-            self._error("EATSS-F018", node, message, "declare it before #pragma scop")
+            self._error("declaration", node)
         elif not node.children:
             pass
         elif variable.role == "counter":
-            message = f"counter '{name}' gets a value outside its loop"
-            self._error("EATSS-F031", node, message, "start it in the for statement")
+            self._error("written_counter", node)
         elif (
             not (variable.is_scalar or variable.shape.is_pointer)
             or node.children[0].kind == "other"
         ):
-            message = f"array '{name}' with an initialiser"
-            self._error("EATSS-F018", node, message, "assign its elements in a loop")
+            self._error("initialiser", node)
         else:
             self._ppcg_name = self.ppcg.statement()
             update = Node("assign", node.cursor, node.type, [node, *node.children])
@@ -418,9 +390,7 @@ class StatementReader(RegionReader):
         variable = self._of(base_name(target))
         if variable is None or variable.role != "counter":
             return False
-        where = "in the body of its" if variable in self._affine.active else "outside its"
-        message = f"counter '{variable.name}' is written {where} loop"
-        self._error("EATSS-F031", node, message, "use another variable")
+        self._error("written_counter", node, name=variable.name)
         return True
 
     def _assign(self, node: Node, update: Node, frame: Frame, known: Value | None = None) -> None:
@@ -432,7 +402,7 @@ class StatementReader(RegionReader):
         place = target_of(update)
         with suppress(RefusedError):
             try:
-                variable = self._target(reader, place, update.op)
+                variable = self._target(reader, place)
             except RefusedError:
                 if update.kind == "assign":
                     reader.search(update.children[1])
@@ -458,14 +428,9 @@ class StatementReader(RegionReader):
                     )
                 )
 
-    def _target(self, reader: ExpressionReader, place: Node, operator: str) -> Variable:
+    def _target(self, reader: ExpressionReader, place: Node) -> Variable:
         variable = self._of(place)
         is_pointer = variable is not None and variable.shape.is_pointer
         if (place.kind == "variable" and is_pointer) or place.type.kind == "pointer":
-            self._refuse(
-                "EATSS-F024",
-                place,
-                "pointer arithmetic" if operator else "a pointer is set inside the region",
-                "set pointers before #pragma scop and use subscripts",
-            )
+            self._refuse("set_pointer", place)
         return reader.add_access(place, AccessKind.WRITE).variable

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -13,7 +12,7 @@ import islpy as isl
 from clang.cindex import TranslationUnitLoadError
 
 from eatss.base.diagnostics import Diagnostic, Diagnostics, InputError, Severity
-from eatss.base.files import StrPath, is_c_text
+from eatss.base.files import StrPath
 from eatss.base.frozen import Names, fixed, frozen
 from eatss.frontend.clang import Unit, parse_unit
 from eatss.frontend.declarations import ISL_WORDS
@@ -22,10 +21,8 @@ from eatss.frontend.parse import parse_text
 from eatss.frontend.regions import MacroNames, macro_names
 from eatss.frontend.source import (
     Findings,
-    SourceText,
     check_text,
-    path_for_clang,
-    read_bytes,
+    read_source,
 )
 from eatss.polyhedral.dependences import at_most
 from eatss.polyhedral.expression import (
@@ -240,11 +237,7 @@ class _Program:
     """A file and how to read it."""
 
     def __init__(self, source: StrPath, options: FrontendOptions) -> None:
-        if isinstance(source, str) and is_c_text(source):
-            file, data = "<source>", source.encode("utf-8", "surrogateescape")
-        else:
-            file, data = path_for_clang(os.fspath(source)), read_bytes(os.fspath(source))
-        self.text = SourceText.of(file, data)
+        self.text = read_source(source)
         self._options = options
 
     def names(self) -> MacroNames:

@@ -241,9 +241,10 @@ def _filled(node: Node, cursor: Any, children: list[Any]) -> list[Any]:
 def _read_unexposed(cursor: Any, children: list[Any]) -> tuple[Node | None, list[Any]]:
     if len(children) != 1 or cursor.type.kind is TypeKind.DEPENDENT:
         # clang gave up on the expression, perhaps because of the declaration of a name
+        every = (one for child in children for one in child.walk_preorder())
         invalid = (
             str(one.spelling)
-            for one in clang.below(*children)
+            for one in every
             if one.kind is CursorKind.DECL_REF_EXPR
             and one.referenced is not None
             and clang.is_invalid(one.referenced)

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import islpy as isl
 
 from eatss.base.frozen import fixed
-from eatss.base.polynomial import Monomial, Terms
+from eatss.base.polynomial import Terms
 from eatss.frontend.declarations import Variable
 from eatss.frontend.refusals import NotAffineError
 from eatss.frontend.tree import Node
@@ -57,12 +57,7 @@ class Poly(Terms[int]):
 
     def beside(self, name: str) -> Poly:
         """Return what is multiplied by the unknown, on its own or in a product with others."""
-        found: dict[Monomial, int] = {}
-        for monomial, coefficient in self.terms.items():
-            if name in monomial:
-                at = monomial.index(name)
-                found[monomial[:at] + monomial[at + 1 :]] = coefficient
-        return Poly(found)
+        return self.powers_of(name).get(1, Poly({}))
 
 
 Value: TypeAlias = Poly | isl.PwAff
@@ -75,8 +70,7 @@ MAX_PIECES = 200
 
 def too_many_cases() -> NotAffineError:
     """Return the error for a function with more pieces than later passes can bear."""
-    hint = "use fewer nested ?:, min and max in one expression"
-    return NotAffineError(None, "expression has too many cases", hint, code="EATSS-F009")
+    return NotAffineError(None, "too_many_cases")
 
 
 class ValueAlgebra:
@@ -97,7 +91,7 @@ class ValueAlgebra:
             return value
         poly = Poly.constant(value) if isinstance(value, int) else self._with_known(value)
         if not poly.is_linear:
-            raise NotAffineError(None, "product of variables")
+            raise NotAffineError(None, "product")
         terms = tuple((monomial[0], c) for monomial, c in poly.terms.items() if monomial)
         return linear_function(self.context, poly.terms.get((), 0), terms)
 
@@ -227,19 +221,18 @@ class RangeProver:
             return
         low, high = algebra.at_least(value, ctype.minimum), algebra.at_least(ctype.maximum, value)
         within = low.intersect(high)
-        wrong = f"value of type '{ctype.spelling}' may be negative here, where C wraps it around"
+        wrong = "wraps"
         if ctype.signed or self.proven_or_stated(known, low):
             if self.proven(known, low if ctype.bits > 32 else within):
                 return
-            wrong = f"value may not fit type '{ctype.spelling}'"
+            wrong = "fits"
             if not self.always_leaves(known, within):
                 if ctype.bits >= 32:
                     self.assumptions.append(node)
                     return
                 if self.proven_or_stated(known, within):
                     return
-        hint = "use int or long, or write it without subtraction (i + 1 < n)"
-        raise NotAffineError(node, wrong, hint, code="EATSS-F036")
+        raise NotAffineError(node, wrong, type=ctype.spelling)
 
     def sums_up(self, value: Poly, known: isl.Set) -> bool:
         """Return whether a sum of products is plainly not negative (a linearised subscript)."""

@@ -281,15 +281,6 @@ class CodegenOptions(CodeOptions):
     by name how blocks share their sums, instead of what is selected.
     """
 
-    json_layout = JsonForm(
-        after=(
-            ("strict_fp", "placements"),
-            ("fast_math", "shared_sums"),
-            ("stages", "instructions"),
-            ("fuse_rows", "shared_sums"),
-        )
-    )
-
     tile_sizes: tuple[tuple[str, SizePairs], ...] = ()
     block: tuple[tuple[str, tuple[int, ...] | NamedThreads], ...] = ()
     placements: tuple[tuple[str, Literal["l1", "shared"]], ...] = ()
@@ -375,8 +366,6 @@ class PlacedReference:
 class KernelRecipe(Layout):
     """What was decided about one kernel."""
 
-    json_layout = JsonForm(after=(("tile_sizes", "statements"), ("spread", "references")))
-
     name: str
     statements: Names
     references: tuple[PlacedReference, ...]
@@ -389,7 +378,7 @@ class Recipe(Rewrites):
     ``kernels`` are what a model chose, ``options`` what the user wants instead or besides.
     """
 
-    json_layout = JsonForm(closed=True, after=(("recomputed", "options"),))
+    json_layout = JsonForm(closed=True)
 
     gpu: str
     dtype: str

@@ -13,9 +13,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from eatss.base.diagnostics import Diagnostics, input_error
+from eatss.base.diagnostics import Diagnostics, EatssError, input_error
 from eatss.base.frozen import frozen
-from eatss.base.supervisor import LiveWorker, Outcome, Refused
+from eatss.base.supervisor import LiveWorker, Outcome
 from eatss.base.text import equations
 from eatss.measurement.arguments import complete_sizes
 from eatss.measurement.assemble import (
@@ -197,8 +197,8 @@ def _measure_here(records: Records, card: CupyCard) -> None:
     """Measure on a card of this process."""
 
     def emit(event: Event) -> None:
-        if isinstance(event, Refused):
-            raise event.error()
+        if isinstance(event, EatssError):
+            raise event
         if isinstance(event, CardLost):
             records.give_up(f"the card vanished: {event.reason}")
         records.take(event)
@@ -238,9 +238,9 @@ def _run_worker(card: str, job: Job, records: Records) -> str:
     if outcome is None:
         return ""
     match records.last:
-        case Refused() as refused if records.opened is None:
-            raise refused.error()
-        case Refused(message=reason) | CardLost(reason=reason):
+        case EatssError() as refused if records.opened is None:
+            raise refused
+        case EatssError(message=reason) | CardLost(reason=reason):
             pass
         case _:
             status, reason = what_ended(records.stage, outcome)

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
+from eatss.base.diagnostics import EatssError
 from eatss.base.frozen import frozen
-from eatss.base.supervisor import Refused, Worker
+from eatss.base.supervisor import Worker
 from eatss.base.text import Texts
 from eatss.measurement.measurement import (
     CompilerName,
@@ -93,7 +94,6 @@ class Bench:
         return Worker(
             module="eatss.measurement.worker",
             job=self,
-            events=get_args(Event),
             start_limit_s=START.limit_s,
         )
 
@@ -188,7 +188,7 @@ class CardLost:
     reason: str
 
 
-Event: TypeAlias = CardOpened | Entered | Result | IdleRead | Refused | CardLost
+Event: TypeAlias = CardOpened | Entered | Result | IdleRead | EatssError | CardLost
 
 Emit: TypeAlias = Callable[[Event], None]
 

@@ -24,8 +24,7 @@ from pkgutil import resolve_name
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from eatss.base.diagnostics import InputError
-from eatss.base.supervisor import Refused
+from eatss.base.diagnostics import InputError, input_error
 from eatss.base.text import Texts
 from eatss.measurement.arguments import Kept, complete_sizes
 from eatss.measurement.assemble import energy_estimate, mean_estimate, source_hash_of
@@ -134,7 +133,7 @@ def run_trials(card: CupyCard, meter: str, jobs: Iterable[Job], emit: Emit) -> N
     try:
         metering = Metering(card, meter)
     except MeterError as error:
-        emit(Refused(code="EATSS-E074", message=str(error), hint=error.remedy or None))
+        emit(input_error("EATSS-E074", str(error), hint=error.remedy or None))
         return
     emit(
         CardOpened(

@@ -6,7 +6,7 @@ It opens the card, then measures jobs as they come, and tells of events.
 from __future__ import annotations
 
 from eatss.base.diagnostics import EatssError
-from eatss.base.supervisor import Refused, connect, end_at_sigterm
+from eatss.base.supervisor import connect, end_at_sigterm
 from eatss.measurement.card import LaunchError
 from eatss.measurement.job import Bench, CardLost, Job
 from eatss.measurement.trials import open_card, run_trials
@@ -21,7 +21,7 @@ def main() -> None:
     except LaunchError as error:
         emit(CardLost(reason=str(error)))
     except EatssError as error:
-        emit(Refused.because(error))
+        emit(error)
     else:
         run_trials(card, bench.options.meter, jobs, emit)
 

@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from eatss.base.tape import Column, never, operators_at_once, seen, when_recorded, whole
+from eatss.base.tape import Column, never, seen, when_recorded, whole
 
 Ends: TypeAlias = tuple[Any, Any]
 """The least and the greatest number."""
@@ -176,7 +176,6 @@ Side: TypeAlias = int
 """0 of what is below, 1 of what is above."""
 
 
-@operators_at_once
 class Interval(NDArrayOperatorsMixin):
     """All numbers from ``low`` to ``high``, an entry each; a flag may be from false to true.
 
@@ -263,10 +262,6 @@ class Interval(NDArrayOperatorsMixin):
             either = all if self._made[0] is np.maximum else any
             return either(map(_negative, self._made[1]))
         return not never(self.low < 0)
-
-    def made(self, function: Any, inputs: Sequence[Any]) -> Interval:
-        """Return the interval of a function."""
-        return _result(function, inputs)
 
     def __len__(self) -> int:
         """Return the number of entries."""

@@ -51,7 +51,7 @@ from eatss.choose.selection import (
     Selection,
 )
 from eatss.frontend.options import FrontendOptions, FrontendResult, Reading
-from eatss.frontend.parse import parse_file, parse_source
+from eatss.frontend.parse import parse_file
 from eatss.frontend.python import SourceLike
 from eatss.frontend.symbolic import SymbolicResult, parse_symbolic, type_macros
 from eatss.polyhedral.copied_operands import frees_loops
@@ -709,8 +709,6 @@ class Session:
             return self._like._written
         if self.python is not None:
             return self.python.read(self.frontend)
-        if isinstance(self.c_source, str) and self.source.is_text:
-            return parse_source(self.c_source, options=self.frontend)
         return parse_file(self.c_source, self.frontend)
 
     @cached_property

@@ -13,9 +13,9 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from eatss.base.diagnostics import InputError, input_error
+from eatss.base.diagnostics import EatssError, InputError, input_error
 from eatss.base.frozen import frozen
-from eatss.base.supervisor import LiveWorker, Outcome, Refused, Take, Worker
+from eatss.base.supervisor import LiveWorker, Outcome, Take, Worker
 from eatss.measurement.api import what_ended
 from eatss.measurement.arguments import complete_sizes
 from eatss.measurement.assemble import assemble
@@ -63,8 +63,8 @@ class CardProcess(LiveWorker):
 
         def take(event: Event) -> float | None:
             nonlocal why
-            if isinstance(event, Refused):
-                raise event.error()
+            if isinstance(event, EatssError):
+                raise event
             if isinstance(event, CardLost):
                 why = event.reason
             return self._seen.take(event)
@@ -218,7 +218,6 @@ class MakerProcess(LiveWorker):
             Worker(
                 module="eatss.tune.maker_worker",
                 job=job,
-                events=(BuiltVariant, Refused),
                 start_limit_s=MAKE_LIMIT_S,
             )
         )
@@ -230,8 +229,8 @@ class MakerProcess(LiveWorker):
             InputError: nothing can be made here.
         """
 
-        def refuse(event: Refused) -> None:
-            raise event.error()
+        def refuse(event: EatssError) -> None:
+            raise event
 
         outcome = None if self.runs else self.start(refuse)
         if outcome is not None:

@@ -13,7 +13,6 @@ from eatss.base.codec import BY_NAME
 from eatss.base.diagnostics import EatssError, ExitCode
 from eatss.base.frozen import Numbers, frozen
 from eatss.base.shown import Shown
-from eatss.base.supervisor import Refused
 from eatss.base.text import Texts
 from eatss.program import Entry, Program
 from eatss.program.expression import SizePairs
@@ -355,7 +354,7 @@ class Done:
     untaken: tuple[Untaken, ...] = ()
 
 
-Event: TypeAlias = Entered | Compared | Done | Refused
+Event: TypeAlias = Entered | Compared | Done | EatssError
 
 
 @frozen

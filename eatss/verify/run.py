@@ -10,11 +10,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
-from eatss.base.diagnostics import Diagnostic, InternalError, input_error
+from eatss.base.diagnostics import Diagnostic, EatssError, InternalError, input_error
 from eatss.base.files import StrPath
-from eatss.base.supervisor import Refused, Worker, supervise
+from eatss.base.supervisor import Worker, supervise
 from eatss.base.text import equations
 from eatss.program import Program, load_program, program_folder
 from eatss.program.expression import OwnSizes, Sizes
@@ -360,8 +360,8 @@ class _Report:
                 (self.results if event.told else self.others).append(event.result)
             case Done():
                 self.done = event
-            case Refused():
-                raise event.error()
+            case EatssError():
+                raise event
         return None
 
 
@@ -371,7 +371,6 @@ def _run_worker(job: Job, report: _Report) -> None:
         Worker(
             module="eatss.verify.worker",
             job=job,
-            events=get_args(Event),
             start_limit_s=report.stage_limit_s,
             environment={"TMPDIR": job.work},  # compilers that are killed leave files behind
         ),

@@ -20,7 +20,7 @@ from pkgutil import resolve_name
 import numpy as np
 
 from eatss.base.diagnostics import EatssError, input_error
-from eatss.base.supervisor import Refused, connect
+from eatss.base.supervisor import connect
 from eatss.base.text import equations
 from eatss.program import Entry, Program, load_program
 from eatss.program.expression import OwnSizes
@@ -63,11 +63,12 @@ of half as many that need not run."""
 def main() -> None:
     """Run the job on standard input."""
     nowhere = os.open(os.devnull, os.O_WRONLY)  # what the original prints is not ours
-    job, _, emit = connect(Job, printed_to=nowhere, finite=False)
+    os.dup2(nowhere, 1)
+    job, _, emit = connect(Job)
     try:
         _Worker(job, emit).work()
     except EatssError as error:
-        emit(Refused.because(error))
+        emit(error)
 
 
 _RUN_STEPS, _BOUNDS_STEPS = 2_000_000, 8_000_000

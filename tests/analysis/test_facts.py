@@ -15,7 +15,7 @@ from eatss.analysis.work import sizes_of
 from eatss.api import inspect
 from eatss.base.shipped import data_directory
 from eatss.base.targets import TargetName
-from eatss.frontend.parse import parse_source
+from eatss.frontend.parse import parse_file
 from eatss.report.pages import printed
 from eatss.session.session import Session
 
@@ -151,7 +151,7 @@ def test_what_is_counted_is_counted_at_the_sizes_that_are_said() -> None:
 def test_assumed_sizes_are_what_may_be(known: str, values: list[tuple[str, int, bool]]) -> None:
     source = "void f(int n, int m, double a[n][m]) {\n#pragma scop\n"
     source += "  for (int i = 0; i < n; i++) for (int j = 0; j < m; j++) a[i][j] = 0;\n"
-    (scop,) = parse_source(source + "#pragma endscop\n}\n").scops
+    (scop,) = parse_file(source + "#pragma endscop\n}\n").scops
     context = isl.Set.read_from_str(scop.isl_context, f"[n, m] -> {{ : {known} }}")
     found = sizes_of([replace(scop, context=context)])
     assert [(one.name, one.value, one.assumed) for one in found] == values
@@ -194,7 +194,7 @@ def test_assumed_sizes_are_some_that_the_code_takes(
     arguments: str, body: str, sizes: dict[str, int]
 ) -> None:
     source = f"void f(int n, {arguments}) {{\n#pragma scop\n  for (int i = 0; i < n; i++) {body}\n"
-    (scop,) = parse_source(source + "#pragma endscop\n}\n").scops
+    (scop,) = parse_file(source + "#pragma endscop\n}\n").scops
     assert {one.name: one.value for one in sizes_of([scop])} == sizes
 
 

@@ -34,23 +34,15 @@ def test_an_nvcc_is_taken_by_its_path_or_from_the_path(
         find_nvcc("nvcc-9")  # a name that is given is not replaced by another
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("echo 'gcc (Debian) 12'", "is no nvcc: asked for its version it says gcc (Debian) 12"),
-        ("exit 3", "is no nvcc: asked for its version it says nothing"),
-    ],
-)
-def test_what_is_no_nvcc_is_told(tmp_path: Path, text: str, said: str) -> None:
-    with pytest.raises(InputError, match="EATSS-V010") as error:
+@pytest.mark.parametrize("text", ["echo 'gcc (Debian) 12'", "exit 3"])
+def test_what_is_no_nvcc_is_told(tmp_path: Path, text: str) -> None:
+    with pytest.raises(InputError, match="there is no CUDA compiler"):
         find_nvcc(str(script(tmp_path / "tool", text)))
-    assert said in error.value.diagnostics[0].message
 
 
 def test_what_does_not_run_is_no_nvcc(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="there is no CUDA compiler"):
-        find_nvcc(str(tmp_path))
     broken = script(tmp_path / "broken", "")
     broken.write_text("no program", encoding="utf-8")
-    with pytest.raises(InputError, match="it says nothing"):
-        find_nvcc(str(broken))
+    for path in (tmp_path, broken):
+        with pytest.raises(InputError, match="there is no CUDA compiler"):
+            find_nvcc(str(path))

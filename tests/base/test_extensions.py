@@ -56,10 +56,10 @@ def test_a_name_may_be_where_it_stands(install: Install) -> None:
     registry = numbers()
     assert registry.get("offered:four") == 4
     assert registry.version("offered:four") is None
-    with pytest.raises(InputError, match="the number 'offered:five' cannot be loaded") as raised:
+    with pytest.raises(InputError, match="offered:five cannot be loaded") as raised:
         numbers().get("offered:five")
     hint = raised.value.diagnostics[0].hint
-    assert hint == "name what Python can import, or one of: one, three"
+    assert hint == "mend the package, or name one of: one, three"
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from eatss.base.guard import NOT_STARTED, guarded
 from eatss.base.streams import ended_as_interrupted
+from eatss.base.supervisor import run_bounded
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="needs the kernel's word"),
@@ -49,18 +49,13 @@ def gone(pid: int) -> bool:
     return stat.rpartition(")")[2].split()[0] in "ZX"
 
 
-def sleepers(file: Path) -> str:
-    """Return a shell's words for a process that sleeps and starts another one that does."""
-    return f"sleep 60 & echo $$ $! > {file}; wait"
-
-
 def parent(file: Path) -> list[str]:
-    """Return a process that starts such a shell under guard and waits for it."""
+    """Return a process that starts a shell that sleeps and waits for it."""
     program = (
-        "import subprocess, sys; from eatss.base.guard import guarded; "
-        "subprocess.Popen(guarded(['sh', '-c', sys.argv[1]]), start_new_session=True).wait()"
+        "import sys; from eatss.base.supervisor import run_bounded; "
+        "run_bounded(['sh', '-c', sys.argv[1]], '.', 60)"
     )
-    return [sys.executable, "-c", program, sleepers(file)]
+    return [sys.executable, "-c", program, f"echo $$ > {file}; exec sleep 60"]
 
 
 @pytest.fixture
@@ -82,17 +77,15 @@ def test_what_a_killed_parent_started_ends_with_it(tmp_path: Path, how: signal.S
     ("words", "code"),
     [("exit 0", 0), ("exit 7", 7), ("kill -SEGV $$", -signal.SIGSEGV), ("kill -9 $$", -9)],
 )
-def test_a_guarded_command_ends_as_it_would_alone(words: str, code: int) -> None:
-    done = subprocess.run(
-        guarded(["sh", "-c", words]), start_new_session=True, check=False, timeout=10
-    )
-    assert done.returncode == code
+def test_a_command_ends_as_it_would_alone(words: str, code: int) -> None:
+    assert run_bounded(["sh", "-c", words], ".", 10)[0] == code
 
 
-def test_a_command_that_is_not_there_is_said_to_be_so() -> None:
-    done = subprocess.run(guarded(["no-such"]), capture_output=True, text=True, check=False)
-    assert done.returncode == NOT_STARTED
-    assert done.stderr == "no-such does not start: No such file or directory\n"
+def test_a_command_that_takes_too_long_ends_with_what_it_started(tmp_path: Path) -> None:
+    file = tmp_path / "pids"
+    with pytest.raises(subprocess.TimeoutExpired):
+        run_bounded(["sh", "-c", f"sleep 60 & echo $$ $! > {file}; wait"], ".", 0.5)
+    assert soon(lambda: all(gone(pid) for pid in written(file)))
 
 
 @pytest.mark.parametrize("asked", [signal.SIGTERM, signal.SIGHUP])

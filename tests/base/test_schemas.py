@@ -108,13 +108,6 @@ def test_a_prediction_without_parts_is_read(selection: eatss.Selection) -> None:
     assert eatss.Selection.from_dict(document).to_dict()["kernels"][0]["predicted"]["bound"] == ""
 
 
-def test_fields_say_their_unit() -> None:
-    found = eatss.schema("measurement")
-    time = found["properties"]["time_s"]
-    assert time["description"] == "In seconds."
-    assert found["$defs"]["Window"]["properties"]["power_w"]["description"].endswith("In watts.")
-
-
 def test_an_unknown_schema_is_told_with_the_nearest_name() -> None:
     with pytest.raises(InputError, match="EATSS-C017") as caught:
         eatss.schema("selct")

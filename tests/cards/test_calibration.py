@@ -34,7 +34,7 @@ from eatss.cards.match import (
     voltage_share,
 )
 from eatss.cards.profile import COEFFICIENTS, Calibration, Coefficient
-from eatss.cards.write import DIGITS, profile_text, profile_toml, rounded
+from eatss.cards.write import DIGITS, profile_toml, rounded
 
 T4 = (profile_directory() / "t4.toml").read_text(encoding="utf-8")
 SHIPPED = [pytest.param(profile, id=profile.name) for profile in list_profiles()]
@@ -52,6 +52,10 @@ def write(tmp_path: Path) -> Write:
         return path
 
     return write_profile
+
+
+def profile_text(profile: GpuProfile, measured: Calibration, text: str | None = None) -> str:
+    return profile_toml(replace(profile, calibration=measured), text, rounded)
 
 
 def calibration(**values: float) -> Calibration:

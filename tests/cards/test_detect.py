@@ -466,7 +466,6 @@ def unknown(capability: tuple[int, int]) -> DetectedGpu:
     [
         (H200, False, "auto is the NVIDIA H200 of this machine: the profile h200"),
         (unknown((12, 0)), True, "auto is the NVIDIA X1 of this machine; no profile is of such"),
-        (unknown((13, 0)), True, "which is newer than all that is known here; no profile is of"),
     ],
 )
 def test_the_note_says_which_card_was_taken(gpu: DetectedGpu, derived: bool, words: str) -> None:

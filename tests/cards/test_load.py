@@ -24,7 +24,6 @@ from eatss.cards import (
     profile_from_document,
     profile_to_document,
 )
-from eatss.cards.load import shipped_names
 from tests.refusals import refusing
 
 GOOD = (profile_directory() / "ga100.toml").read_text(encoding="utf-8")
@@ -168,13 +167,6 @@ def test_what_is_missing_is_named(write: Write, key: str) -> None:
     (whole["figures"] if key in FIGURES else whole).pop(key)
     with refusing("EATSS-G005", key):
         profile_from_document(whole)
-
-
-def test_names_that_are_kept_cannot_be_changed() -> None:
-    names = shipped_names(profile_directory())
-    assert names["a100"] == "a100-40gb"
-    with pytest.raises(TypeError):
-        names["a100"] = "h200"  # type: ignore[index]
 
 
 def test_a_source_that_is_not_in_the_bibliography_is_named(write: Write) -> None:

@@ -15,7 +15,6 @@ from eatss.cards import (
     profile_from_document,
     profile_to_document,
 )
-from eatss.cards.document import contradictions
 
 PROFILES = list_profiles()
 KIB, MIB, GIB = 2**10, 2**20, 2**30
@@ -111,13 +110,6 @@ def test_a_figure_that_is_left_out_says_why(profile: GpuProfile) -> None:
     for field in FIGURES:
         if getattr(profile, field) is None:
             assert dict(profile.notes)[field]
-
-
-@each_profile
-def test_no_two_figures_contradict_each_other(profile: GpuProfile) -> None:
-    figures = {name: getattr(profile, name) for name in FIGURES}
-    known = {name: value for name, value in figures.items() if value is not None}
-    assert list(contradictions(known)) == []
 
 
 @each_profile

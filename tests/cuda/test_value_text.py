@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import eatss
 from eatss.cuda.preamble import HALVES
 from eatss.cuda.value_text import ValuePrinter
-from eatss.frontend.parse import parse_source
+from eatss.frontend.parse import parse_file
 from eatss.lower.arrays import expression_of
 from eatss.polyhedral.expression import ElementType
 from eatss.polyhedral.scop import Scop
@@ -194,7 +194,7 @@ def main(kinds: list[str]) -> str:
 
 
 def scop_of(cases: list[tuple[str, str, str]], declared: str) -> Scop:
-    return parse_source(HEAD + DECLARED + declared + kernel(c_statements(cases))).scops[0]
+    return parse_file(HEAD + DECLARED + declared + kernel(c_statements(cases))).scops[0]
 
 
 def c_statements(cases: list[tuple[str, str, str]]) -> list[str]:
@@ -286,7 +286,7 @@ def printed() -> Callable[..., str]:
 
     def text(source: str, *, target: str = "double", known: bool = True) -> str:
         declared = declarations([]) + f"{target} D[{SIZE}];"
-        scop = parse_source(HEAD + DECLARED + declared + kernel([source])).scops[0]
+        scop = parse_file(HEAD + DECLARED + declared + kernel([source])).scops[0]
         types = {a.name: a.element_type for a in scop.arrays} if known else {}
         (line,) = printed_statements(scop, types, 32 if known else 64)
         return line

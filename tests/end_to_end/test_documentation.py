@@ -315,14 +315,16 @@ def test_ci_runs_the_test_commands_of_the_readme() -> None:
 
 def test_every_finding_of_the_front_end_is_documented() -> None:
     page = (REPOSITORY / "docs" / "c-subset.md").read_text()
-    sources = (path.read_text() for path in (REPOSITORY / "eatss" / "frontend").glob("*.py"))
-    used = {code for text in sources for code in re.findall(r"EATSS-F\d+", text)}
+    files = (REPOSITORY / "eatss" / "frontend").glob("*.[pt]*")
+    sources = (path.read_text() for path in files if path.is_file())
+    used = {code for text in sources for code in re.findall(r"EATSS-F\d{3}", text)}
     listed = re.findall(r"\| (EATSS-F\d+) \| [^|]", page)
     assert sorted(listed) == sorted(used)
 
 
 def test_every_code_is_listed() -> None:
-    texts = (path.read_text() for path in sorted((REPOSITORY / "eatss").rglob("*.py")))
+    files = sorted((REPOSITORY / "eatss").rglob("*.[pt]*"))
+    texts = (path.read_text() for path in files if path.suffix in (".py", ".toml"))
     used = {code for text in texts for code in re.findall(r"\bEATSS-([A-Z]\d{3})\b", text)}
     listed: set[str] = set()
     for page in ("findings.md", "c-subset.md", "python-loops.md"):

@@ -9,7 +9,7 @@ import pytest
 
 from eatss.base.diagnostics import Diagnostic, InputError
 from eatss.frontend.options import FrontendOptions
-from eatss.frontend.parse import parse_source
+from eatss.frontend.parse import parse_file
 from eatss.polyhedral.scop import Scop
 
 HEAD = (
@@ -27,19 +27,19 @@ def region(body: str, *, before: str = "", options: FrontendOptions = _DEFAULT) 
 
 def warnings_of(body: str) -> tuple[Diagnostic, ...]:
     """Parse statements; return the warnings."""
-    return parse_source(HEAD + body + TAIL).warnings
+    return parse_file(HEAD + body + TAIL).warnings
 
 
 def refused(body: str, *, before: str = "") -> tuple[Diagnostic, ...]:
     """Parse statements that must be refused; return the findings."""
     with pytest.raises(InputError) as caught:
-        parse_source(before + HEAD + body + TAIL)
+        parse_file(before + HEAD + body + TAIL)
     return caught.value.diagnostics
 
 
 def only(text: str, options: FrontendOptions = _DEFAULT) -> Scop:
     """Parse a whole file with one region."""
-    (scop,) = parse_source(text, options=options).scops
+    (scop,) = parse_file(text, options=options).scops
     return scop
 
 

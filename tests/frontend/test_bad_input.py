@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
+import eatss.frontend
+from eatss.frontend.source import KINDS
 from tests.frontend.reading import refused
 
 LOOP = "for (i = 0; i < n; i++) "
@@ -105,3 +110,13 @@ def test_a_macro_is_named_where_the_user_wrote_it() -> None:
 def test_a_counter_read_after_the_region_is_refused() -> None:
     body = "for (i = 0; i < n; i++) A[i] = 0;\n#pragma endscop\n  s = i;\n#pragma scop\n  A[0] = 0;"
     assert refused(body)[0].code == "EATSS-F031"
+
+
+def test_every_kind_of_finding_is_told_of_and_has_its_words() -> None:
+    files = Path(eatss.frontend.__file__).parent.glob("*.py")
+    named = {one for file in files for one in re.findall(r'"(\w+)"', file.read_text())}
+    assert KINDS.keys() <= named
+    for code, message, *hints in KINDS.values():
+        assert re.fullmatch(r"(EATSS-[FY]\d{3})?", code)
+        assert message
+        assert all(hints)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import islpy as isl
 import pytest
 
-from eatss.frontend.parse import parse_source
+from eatss.frontend.parse import parse_file
 from eatss.polyhedral.expression import Binary, Expression, Literal, Read, Select, Unary
 from eatss.polyhedral.scop import Scop
 from tests.frontend import random_programs
@@ -72,7 +72,7 @@ def test_a_break_of_a_loop_around_the_region_is_refused() -> None:
         "    A[t] = 0;\n    break;\n#pragma endscop\n  }\n}\n"
     )
     with refusing("EATSS-F018"):
-        parse_source(text)
+        parse_file(text)
 
 
 # -- conditions that are not affine -------------------------------------------------------

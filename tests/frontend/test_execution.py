@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eatss.frontend.parse import parse_source
+from eatss.frontend.parse import parse_file
 from tests.examples import examples
 from tests.frontend import random_programs
 
@@ -41,7 +41,7 @@ def test_domains_accesses_order_and_values_equal_those_of_the_executed_program(
     with tempfile.TemporaryDirectory() as folder:
         traces = random_programs.run_traces(programs, Path(folder))
     for program, executed in zip(programs, traces, strict=True):
-        result = parse_source(program.source)
+        result = parse_file(program.source)
         values = {"n": program.n, "m": program.m}
         extracted = random_programs.instances_of(result.scops[0], values)
         if any(warning.code == "EATSS-F093" for warning in result.warnings):
@@ -60,8 +60,6 @@ def test_the_comparison_notices_a_wrong_order(tmp_path: Path) -> None:
         m=1,
     )
     (executed,) = random_programs.run_traces([program], tmp_path)
-    extracted = random_programs.instances_of(
-        parse_source(program.source).scops[0], {"n": 3, "m": 1}
-    )
+    extracted = random_programs.instances_of(parse_file(program.source).scops[0], {"n": 3, "m": 1})
     assert extracted == executed[::-1]
     assert extracted != executed

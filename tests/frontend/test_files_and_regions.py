@@ -9,7 +9,7 @@ import pytest
 
 from eatss.base.diagnostics import Diagnostic, InputError, Severity
 from eatss.frontend.options import FrontendOptions
-from eatss.frontend.parse import parse_file, parse_source
+from eatss.frontend.parse import parse_file
 from eatss.polyhedral.expression import ElementType
 from eatss.polyhedral.scop import Scop
 
@@ -29,7 +29,7 @@ def finding(call: Callable[[], object]) -> Diagnostic:
 
 
 def finding_in(text: str, **options: object) -> Diagnostic:
-    return finding(lambda: parse_source(text, options=FrontendOptions(**options)))  # type: ignore[arg-type]
+    return finding(lambda: parse_file(text, options=FrontendOptions(**options)))  # type: ignore[arg-type]
 
 
 # -- files ---------------------------------------------------------------------------------
@@ -45,7 +45,7 @@ def test_a_file_of_ten_megabytes_is_a_finding(tmp_path: Path) -> None:
     path = tmp_path / "large.c"
     path.write_bytes(KERNEL.encode() + b"/* x */\n" * (10 * 2**20 // 8))
     assert finding(lambda: parse_file(path)).code == "EATSS-F001"
-    assert finding(lambda: parse_source(path.read_text())).code == "EATSS-F001"
+    assert finding(lambda: parse_file(path.read_text())).code == "EATSS-F001"
 
 
 def test_nul_bytes_are_a_finding_with_their_place() -> None:
@@ -65,7 +65,7 @@ def test_bytes_that_are_not_utf8_are_a_finding_in_code(tmp_path: Path) -> None:
 
 
 def test_a_byte_order_mark_and_line_ends_of_windows_are_fine() -> None:
-    scop = parse_source("\ufeff" + KERNEL.replace("\n", "\r\n")).scops[0]
+    scop = parse_file("\ufeff" + KERNEL.replace("\n", "\r\n")).scops[0]
     assert scop.statements[0].span.line == 3
 
 
@@ -100,7 +100,7 @@ def test_pragmas_in_comments_strings_and_inactive_code_do_not_count() -> None:
         "/*\n#pragma scop\n*/\n// \\\n#pragma scop\n"
         'char *s = "\\\n#pragma scop\\\n";\n#if 0\n#pragma scop\n#endif\n'
     )
-    assert len(parse_source(noise + KERNEL).scops) == 1
+    assert len(parse_file(noise + KERNEL).scops) == 1
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_pragmas_in_comments_strings_and_inactive_code_do_not_count() -> None:
 )
 def test_every_way_to_write_a_pragma_counts(opening: str, closing: str) -> None:
     text = KERNEL.replace("#pragma scop", opening).replace("#pragma endscop", closing)
-    assert len(parse_source(text).scops[0].statements) == 1
+    assert len(parse_file(text).scops[0].statements) == 1
 
 
 TWO = KERNEL + KERNEL.replace("void f", "void g").replace(
@@ -123,7 +123,7 @@ TWO = KERNEL + KERNEL.replace("void f", "void g").replace(
 
 def test_regions_are_chosen_by_function_and_by_number() -> None:
     def chosen(**options: object) -> list[int]:
-        return [s.index for s in parse_source(TWO, options=FrontendOptions(**options)).scops]  # type: ignore[arg-type]
+        return [s.index for s in parse_file(TWO, options=FrontendOptions(**options)).scops]  # type: ignore[arg-type]
 
     assert chosen(function="g") == [1, 2]
     assert chosen(scop=2) == [2]
@@ -140,14 +140,14 @@ def test_a_choice_that_names_nothing_is_a_finding() -> None:
 def test_an_error_in_a_region_that_was_not_asked_for_does_not_matter() -> None:
     text = TWO.replace("A[n] = 1", "A[n * n] = A[(int) A[0]]")
     assert finding_in(text).code == "EATSS-F012"
-    assert len(parse_source(text, options=FrontendOptions(function="f")).scops) == 1
+    assert len(parse_file(text, options=FrontendOptions(function="f")).scops) == 1
 
 
 # -- options ---------------------------------------------------------------------------------
 
 
 def test_a_parameter_value_fixes_the_context() -> None:
-    scop = parse_source(KERNEL, options=FrontendOptions(parameter_values=(("n", 40),))).scops[0]
+    scop = parse_file(KERNEL, options=FrontendOptions(parameter_values=(("n", 40),))).scops[0]
     assert scop.parameters == ("n",)
     assert scop.context.is_equal(
         type(scop.context).read_from_str(scop.isl_context, "[n] -> {:n=40}")
@@ -164,7 +164,7 @@ def test_macros_and_include_folders_reach_clang(tmp_path: Path) -> None:
     (tmp_path / "sizes.h").write_text("#define M (N / 2)\n")
     text = '#include "sizes.h"\n' + KERNEL.replace("i < n", "i < M")
     options = FrontendOptions(include_dirs=(str(tmp_path),), defines=("N=10",))
-    scop = parse_source(text, options=options).scops[0]
+    scop = parse_file(text, options=options).scops[0]
     assert scop.statements[0].domain.count_val().to_python() == 5
 
 
@@ -205,7 +205,7 @@ GUARDED = "#ifndef N\n#define N 100\n#endif\n"
 
 
 def warned(text: str, *defines: str) -> list[Diagnostic]:
-    found = parse_source(text, options=FrontendOptions(defines=defines)).warnings
+    found = parse_file(text, options=FrontendOptions(defines=defines)).warnings
     return [one for one in found if one.code == "EATSS-F095"]
 
 
@@ -266,7 +266,7 @@ void f(unsigned n, int mod, real *x, const float (*restrict y)[20], double z, st
 
 @pytest.fixture(scope="module")
 def scop() -> Scop:
-    return parse_source(TEXT).scops[0]
+    return parse_file(TEXT).scops[0]
 
 
 def test_the_parameters_of_the_function_stand_in_their_order(scop: Scop) -> None:
@@ -287,7 +287,7 @@ def test_the_parameters_of_the_function_stand_in_their_order(scop: Scop) -> None
 
 def test_an_array_parameter_is_a_pointer_and_keeps_its_sizes() -> None:
     text = "void f(int n, double A[n][8])\n{\n#pragma scop\n A[0][0] = 1;\n#pragma endscop\n}\n"
-    found = [(p.c_type, p.is_pointer) for p in parse_source(text).scops[0].function_parameters]
+    found = [(p.c_type, p.is_pointer) for p in parse_file(text).scops[0].function_parameters]
     assert found == [("int", False), ("double[n][8]", True)]
 
 
@@ -325,7 +325,7 @@ LOOP = "#pragma scop\n  for (i = 0; i < n; i++) A[i] = s;\n#pragma endscop\n"
 )
 def test_a_function_of_declarations_and_one_region_is_whole(body: str) -> None:
     text = f"void f(int n, double s, double *A)\n{{\n  {body}}}\n"
-    assert parse_source(text).scops[0].whole_function
+    assert parse_file(text).scops[0].whole_function
 
 
 @pytest.mark.parametrize(
@@ -347,4 +347,4 @@ def test_a_function_of_declarations_and_one_region_is_whole(body: str) -> None:
 )
 def test_other_work_in_the_function_makes_it_more_than_its_region(body: str) -> None:
     text = f"int g(double *);\nvoid f(int n, double s, double *A)\n{{\n  {body}}}\n"
-    assert not any(scop.whole_function for scop in parse_source(text).scops)
+    assert not any(scop.whole_function for scop in parse_file(text).scops)

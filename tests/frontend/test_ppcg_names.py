@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from eatss.frontend.options import FrontendOptions
-from eatss.frontend.parse import parse_file, parse_source
+from eatss.frontend.parse import parse_file
 from eatss.frontend.symbolic import parse_symbolic
 from eatss.polyhedral.scop import Scop
 from tests.frontend.reading import equal
@@ -27,7 +27,7 @@ void f(double A[8], double B[8])
 
 
 def _scop(region: str, *, before: str = "int i, j;", after: str = "") -> Scop:
-    (scop,) = parse_source(SHELL.format(region=region, before=before, after=after)).scops
+    (scop,) = parse_file(SHELL.format(region=region, before=before, after=after)).scops
     return scop
 
 
@@ -79,7 +79,7 @@ def test_what_sets_a_counter_is_counted_with_the_loops_around_it() -> None:
     ],
 )
 def test_what_ppcg_takes_for_one_statement_is_known(region: str, wholes: tuple[str, ...]) -> None:
-    (scop,) = parse_source(SHELL.format(region=region, before="", after="")).scops
+    (scop,) = parse_file(SHELL.format(region=region, before="", after="")).scops
     assert scop.ppcg_wholes == wholes
 
 
@@ -148,7 +148,7 @@ void best(int n, int t[64][64], char s[64], double w[200]) {
 #pragma endscop
 }
 """
-    best, twice = parse_source(source).scops[0].statements
+    best, twice = parse_file(source).scops[0].statements
     texts = {access.text for access in best.accesses}
     assert texts == {"t[i][j]", "t[i + 1][j - 1]", "s[i]", "s[j]"}
     assert {access.text for access in twice.accesses} == {"w[j]", "w[(2 * (i - 1)) - -n]"}

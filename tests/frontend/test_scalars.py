@@ -6,7 +6,7 @@ import islpy as isl
 import pytest
 
 from eatss.base.diagnostics import InputError
-from eatss.frontend.parse import parse_source
+from eatss.frontend.parse import parse_file
 from tests.frontend.reading import equal, only
 
 LOOP = "for (int i = 0; i < n; i++)"
@@ -61,7 +61,7 @@ def test_a_scalar_is_what_it_is_set_to(body: str, subscript: str) -> None:
 )
 def test_a_scalar_that_is_not_known_is_refused(body: str, reason: str) -> None:
     with pytest.raises(InputError) as caught:
-        parse_source(function(body))
+        parse_file(function(body))
     assert {one.code for one in caught.value.diagnostics} == {"EATSS-F012"}
     assert any(reason in one.message for one in caught.value.diagnostics)
 

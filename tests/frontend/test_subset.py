@@ -9,7 +9,7 @@ import islpy as isl
 import pytest
 
 from eatss.frontend.options import FrontendOptions
-from eatss.frontend.parse import parse_source
+from eatss.frontend.parse import parse_file
 from eatss.lower.assumptions import assumptions_of
 from eatss.polyhedral.expression import (
     AffineValue,
@@ -185,6 +185,14 @@ def test_shapes_of_arrays() -> None:
     assert equal(scop.context, "[n, m] -> { : n > 0 and m > 0 }")
 
 
+def test_a_size_that_is_a_product_bounds_nothing_unless_the_array_is_linearised() -> None:
+    text = (
+        "void f(int n, double A[2 * n * (n + 1)]) {\n#pragma scop\n"
+        "for (int i = 0; i < n; i++) A[i] = 0;\n#pragma endscop\n}\n"
+    )
+    assert equal(only(text).array("A").extent, "[n] -> { A[i] : 0 <= i }")
+
+
 # -- linearised arrays -----------------------------------------------------------------------
 
 NEST = "for (i = 0; i < n; i++) for (j = 0; j < m; j++) "
@@ -280,7 +288,7 @@ void f(double a[100], double b[100]) {
 #pragma endscop
 }
 """
-    (scop,) = parse_source(source).scops
+    (scop,) = parse_file(source).scops
     assert [s.text for s in scop.statements] == [
         "a[i] = b[i] / N;",
         "b[i] = M;",
@@ -355,10 +363,10 @@ REFUSED = {
 @pytest.mark.parametrize("text", REFUSED.values(), ids=REFUSED.keys())
 def test_absurd_nesting_is_a_finding(text: str) -> None:
     with refusing("EATSS-F009"):
-        parse_source(text)
+        parse_file(text)
 
 
 def test_too_many_cases_are_a_finding() -> None:
     condition = " || ".join(f"n == {3 * k}" for k in range(300))
     with refusing("EATSS-F009"):
-        parse_source(wrapped(f"if ({condition}) A[0] = 1;"))
+        parse_file(wrapped(f"if ({condition}) A[0] = 1;"))

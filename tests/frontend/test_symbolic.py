@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from eatss.base.diagnostics import InputError
 from eatss.frontend.options import FrontendOptions
-from eatss.frontend.parse import parse_source, parse_text
+from eatss.frontend.parse import parse_file, parse_text
 from eatss.frontend.source import SourceText
 from eatss.frontend.symbolic import SymbolicResult, agree, parse_symbolic, type_macros
 from eatss.polyhedral.isl_names import at_values
@@ -99,7 +99,7 @@ def test_random_bounds_agree_with_the_program_that_d_gives(
     if any(warning.code == "EATSS-F093" for warning in result.numeric.warnings):
         return  # nothing is left at the sizes of the file
     assert used == {name for name in ("N", "M") if re.search(rf"\b{name}\b", plain)}
-    runs = parse_source(text, options=FrontendOptions(defines=(f"N={n}", f"M={m}"))).warnings
+    runs = parse_file(text, options=FrontendOptions(defines=(f"N={n}", f"M={m}"))).warnings
     assert agreed or any(warning.code == "EATSS-F093" for warning in runs)
 
 

@@ -6,7 +6,7 @@ import islpy as isl
 import pytest
 
 from eatss.base.diagnostics import InputError
-from eatss.frontend.parse import parse_source
+from eatss.frontend.parse import parse_file
 from eatss.polyhedral.expression import (
     Binary,
     Cast,
@@ -80,16 +80,16 @@ def test_what_wraps_at_usual_sizes_is_refused() -> None:
         "for (unsigned i = 0; i < n; i++) for (unsigned j = 0; j < n; j++) a[i - j] = 0;",
     ):
         with refusing("EATSS-F036"):
-            parse_source(function("unsigned n, double *a", body))
+            parse_file(function("unsigned n, double *a", body))
 
 
 @pytest.mark.parametrize(
     ("declared", "said"),
     [
-        ("float _Complex a[9]", "'a' has elements of type '_Complex float'"),
-        ("__bf16 a[9]", "'a' has elements of type '__bf16'"),
-        ("long double a[9]", "'a' has elements of type 'long double'"),
-        ("struct s a[9]", "'a' has elements of type 'struct s', a struct or union"),
+        ("float _Complex a[9]", "type '_Complex float' of 'a' is outside the subset"),
+        ("__bf16 a[9]", "type '__bf16' of 'a' is outside the subset"),
+        ("long double a[9]", "type 'long double' of 'a' is outside the subset"),
+        ("struct s a[9]", "type 'struct s' of 'a' is outside the subset"),
     ],
 )
 def test_a_type_that_is_refused_is_called_what_it_is(declared: str, said: str) -> None:
@@ -98,7 +98,7 @@ def test_a_type_that_is_refused_is_called_what_it_is(declared: str, said: str) -
         before="struct s { int x; };\n",
     )  # fmt: skip
     with pytest.raises(InputError) as caught:
-        parse_source(text)
+        parse_file(text)
     found = [(one.code, one.message) for one in caught.value.diagnostics]
     assert ("EATSS-F040", said) in found
 
@@ -150,5 +150,5 @@ def text(value: Expression) -> str:
     ],
 )
 def test_an_operation_is_rounded_once(statement: str, value: str) -> None:
-    (found,) = parse_source(HEAD + statement + TAIL).scops[0].statements
+    (found,) = parse_file(HEAD + statement + TAIL).scops[0].statements
     assert text(found.value) == value

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from eatss.base.diagnostics import Diagnostic, InputError
-from eatss.frontend.parse import parse_file, parse_source
+from eatss.frontend.parse import parse_file
 from tests.frontend.reading import equal, only
 
 
@@ -20,7 +20,7 @@ def _function(body: str, *, before: str = "", inside: str = "", after: str = "")
 
 def _findings(text: str) -> tuple[Diagnostic, ...]:
     with pytest.raises(InputError) as caught:
-        parse_source(text)
+        parse_file(text)
     return caught.value.diagnostics
 
 
@@ -176,4 +176,4 @@ ACCEPTED = {
 
 @pytest.mark.parametrize("what", ACCEPTED)
 def test_is_accepted(what: str) -> None:
-    assert parse_source(ACCEPTED[what]).scops
+    assert parse_file(ACCEPTED[what]).scops

@@ -27,7 +27,7 @@ def test_a_hung_compiler_ends_with_the_measurement(tmp_path: Path) -> None:
     variant = folders.variant("a")
     file = tmp_path / "pids"
     compiler = tmp_path / "nvcc"
-    compiler.write_text(f"#!/bin/sh\nsleep 60 &\necho $PPID $$ $! > {file}\nwait\n")
+    compiler.write_text(f"#!/bin/sh\necho $PPID $$ > {file}\nexec sleep 60\n")
     compiler.chmod(0o755)
     environment = {
         **os.environ,

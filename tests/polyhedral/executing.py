@@ -13,7 +13,7 @@ from typing import Any
 import islpy as isl
 
 from eatss.frontend.options import FrontendOptions
-from eatss.frontend.parse import parse_source
+from eatss.frontend.parse import parse_file
 from eatss.polyhedral.expression import (
     AffineValue,
     Binary,
@@ -43,7 +43,7 @@ def region_of(loops: str, arguments: str, before: str = "", inside: str = "", **
     head = f"{before}void f({arguments}) {{\n{inside}"
     options = FrontendOptions(defines=tuple(f"{name}={size}" for name, size in sizes.items()))
     text = f"{head}\n#pragma scop\n{loops}\n#pragma endscop\n}}\n"
-    (scop,) = parse_source(text, options=options).scops
+    (scop,) = parse_file(text, options=options).scops
     return scop
 
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eatss.base.diagnostics import InternalError
-from eatss.frontend.parse import parse_source
+from eatss.frontend.parse import parse_file
 from eatss.plan.shares import scan_chunks
 from eatss.polyhedral.chunked_scans import (
     _Chunks,
@@ -111,7 +111,7 @@ def test_chunks_of_ends_are_parallel_whichever_way_steps_run(rows: str) -> None:
     before = "t - 1" if "++" in rows else "t + 1"
     text = f"for ({rows}) y[t] = x[t] * y[{before}] + x[t];"
     head = "void f(double y[300000], double x[300000]) {\n#pragma scop\n"
-    (scop,) = parse_source(f"{head}{text}\n#pragma endscop\n}}\n").scops
+    (scop,) = parse_file(f"{head}{text}\n#pragma endscop\n}}\n").scops
     chunks = with_chunked_scans(scop, {"S0": 64, "S0_ends": 64})
     assert chunks is not None
     kernels = schedule_scop(chunks).kernels

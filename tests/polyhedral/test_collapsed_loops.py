@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eatss.frontend.options import FrontendOptions
-from eatss.frontend.parse import parse_source
+from eatss.frontend.parse import parse_file
 from eatss.polyhedral.collapsed_loops import has_collapsed_loops, with_collapsed_loops
 from eatss.polyhedral.expression import AffineValue, preorder
 from eatss.polyhedral.scop import Scop, SizeProduct
@@ -27,7 +27,7 @@ def region(loops: str, arguments: str, **sizes: int) -> Scop:
     """Return the region of a function with sizes by number."""
     defines = tuple(f"{name}={value}" for name, value in sizes.items())
     text = source(loops, arguments)
-    (scop,) = parse_source(text, options=FrontendOptions(defines=defines)).scops
+    (scop,) = parse_file(text, options=FrontendOptions(defines=defines)).scops
     return scop
 
 
@@ -206,7 +206,7 @@ def test_any_contraction_keeps_its_order(data: st.DataObject) -> None:
 
 def test_a_size_that_is_no_number_gets_a_product() -> None:
     arguments = f"int NA, int NB, int NC, int ND, {PAIR}"
-    (scop,) = parse_source(source(nest(*"abcd") + PAIR_BODY, arguments)).scops
+    (scop,) = parse_file(source(nest(*"abcd") + PAIR_BODY, arguments)).scops
     after = with_collapsed_loops(scop)
     assert after.products == (SizeProduct(name="NA_NB", factors=("NA", "NB")),)
     assert after.sizes == scop.parameters
@@ -227,12 +227,12 @@ def test_a_size_that_is_no_number_gets_a_product() -> None:
 
 def test_values_of_sizes_and_other_counters_keep_loops_apart_no_more_than_numbers_do() -> None:
     body = nest(*"cd") + "{ C[c][d] = d;\n" + nest(*"ab") + PAIR_BODY + "C[c][d] /= NA * NB + c; }"
-    (scop,) = parse_source(source(body, f"int NA, int NB, int NC, int ND, {PAIR}")).scops
+    (scop,) = parse_file(source(body, f"int NA, int NB, int NC, int ND, {PAIR}")).scops
     after = with_collapsed_loops(scop)
     assert loops_of(after) == [("c", "d"), ("c", "d", "a_b"), ("c", "d")]
     body = nest(*"abef") + "C[a][b] += A[a][b][e][f] * NE;"
     arrays = "double C[NA][NB], double A[NA][NB][NE][NF]"
-    (scop,) = parse_source(source(body, f"int NA, int NB, int NE, int NF, {arrays}")).scops
+    (scop,) = parse_file(source(body, f"int NA, int NB, int NE, int NF, {arrays}")).scops
     after = with_collapsed_loops(scop)
     assert loops_of(after) == [("a_b", "e_f")]
     values = [one for one in preorder(after.statements[0].value) if isinstance(one, AffineValue)]

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eatss.base.shipped import data_directory
-from eatss.frontend.parse import parse_source
+from eatss.frontend.parse import parse_file
 from eatss.polyhedral.copied_operands import (
     frees_loops,
     operands_to_copy,
@@ -102,7 +102,7 @@ def test_what_frees_nothing_is_read_where_it_is(which: str) -> None:
 @pytest.mark.parametrize("name", ["fdtd-apml", "floyd-warshall", "symm"])
 def test_kernels_with_other_dependences_are_dismissed_before_a_second_schedule(name: str) -> None:
     text = (data_directory("kernels") / f"{name}.c").read_text(encoding="utf-8")
-    (scop,) = parse_source(text).scops
+    (scop,) = parse_file(text).scops
     assert operands_to_copy(schedule_scop(scop)) == frozenset()
 
 

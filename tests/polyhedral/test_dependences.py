@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.large_programs import stencil
-from eatss.frontend.parse import parse_source
+from eatss.frontend.parse import parse_file
 from eatss.polyhedral import dependences
 from eatss.polyhedral.dependences import compute_dependences, dependent_accesses, flow_by_read
 from eatss.polyhedral.schedule import generalise, instantiate_dependences
@@ -121,7 +121,7 @@ def test_where_exact_dependences_are_too_hard_more_are_respected(
 
 
 def region(*, kept: Sequence[int] | None = None) -> Scop:
-    (scop,) = parse_source(stencil(2, 2, buffered=True, kept=kept)).scops
+    (scop,) = parse_file(stencil(2, 2, buffered=True, kept=kept)).scops
     return scop
 
 
@@ -137,7 +137,7 @@ def test_reads_far_from_each_other_have_tags_of_their_own(monkeypatch: pytest.Mo
 
 
 def test_what_a_statement_writes_itself_is_in_no_group() -> None:
-    (scop,) = parse_source(stencil(2, 3, buffered=True).replace("(t + 1) % 2", "t % 2")).scops
+    (scop,) = parse_file(stencil(2, 3, buffered=True).replace("(t + 1) % 2", "t % 2")).scops
     found = dependent_accesses(scop)
     own = [one for one in found if one.access.text == "A[t % 2][i][j]"]
     assert [one.tag for one in own] == [one.number for one in own]
@@ -147,7 +147,7 @@ def test_what_a_statement_writes_itself_is_in_no_group() -> None:
 def test_groups_change_no_dependence_and_no_source_of_a_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    (scop,) = parse_source(stencil(2, 1, buffered=True)).scops
+    (scop,) = parse_file(stencil(2, 1, buffered=True)).scops
     monkeypatch.setattr(dependences, "_MANY", 4)
     together = compute_dependences(scop)
     of_each = flow_by_read(scop, together.tagged_flow)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eatss.api import codegen, inspect, select
-from eatss.frontend.parse import parse_source
+from eatss.frontend.parse import parse_file
 from eatss.polyhedral.scalars import expanded_arrays, with_expanded_scalars, with_private_scalars
 from eatss.polyhedral.scop import Scop
 from eatss.program import Program
@@ -66,7 +66,7 @@ def program(text: str, folder: Path) -> Program:
 
 
 def region(text: str) -> Scop:
-    (scop,) = parse_source(text).scops
+    (scop,) = parse_file(text).scops
     return scop
 
 
@@ -268,7 +268,7 @@ def product_source(loops: str, arguments: str) -> str:
 
 
 def product_region(loops: str, arguments: str) -> Scop:
-    (scop,) = parse_source(product_source(loops, arguments)).scops
+    (scop,) = parse_file(product_source(loops, arguments)).scops
     return scop
 
 
@@ -374,7 +374,7 @@ def scalar_loops(draw: st.DrawFn) -> str:
 def test_a_region_without_its_scalars_leaves_what_the_region_does(loops: str) -> None:
     arguments = "double A[4][4], double B[4][4], double C[4]"
     text = f"void f({arguments}) {{ double s, t;\n#pragma scop\n{loops}\n#pragma endscop\n}}\n"
-    (scop,) = parse_source(text).scops
+    (scop,) = parse_file(text).scops
     want = {at: value for at, value in executed(scop).items() if at[0] in "ABC"}
     for private in (with_expanded_scalars(scop), *with_private_scalars(scop)):
         found = executed(private)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eatss.base.shipped import data_directory
-from eatss.frontend.parse import parse_source
+from eatss.frontend.parse import parse_file
 from eatss.polyhedral.expression import (
     Binary,
     Cast,
@@ -174,7 +174,7 @@ def test_chains_of_stencils_end_where_values_get_long() -> None:
 @pytest.mark.parametrize("name", ["gemm", "adi", "jacobi-2d", "gemver", "correlation", "heat-3d"])
 def test_kernels_whose_values_change_have_nothing_to_compute_anew(name: str) -> None:
     text = (data_directory("kernels") / f"{name}.c").read_text(encoding="utf-8")
-    (scop,) = parse_source(text).scops
+    (scop,) = parse_file(text).scops
     assert recomputable_arrays(scop) == ()
 
 

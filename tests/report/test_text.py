@@ -74,18 +74,6 @@ def test_a_finding_shows_place_message_line_caret_and_hint() -> None:
     )
 
 
-def test_a_very_long_line_is_cut_around_the_caret() -> None:
-    column = 5001
-    span = SourceSpan(file="a.c", line=1, column=column, end_line=1, end_column=column + 3)
-    line = "x" * (column - 1) + "bad" + "y" * 5000
-    finding = Diagnostic(code="EATSS-F001", message="m", span=span, source_line=line)
-    _, shown, caret = str(EatssError(finding)).splitlines()
-    assert len(shown) < 200
-    start = caret.index("^")
-    assert shown[start : start + 3] == "bad"
-    assert caret[start:] == "^~~"
-
-
 def test_control_characters_of_a_source_line_are_not_printed() -> None:
     finding = Diagnostic(
         code="EATSS-F001", message="m", span=SPAN, source_line="a\x1b[31m\x00\tb = 1;"

@@ -9,7 +9,7 @@ import pytest
 
 from eatss.base.diagnostics import SourceSpan
 from eatss.base.shipped import data_directory
-from eatss.frontend.parse import parse_source
+from eatss.frontend.parse import parse_file
 from eatss.polyhedral.dependences import compute_dependences
 from eatss.polyhedral.scop import Scop
 from eatss.session.session import Session
@@ -66,7 +66,7 @@ def test_a_kernel_is_the_same_region_in_python_and_in_c(kernel: str) -> None:
 
 def test_another_region_is_not_the_same() -> None:
     in_c = Session(data_directory("kernels") / "mvt.c").parsed_symbolic.scops[0]
-    other = parse_source(
+    other = parse_file(
         Session(IN_PYTHON["mvt"]).c_source.replace("A[j][i]", "A[i][j]")  # type: ignore[union-attr]
     ).scops[0]
     with pytest.raises(AssertionError, match="read A"):

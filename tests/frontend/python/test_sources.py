@@ -53,14 +53,6 @@ def test_a_python_scop_is_data() -> None:
     assert repr(gemm) == f"<PythonScop gemm of {gemm.file}>"
 
 
-def test_calling_it_says_what_to_call() -> None:
-    with pytest.raises(TypeError, match="'gemm' is parsed") as caught:
-        gemm(1, 2)
-    assert isinstance(caught.value, InputError)
-    assert caught.value.code == "EATSS-Y030"
-    assert "eatss.jit(gemm)(…)" in str(caught.value.diagnostics[0].hint)
-
-
 def test_selection_and_prediction_are_those_of_the_same_loops_in_c() -> None:
     mine, theirs = (
         eatss.select(source, gpu="h200", target="ppcg", parameters={"NI": 500})
