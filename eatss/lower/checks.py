@@ -227,9 +227,7 @@ def check_order(
         InputError: ``EATSS-K019``, a recurrence or a sum whose order is to be kept runs in another.
     """
     span = piece.statements[0].span
-    covered = sorted(name for part in parts for name in part.statements)
-    if covered != sorted(their_names(piece.statements)):
-        raise internal_error("EATSS-K901", "the parts do not cover the statements", span=span)
+    _check_covered(piece, (name for part in parts for name in part.statements), "parts")
     in_order = keep_order(scop, piece.statements, strict=strict)
     if mapping.shares_sums:
         rows, along = their_names(mapping.mapped), mapping.split
@@ -292,12 +290,17 @@ def check_launches(piece: Piece, launches: Sequence[Piece], dependences: Depende
     Raises:
         InternalError: ``EATSS-K901``, a statement is lost, or the order is wrong.
     """
-    span = piece.statements[0].span
-    covered = sorted(statement.name for launch in launches for statement in launch.statements)
-    if covered != sorted(their_names(piece.statements)):
-        raise internal_error("EATSS-K901", "the kernels do not cover the statements", span=span)
+    own = (statement.name for launch in launches for statement in launch.statements)
+    _check_covered(piece, own, "kernels")
     if len(launches) > 1 and not launches_respect(piece, launches, dependences):
+        span = piece.statements[0].span
         raise internal_error("EATSS-K901", "kernels run in the wrong order", span=span)
+
+
+def _check_covered(piece: Piece, names: Iterable[str], what: str) -> None:
+    if sorted(names) != sorted(their_names(piece.statements)):
+        span = piece.statements[0].span
+        raise internal_error("EATSS-K901", f"the {what} do not cover the statements", span=span)
 
 
 def _time(

@@ -531,9 +531,7 @@ class ClassBuilder:
         )
         self._buffers = tuple(map(self._buffer, plan.tiles))
         self._kept = {
-            at: Buffer.of(
-                "register", names.fresh(f"{buffer.name}_r"), buffer.element_type, *tile.kept
-            )
+            at: buffer.registers(names.fresh(f"{buffer.name}_r"), *tile.kept)
             for at, (tile, buffer) in enumerate(zip(plan.tiles, self._buffers, strict=True))
             if tile.along is not None
         }
@@ -885,8 +883,7 @@ class ClassBuilder:
     def _inverse_ahead(self, element: Element, flag: str) -> Element:
         """Return the reciprocal of an element of a step, which its lane has before all steps."""
         size, lanes = self._plan.size, CUDA.lanes
-        name, kind = self._names.fresh("inverse"), element.buffer.element_type
-        inverses = Buffer.of("register", name, kind, -(-size // lanes))
+        inverses = element.buffer.registers(self._names.fresh("inverse"), -(-size // lanes))
         place = self._names.fresh("place")
         own = Name(self._lane) + lanes * Name(place)
         moved = [substitute(one, {self._step: own}) for one in element.subscripts]
@@ -902,8 +899,7 @@ class ClassBuilder:
         return dict(zip(self._own.statements[number].loops, map(Name, names), strict=True))
 
     def _scalar(self, name: str, like: Element) -> Element:
-        kind = like.buffer.element_type
-        return Buffer.of("register", self._names.fresh(name), kind).at()
+        return like.buffer.registers(self._names.fresh(name)).at()
 
     def _compute(
         self,

@@ -185,25 +185,6 @@ def sum_loop(
     return max(found, key=lambda name: _contiguous(piece, sources[name]), default=None)
 
 
-def outer_loop(
-    piece: Piece,
-    statements: Sequence[str],
-    loops: Sequence[str],
-    lanes: str,
-    sums: Sums,
-    facts: KernelFacts,
-    dependences: Dependences,
-) -> str | None:
-    """Return the longest loop of a part but that of the lanes that is one of the sum, too."""
-    sources = {loop.name: loop.source_name for loop in piece.loops}
-    found = (
-        one
-        for one in loops
-        if one != lanes and adds_only(piece, statements, one, sums, dependences)
-    )
-    return max(found, key=lambda name: trips(facts, sources[name]), default=None)
-
-
 def adds_only(
     piece: Piece,
     statements: Sequence[str],

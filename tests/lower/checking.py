@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import eatss
 from eatss.verify.result import Verification
 from eatss.verify.run import verify
+
+FOUND = ("race", "shared memory", "wrong result", "out of bounds", "launch error")
+"""What verification calls code that is broken."""
 
 
 def right(found: Verification, *, bit_equal: bool | None = None) -> Verification:
@@ -18,9 +22,38 @@ def right(found: Verification, *, bit_equal: bool | None = None) -> Verification
 
 
 def checked(
-    source: str | Path, folder: Path, sizes: Sequence[Mapping[str, int]], **wanted: object
+    source: str | Path,
+    folder: Path,
+    sizes: Sequence[Mapping[str, int]] | None = None,
+    *,
+    bit_equal: bool | None = None,
+    **wanted: Any,
 ) -> eatss.Program:
     """Return a program that does what its source does."""
-    program = eatss.codegen(source, gpu="h200", output=folder, **wanted)  # type: ignore[arg-type]
-    right(verify(folder, device="cpu", sizes=sizes))
+    program = eatss.codegen(source, output=folder, **{"gpu": "h200", **wanted})
+    right(verify(folder, device="cpu", sizes=sizes), bit_equal=bit_equal)
     return program
+
+
+def broken(
+    program: eatss.Program,
+    folder: Path,
+    old: str,
+    new: str,
+    sizes: Sequence[Mapping[str, int]] | None = None,
+) -> str:
+    """Return what verification calls a program in a folder after a change of its text."""
+    assert old in program.text
+    (folder / program.file).write_text(program.text.replace(old, new), encoding="utf-8")
+    return verify(folder, device="cpu", sizes=sizes, timeout_s=30.0, first_failure=True).status
+
+
+def every_barrier_is_missed(
+    program: eatss.Program, folder: Path, sizes: Sequence[Mapping[str, int]]
+) -> None:
+    """Demand that a program in a folder is broken without any one of its barriers."""
+    front, *behind = program.text.split(barrier := "__syncthreads();")
+    assert behind
+    for at in range(len(behind)):
+        text = barrier.join((front, *behind[:at])) + barrier.join(behind[at:])
+        assert broken(program, folder, program.text, text, sizes) in FOUND

@@ -22,7 +22,7 @@ from eatss.polyhedral.expression import ElementType
 from eatss.program import Name, Program
 from eatss.session.session import Session
 from eatss.verify.run import verify
-from tests.lower.checking import right
+from tests.lower.checking import broken, every_barrier_is_missed, right
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
@@ -136,13 +136,7 @@ def test_every_barrier_is_missed(
 ) -> None:
     folder = tmp_path / "made"
     program = made(text, threads, tiles, folder)
-    pieces = program.text.split("__syncthreads();")
-    assert len(pieces) > 1
-    for at in range(1, len(pieces)):
-        broken = "__syncthreads();".join(pieces[:at]) + "__syncthreads();".join(pieces[at:])
-        (folder / program.file).write_text(broken, encoding="utf-8")
-        found = verify(folder, device="cpu", sizes=SIZES[text][-1:])
-        assert found.status in ("race", "shared memory", "wrong result")
+    every_barrier_is_missed(program, folder, SIZES[text][-1:])
 
 
 @pytest.mark.parametrize(
@@ -155,10 +149,7 @@ def test_every_barrier_is_missed(
 def test_wrong_tiles_are_found(right_text: str, wrong: str, tmp_path: Path) -> None:
     folder = tmp_path / "made"
     program = made(WAVES, 32, (8, 2, 16), folder)
-    assert program.text.count(right_text) == 1
-    broken = program.text.replace(right_text, wrong)
-    (folder / program.file).write_text(broken, encoding="utf-8")
-    assert verify(folder, device="cpu", sizes=SIZES[WAVES][-1:]).status != "ok"
+    assert broken(program, folder, right_text, wrong, SIZES[WAVES][-1:]) != "ok"
 
 
 def test_a_phase_meets_itself_in_the_next_iteration() -> None:

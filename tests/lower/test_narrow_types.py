@@ -15,8 +15,7 @@ from eatss.cards import load_profile
 from eatss.lower.recipe import CodegenOptions
 from eatss.program import Program
 from eatss.verify.result import Verification
-from eatss.verify.run import verify
-from tests.lower.checking import right
+from tests.lower.checking import checked, right
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
@@ -111,10 +110,8 @@ def test_all_operations_are_those_of_c_in_every_bit(
 
 
 def test_sums_in_halves_stay_in_their_order(tmp_path: Path) -> None:
-    program = eatss.codegen(SUMS, gpu="h200", output=tmp_path)
+    program = checked(SUMS, tmp_path, [{"n": 35}], bit_equal=True)
     assert not any(kernel.reassociates for kernel in program.kernels)
-    found = verify(tmp_path, device="cpu", sizes=[{"n": 35}])
-    assert (found.status, found.bit_equal) == ("ok", True)
 
 
 def test_tensor_cores_multiply_halves_alone() -> None:
@@ -193,18 +190,14 @@ def loads_in(program: Program) -> dict[str, str]:
     return {array: how for how, array in found}
 
 
-def check(folder: Path, *sizes: dict[str, int]) -> None:
-    right(verify(folder, device="cpu", sizes=sizes), bit_equal=True)
-
-
 @pytest.mark.parametrize(("first", "second"), [("rows", "rows"), ("turned", "turned")])
 def test_boxes_of_bytes_are_read_as_they_lie(first: str, second: str, tmp_path: Path) -> None:
-    program = eatss.codegen(source(first, second), gpu="h200", output=tmp_path, **options())
+    sizes = [{"n": 32, "m": 32, "p": 192}, {"n": 33, "m": 7, "p": 71}]
+    program = checked(source(first, second), tmp_path, sizes, bit_equal=True, **options())
     assert instructions_of(program) == ["mma_s8_s8_16x8x32"]
     ways = {"A": "matrices" if first == "rows" else "turned_bytes"}
     ways |= {"B": "matrices" if second == "turned" else "turned_bytes"}
     assert loads_in(program) == ways
-    check(tmp_path, {"n": 32, "m": 32, "p": 192}, {"n": 33, "m": 7, "p": 71})
 
 
 def test_sums_of_all_values_are_right_and_wrap() -> None:
@@ -243,14 +236,13 @@ def test_cards_without_them_have_plain_operations_that_take_their_time() -> None
 def test_boxes_of_halves_are_read_as_they_lie(tmp_path: Path) -> None:
     value = f"(float) {A['turned'][0]} * (float) {B['rows'][0]}"
     text = source("turned", "rows", ("_Float16", "_Float16"), "float", value)
-    program = eatss.codegen(text, gpu="h200", output=tmp_path, **options(MMA, 32))
+    sizes = [{"n": 64, "m": 64, "p": 64}, {"n": 33, "m": 47, "p": 71}]
+    program = checked(text, tmp_path, sizes, **options(MMA, 32))
     assert set(re.findall(r" eatss_load_(\w*)matrices\(fragment.*, &sh", program.text)) == {
         "turned_"
     }
     assert "= sh.A" not in program.text
     assert "= sh.B" not in program.text
-    sizes = [{"n": 64, "m": 64, "p": 64}, {"n": 33, "m": 47, "p": 71}]
-    right(verify(tmp_path, device="cpu", sizes=sizes))
 
 
 LINES_SOURCE = """\
@@ -269,18 +261,13 @@ void product(float C[N][M], _Float16 A[N][P], _Float16 B[P][M])
 """
 
 
-def product(*sizes: int) -> str:
-    return LINES_SOURCE.format(*sizes)
-
-
 def lines_in(program: eatss.Program) -> set[str]:
     """Return the arrays whose elements come through registers."""
     return set(re.findall(r"eatss_half (\w+)_line\[\d+\];", program.text))
 
 
 def test_products_of_odd_sizes_are_right(tmp_path: Path) -> None:
-    program = eatss.codegen(product(71, 33, 135), gpu="h200", output=tmp_path, **options(MMA, 32))
+    program = checked(LINES_SOURCE.format(71, 33, 135), tmp_path, **options(MMA, 32))
     assert lines_in(program) == {"A", "B"}
     assert re.search(r"sh.A\[\(stage == 0 \? 1 : stage - 1\)\].* = A_line\[e\];", program.text)
     assert "eatss_wait_for_copies" not in program.text
-    right(verify(tmp_path, device="cpu"))

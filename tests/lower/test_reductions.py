@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,12 +13,9 @@ import eatss
 from eatss.analysis.layout import SplitK
 from eatss.base.diagnostics import InputError
 from eatss.base.shipped import data_directory
-from eatss.program import Program
 from eatss.session.session import Session
-from eatss.verify.result import Verification
-from eatss.verify.run import verify
 from tests.examples import examples
-from tests.lower.checking import right
+from tests.lower.checking import checked
 from tests.lower.spreading import spread_and_verified
 
 FLOATING, INTEGERS = ("float", "double"), ("int", "unsigned", "long", "unsigned long")
@@ -227,11 +223,10 @@ def test_rows_come_in_vectors_where_each_instance_reads_them(what: str, tmp_path
         f"void f({arguments})\n{{\n#pragma scop\n{around} for (int i = 0; i < M; i++)"
         f" for (int j = 0; j < N; j++) {update}\n#pragma endscop\n}}\n"
     )
-    place = tmp_path / "out"
-    program = eatss.codegen(text, gpu="h200", output=place)
+    sizes = [{"M": m, "N": n} for m, n in ((3, 37), (5, 2050))]
+    program = checked(text, tmp_path, sizes)
     assert ("eatss_load_wide" in program.text) == wide
     assert "_row[" not in program.text or wide
-    right(verify(place, sizes=[{"M": m, "N": n} for m, n in ((3, 37), (5, 2050))]))
 
 
 def test_strict_sums_say_what_their_order_costs() -> None:
@@ -284,6 +279,7 @@ DECLARED = (
     "float fmaxf(float, float);\nfloat fminf(float, float);\n"
 )
 BOUNDS = ("0; {c} < M", "1; {c} < N", "{o}; {c} < M", "0; {c} <= {o}", "0; {c} < M - 2 * {o}")
+RANDOM_SIZES = ({"N": 9, "M": 70}, {"N": 21, "M": 13}, {"N": 1, "M": 0})
 LANES = [(32, 64), (32, 32), (8, 24), (1, 16), (64, 64), (128, 256)]
 
 
@@ -331,9 +327,8 @@ def test_random_reductions_equal_the_original(
     text: str, lanes: tuple[int, int], chunks: int, outer: int, threads: int | None
 ) -> None:
     spread = SplitK(lanes=lanes[0], tile=lanes[1], chunks=chunks, outer=outer)
-    sizes = ({"N": 9, "M": 70}, {"N": 21, "M": 13}, {"N": 1, "M": 0})
     with TemporaryDirectory() as folder:
-        spread_and_verified(text, Path(folder), spread, *sizes, threads=threads)
+        spread_and_verified(text, Path(folder), spread, *RANDOM_SIZES, threads=threads)
 
 
 HEAD = """
@@ -369,11 +364,6 @@ LEFT = {
 TILES_SIZES = [{"N": 5, "M": 7}, {"N": 18, "M": 9}, {"N": 3, "M": 1}, {"N": 4, "M": 0}]
 
 
-def in_tiles(text: str, folder: Path, **options: object) -> tuple[Program, Verification]:
-    program = eatss.codegen(text, gpu="h200", output=folder, force=True, **options)  # type: ignore[arg-type]
-    return program, right(verify(folder, device="cpu", sizes=TILES_SIZES))
-
-
 def loops_of(text: str) -> set[str]:
     (region,) = Session(text, code=True).symbolic.regions
     return {loop.name for kernel in region.scheduled.kernels for loop in kernel.loops}
@@ -385,22 +375,20 @@ def test_sums_over_several_loops_are_tiled(what: str, tmp_path: Path) -> None:
     assert {"e", "f"} <= loops_of(text)
     tiles = {"i": 4, "j": 8, "e": 3, "f": 4}
     own = {name: size for name, size in tiles.items() if name in loops_of(text)}
-    program, found = in_tiles(text, tmp_path, tiles=own)
+    program = checked(text, tmp_path, TILES_SIZES, bit_equal=False, tiles=own)
     assert any(kernel.reassociates for kernel in program.kernels)
-    assert not found.bit_equal
 
 
 @pytest.mark.parametrize("what", ["seen in between", "started anew"])
 def test_sums_whose_order_is_seen_keep_it(what: str, tmp_path: Path) -> None:
     text = HEAD + LEFT[what] + TAIL
     assert not {"e", "f"} <= loops_of(text)
-    in_tiles(text, tmp_path)
+    checked(text, tmp_path, TILES_SIZES)
 
 
 def test_strict_sums_keep_their_order(tmp_path: Path) -> None:
     text = HEAD + JOINED["triangular"] + TAIL
-    program, found = in_tiles(text, tmp_path, strict_fp=True)
-    assert found.bit_equal
+    program = checked(text, tmp_path, TILES_SIZES, bit_equal=True, strict_fp=True)
     assert {dict(kernel.tile_sizes).get("e", 1) for kernel in program.kernels} == {1}
 
 
@@ -411,36 +399,10 @@ def test_tiles_that_reorder_are_refused_beside_strict_fp() -> None:
     assert "give e=1" in str(raised.value)
 
 
-def random_sum(seed: int) -> tuple[str, dict[str, int]]:
-    """Return a program with a sum over two or three loops somewhere in it, and tiles."""
-    dice = random.Random(seed)
-    loops = ["e", "f", "g"][: dice.choice([2, 2, 3])]
-    bounds = {"e": "M", "f": dice.choice(["M", "e + 1", "M - 1"]), "g": dice.choice(["3", "M"])}
-    nest = " ".join(f"for (int {n} = 0; {n} < {bounds[n]}; {n}++)" for n in loops)
-    last = loops[-1]
-    value = dice.choice(
-        [
-            f"A[i][e][{last}] * B[e][f][j]",
-            f"A[i][f][e] * B[{last}][e][j] * P[i][j][e][f]",
-            f"P[i][j][e][f] - A[i][{last}][f]",
-            f"A[i][e][f] * D[i][j] * B[f][{last}][j]",
-        ]
-    )
-    update = dice.choice(["C[i][j] += {};", "C[i][j] -= {};", "C[i][j] = fmax({}, C[i][j]);"])
-    beside = dice.choice(["", "", f"D[i][j] += A[i][e][f] * {last};"])
-    body = f"{nest} {{ {update.format(value)} {beside} }}"
-    before = dice.choice(["", "C[i][j] = D[i][j];", "C[i][j] = 0.5 * C[i][j];"])
-    after = dice.choice(["", "D[i][j] = C[i][j];", "C[i][j] = C[i][j] + D[j][i];"])
-    text = f"{HEAD}{LOOPS} {{ {before} {body} {after} }}{TAIL}"
-    tiles = {name: dice.choice([1, 2, 3, 8]) for name in ("i", "j", *loops)}
-    return text, tiles
-
-
 @settings(max_examples=examples(2), suppress_health_check=list(HealthCheck))
-@given(seed=st.integers(0, 2**32))
+@given(text=nests(), data=st.data())
 def test_random_sums_are_right_in_any_tiles(
-    seed: int, tmp_path_factory: pytest.TempPathFactory
+    text: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    text, tiles = random_sum(seed)
-    tiles = {name: size for name, size in tiles.items() if name in loops_of(text)}
-    in_tiles(text, tmp_path_factory.mktemp("sums"), tiles=tiles)
+    tiles = {name: data.draw(st.sampled_from([1, 2, 3, 8])) for name in sorted(loops_of(text))}
+    checked(text, tmp_path_factory.mktemp("sums"), RANDOM_SIZES, tiles=tiles)

@@ -18,8 +18,7 @@ from eatss.program import Constant, KernelCode, Launch, Program, evaluate
 from eatss.verify.build import Builder
 from eatss.verify.data import make_buffers
 from eatss.verify.device import CpuMachine
-from eatss.verify.run import verify
-from tests.lower.checking import checked, right
+from tests.lower.checking import broken, checked
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
@@ -93,10 +92,7 @@ def test_a_fault_is_seen(tmp_path: Path) -> None:
     program = checked(
         source, tmp_path, TALL_SIZES, **IN_WARPS, placements=STAGED, stages=3, share={"k": 3}
     )
-    (text,) = tmp_path.glob("*.cu")
-    assert before in program.text
-    text.write_text(program.text.replace(before, after), encoding="utf-8")
-    assert verify(tmp_path, device="cpu", sizes=TALL_SIZES[:1]).status != "ok"
+    assert broken(program, tmp_path, before, after, TALL_SIZES[:1]) != "ok"
 
 
 def test_the_order_of_a_sum_is_kept_where_that_is_asked_for() -> None:
@@ -307,12 +303,8 @@ def test_a_fault_in_a_stream_is_seen(tmp_path: Path) -> None:
         TALL.replace("DATA_TYPE", "float"), tmp_path, SIZES, **PLAIN,
         placements=STAGED, stages=1, stream={"k": 6},
     )  # fmt: skip
-    (text,) = tmp_path.glob("*.cu")
-    for before, after in faults:
-        assert before in program.text, before
-        text.write_text(program.text.replace(before, after), encoding="utf-8")
-        found = verify(tmp_path, device="cpu", sizes=SIZES, first_failure=True)
-        assert found.status != "ok", after
+    for fault in faults:
+        assert broken(program, tmp_path, *fault, SIZES) != "ok", fault
 
 
 def test_other_loops_stay_as_they_are_and_say_so() -> None:
@@ -343,24 +335,17 @@ void f(int n, int m, int p, float C[n][m], float D[n][m], float A[n][p], float B
 WAITS = "eatss_wait_for_parts(&f_k1_arrived[2 * streamed], number);"
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder of a kernel that loads D before the loop, and stores it behind."""
-    place = tmp_path_factory.mktemp("streamed")
-    program = eatss.codegen(
-        SUMMED, gpu="h200", output=place, stream={"k": 7},
-        tiles={"i": 16, "j": 16, "k": 8}, block={"i": 8, "j": 4},
-    )  # fmt: skip
-    shares = "stream-K: 7 blocks share the k-tiles over k evenly"
-    assert shares in program.kernels[-1].notes
-    return place
-
-
+SEVEN: dict[str, Any] = {
+    "stream": {"k": 7}, "tiles": {"i": 16, "j": 16, "k": 8}, "block": {"i": 8, "j": 4},
+}  # fmt: skip
 ORDER_SIZES = [{"n": 33, "m": 30, "p": 50}]
 
 
-def test_what_is_read_before_the_loop_may_be_written_behind_it(folder: Path) -> None:
-    right(verify(folder, device="cpu", sizes=ORDER_SIZES))
+def test_what_is_read_before_the_loop_may_be_written_behind_it(tmp_path: Path) -> None:
+    program = checked(SUMMED, tmp_path, ORDER_SIZES, **SEVEN)
+    assert "stream-K: 7 blocks share the k-tiles over k evenly" in program.kernels[-1].notes
+    # parts that nobody waits for
+    assert broken(program, tmp_path, WAITS, "f_k1_arrived[0] = 0;", ORDER_SIZES) == "race"
 
 
 def test_minima_are_not_streamed(tmp_path: Path) -> None:
@@ -379,21 +364,8 @@ void f(int n, double a[n][n], double m[n])
 #pragma endscop
 }
 """
-    program = eatss.codegen(text, gpu="h200", output=tmp_path, cache=False)
+    program = checked(text, tmp_path, [{"n": 70}], cache=False)
     assert not any("stream-K" in note for one in program.kernels for note in one.notes)
-    assert verify(tmp_path, sizes=[{"n": 70}]).ok
-
-
-def test_parts_that_nobody_waits_for_are_a_race(folder: Path, tmp_path: Path) -> None:
-    for one in folder.iterdir():
-        text = one.read_text()
-        if one.suffix == ".cu":
-            assert WAITS in text
-            text = text.replace(WAITS, "f_k1_arrived[0] = 0;")
-        (tmp_path / one.name).write_text(text)
-    found = verify(tmp_path, device="cpu", sizes=ORDER_SIZES)
-    assert found.status == "race"
-    assert "reads what another thread writes without an order, element of" in found.message
 
 
 def test_what_is_added_does_not_depend_on_the_sum(tmp_path: Path) -> None:
@@ -401,12 +373,8 @@ def test_what_is_added_does_not_depend_on_the_sum(tmp_path: Path) -> None:
     text = SUMMED.replace("C[i][j] = 0;", "float s = 0;", 1)
     text = text.replace("C[i][j] += A[i][k] * B[k][j];", f"s += {added};")
     text = text.replace("D[i][j] += C[i][j];", "D[i][j] = s;").replace("C[i][j] = 2 * D[i][j];", "")
-    program = eatss.codegen(
-        text, gpu="h200", output=tmp_path, stream={"k": 7},
-        tiles={"i": 16, "j": 16, "k": 8}, block={"i": 8, "j": 4},
-    )  # fmt: skip
+    program = checked(text, tmp_path, ORDER_SIZES, **SEVEN)
     assert "no stream-K over k: its sums cannot be split" in program.kernels[-1].notes
-    right(verify(tmp_path, device="cpu", sizes=ORDER_SIZES))
 
 
 def test_the_loop_that_a_variant_names_is_streamed_and_no_other() -> None:

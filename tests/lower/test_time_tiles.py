@@ -26,7 +26,7 @@ from eatss.frontend.options import Reading
 from eatss.lower import time_tile_builder
 from eatss.lower.kernel.nodes import Compute, If, Kernel, Nodes
 from eatss.lower.kernel.uses import mapped_of
-from eatss.lower.pieces import NameTable, pieces_of
+from eatss.lower.pieces import own_pieces
 from eatss.lower.recipe import CodeRequest, recipe_from_dict
 from eatss.lower.time_tile_checks import tile_faults
 from eatss.lower.time_tiles import chains_of
@@ -38,7 +38,7 @@ from eatss.program import Program
 from eatss.session.session import Session
 from eatss.verify.run import verify
 from tests.examples import examples
-from tests.lower.checking import right
+from tests.lower.checking import FOUND, broken, right
 
 H200 = load_profile("h200")
 
@@ -178,8 +178,7 @@ def test_tiles_equal_the_loop_in_every_bit(what: str, tmp_path: Path) -> None:
     sizes = [*([] if text is SMALLER else small), whole, odd]
     names = {one.name for one in program.parameters}
     own = [{name: n for name, n in ({"m": 33} | one).items() if name in names} for one in sizes]
-    found = verify(tmp_path / "out", device="cpu", sizes=own)
-    assert (found.status, found.message) == ("ok", "")
+    right(verify(tmp_path / "out", device="cpu", sizes=own))
 
 
 @pytest.mark.parametrize("what", TILES)
@@ -254,8 +253,7 @@ def test_random_chains_equal_the_original(
     text, tile, dims = drawn
     folder = tmp_path_factory.mktemp("chain") / "out"
     scheduled, _, plan = planned(text, tile["depth"])
-    names = NameTable((scheduled.scop.function, *scheduled.scop.parameters))
-    assume([*chains_of(scheduled, pieces_of(scheduled, names))])  # else cells run one by one
+    assume([*chains_of(scheduled, own_pieces(scheduled)[0])])  # else cells run one by one
     tile["prefetch"] = plan.prefetches[-1]
     tiled(text, tile, folder)
     small, whole = (14, 64) if dims > 2 else (30, 72 * tile["columns"] + 1)
@@ -357,12 +355,8 @@ BROKEN = {
 def test_verification_finds_a_broken_tile(what: str, tmp_path: Path) -> None:
     _, tile = TILES["planes in turns, and quotients"]
     program = tiled(PLANES, tile, tmp_path / "out")
-    old, new = BROKEN[what]
-    assert old in program.text
-    (tmp_path / "out" / program.file).write_text(program.text.replace(old, new), encoding="utf-8")
     sizes = None if "exact" in what else [{"n": 269, "steps": 17}]
-    found = verify(tmp_path / "out", device="cpu", sizes=sizes, timeout_s=30.0, first_failure=True)
-    assert found.status in ("wrong result", "race", "out of bounds", "launch error")
+    assert broken(program, tmp_path / "out", *BROKEN[what], sizes) in FOUND
 
 
 def without_the_last(nodes: Nodes) -> Nodes:
@@ -380,7 +374,7 @@ def stored_elsewhere(nodes: Nodes) -> Nodes:
 
 
 @pytest.mark.parametrize(
-    ("broken", "fault"),
+    ("way", "fault"),
     [
         (without_the_last, "is not computed again"),
         (stored_elsewhere, "is not computed again"),
@@ -388,10 +382,10 @@ def stored_elsewhere(nodes: Nodes) -> Nodes:
     ],
 )
 def test_a_vote_that_changes_nothing_is_a_fault_of_ours(
-    broken: Callable[[Nodes], Nodes], fault: str, monkeypatch: pytest.MonkeyPatch
+    way: Callable[[Nodes], Nodes], fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def changed(kernel: Kernel, sizes: Collection[str]) -> Kernel:
-        return synchronised(replace(kernel, body=broken(kernel.body)), sizes)
+        return synchronised(replace(kernel, body=way(kernel.body)), sizes)
 
     monkeypatch.setattr(time_tile_builder, "synchronised", changed)
     with pytest.raises(InternalError, match=fault):
@@ -427,9 +421,7 @@ NO_CHAINS = {
 def test_other_loops_are_no_chains(what: str) -> None:
     session = Session(NO_CHAINS[what], code=True)
     for region in session.symbolic.regions:
-        scop = region.scheduled.scop
-        pieces = pieces_of(region.scheduled, NameTable((scop.function, *scop.parameters)))
-        assert not [*chains_of(region.scheduled, pieces)]
+        assert not [*chains_of(region.scheduled, own_pieces(region.scheduled)[0])]
 
 
 def chosen(source: Path | str, *defines: str, **parameters: int) -> Selection:

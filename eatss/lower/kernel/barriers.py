@@ -197,6 +197,16 @@ Pending: TypeAlias = frozenset[Use]
 
 NOTHING: Pending = frozenset()
 
+_MET: Mapping[type[Node], str] = {
+    Barrier: "a barrier stands",
+    AllFinite: "a vote stands",
+    Agreed: "a vote stands",
+    Fixup: "sums are put together",
+    NextTile: "tiles are taken",
+    LookBack: "tiles are taken",
+}
+"""What all threads of a block have to get to, in words."""
+
 Overlaid: TypeAlias = Sequence[Sequence[str]]
 """Groups of tiles, by name, that lie in the same memory [``Kernel.overlaid``]."""
 
@@ -378,19 +388,15 @@ class Follower:
 
     def _apart(self, node: Node, *, uniform: bool) -> Iterator[str]:
         """Yield what stands where not all threads get to, of what all of them have to do."""
-        where = "where not all threads of a block get to"
-        if isinstance(node, Barrier) and not uniform:
-            yield f"a barrier stands {where}"
-        if isinstance(node, AllFinite) and (not uniform or self._varies(node.unless)):
-            yield f"a vote stands {where}"
-        if isinstance(node, Agreed) and not uniform:
-            yield f"a vote stands {where}"
-        if isinstance(node, Fixup) and (not uniform or self._varies(node.number, node.own)):
-            yield f"sums are put together {where}"
-        if isinstance(node, NextTile | LookBack) and not uniform:
-            yield f"tiles are taken {where}"
-        if isinstance(node, Intrinsic) and node.instruction.together and not uniform:
-            yield f"{node.instruction.name} stands where not all threads of a warp get to"
+        match node:
+            case AllFinite():
+                uniform = uniform and not self._varies(node.unless)
+            case Fixup():
+                uniform = uniform and not self._varies(node.number, node.own)
+            case Intrinsic() if node.instruction.together and not uniform:
+                yield f"{node.instruction.name} stands where not all threads of a warp get to"
+        if not uniform and type(node) in _MET:
+            yield f"{_MET[type(node)]} where not all threads of a block get to"
 
     def _turns(self, loop: For, before: Pending, *, uniform: bool) -> Pending:
         """Return what is pending behind a loop, whatever the number of its iterations."""

@@ -173,6 +173,15 @@ def mapped_of(
     return mapped(nodes, changed)
 
 
+def outermost(nodes: Iterable[Node], change: Callable[[Node], Nodes]) -> Nodes:
+    """Return nodes with ``change`` in place of the outermost that it makes something of."""
+
+    def changed(nodes: Iterable[Node]) -> Nodes:
+        return tuple(new for one in nodes for new in change(one) or (with_bodies(one, changed),))
+
+    return changed(nodes)
+
+
 def sent(nodes: Iterable[Node]) -> Nodes:
     """Return copies that do not pass through registers where they need not."""
     return mapped_of(nodes, Copy, lambda one: replace(one, ahead=one.kind.asynchronous))

@@ -8,9 +8,10 @@ from __future__ import annotations
 import random
 import re
 import subprocess
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -124,38 +125,45 @@ def test_a_warp_computes_the_product(instruction: Instruction, tmp_path: Path) -
     assert after["d"] != before["d"]
 
 
-@pytest.mark.parametrize("instruction", FLOATS, ids=lambda one: one.name)
-def test_lanes_hold_what_ptx_says_up_to_the_order_of_steps(instruction: Instruction) -> None:
-    """PTX ISA, "Matrix Fragments for mma.m16n8k8", with ``.tf32``."""
-    steps: dict[int, int] = {}
+Places: TypeAlias = Callable[[int, int], list[tuple[int, int]]]
+"""What a lane holds of a factor, by its group and its thread there."""
+
+OF_FLOATS: tuple[Places, Places] = (
+    lambda row, at: [(row + 8 * (i % 2), at + 4 * (i // 2)) for i in range(4)],
+    lambda row, at: [(at + 4 * i, row) for i in range(2)],
+)
+OF_BYTES: tuple[Places, Places] = (
+    lambda row, at: [(row + 8 * (i // 4 % 2), 4 * at + i % 4 + 16 * (i // 8)) for i in range(16)],
+    lambda row, at: [(4 * at + i % 4 + 16 * (i // 4), row) for i in range(8)],
+)
+FRAGMENTS = [*((one, *OF_FLOATS) for one in FLOATS), (MMAS_OF_BYTES[0], *OF_BYTES)]
+
+
+@pytest.mark.parametrize(("instruction", "first", "second"), FRAGMENTS)
+def test_lanes_hold_fragments_as_ptx_says(
+    instruction: Instruction, first: Places, second: Places
+) -> None:
+    """PTX ISA, "Matrix Fragments for mma.m16n8k8" and "…k32 with integer type".
+
+    Floats come in any order of steps: those of both factors are the same.
+    """
     held = {one.name: held_by(instruction, one) for one in instruction.operands}
+    pairs = [(second(0, at), held["b"][at]) for at in range(4)]
+    steps = {told: k for own in pairs for (told, _), (k, _) in zip(*own, strict=True)}
+    assert sorted(steps.values()) == sorted(steps)
+    assert instruction in FLOATS or all(told == k for told, k in steps.items())
     for lane in range(CUDA.lanes):
         group, thread = divmod(lane, 4)
-        for i, (row, k) in enumerate(held["a"][lane]):
-            assert row == group + 8 * (i % 2)
-            steps.setdefault(thread + 4 * (i // 2), k)
-            assert steps[thread + 4 * (i // 2)] == k
-        for i, (k, column) in enumerate(held["b"][lane]):
-            assert column == group
-            assert steps[thread + 4 * i] == k
+        assert held["a"][lane] == [(row, steps[k]) for row, k in first(group, thread)]
+        assert held["b"][lane] == [(steps[k], column) for k, column in second(group, thread)]
         assert held["d"][lane] == [(group + 8 * (i // 2), 2 * thread + i % 2) for i in range(4)]
-    assert sorted(steps.values()) == list(range(8))
 
 
-@pytest.mark.parametrize("instruction", MMAS_OF_BYTES[:1], ids=lambda one: one.name)
-def test_lanes_hold_bytes_as_ptx_says(instruction: Instruction) -> None:
-    """PTX ISA, "Matrix Fragments for mma.m16n8k32 with integer type"."""
-    held = {one.name: held_by(instruction, one) for one in instruction.operands}
-    types = re.findall(r"m16n8k32\.row\.col\.s32\.(\w+)\.(\w+)\.s32", instruction.definitions)
+def test_texts_multiply_the_types_of_their_factors() -> None:
     names = {ElementType.INT8: "s8", ElementType.UINT8: "u8"}
-    assert types == [tuple(names[one] for one in instruction.factor_types.values())]
-    for lane in range(CUDA.lanes):
-        group, thread = divmod(lane, 4)
-        assert held["a"][lane] == [
-            (group + 8 * (i // 4 % 2), 4 * thread + i % 4 + 16 * (i // 8)) for i in range(16)
-        ]
-        assert held["b"][lane] == [(4 * thread + i % 4 + 16 * (i // 4), group) for i in range(8)]
-        assert held["d"][lane] == [(group + 8 * (i // 2), 2 * thread + i % 2) for i in range(4)]
+    for one in MMAS_OF_BYTES:
+        types = re.findall(r"m16n8k32\.row\.col\.s32\.(\w+)\.(\w+)\.s32", one.definitions)
+        assert types == [tuple(names[own] for own in one.factor_types.values())]
 
 
 def to_bits(value: float, bits: int) -> float:

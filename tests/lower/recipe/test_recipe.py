@@ -229,6 +229,19 @@ def test_nothing_is_chosen_beside_a_recipe() -> None:
 
 
 BEFORE = Path(__file__).parent / "written_before"
+
+
+def is_as_before(written: dict[str, Any], path: Path, *later: str) -> None:
+    """Demand that something is written as a file has it, but for what came later."""
+    before = json.loads(path.read_text())
+    assert before["kernels"][0].pop("host_loop") is None
+    for name in ("split", "classes", "factored", "private", "reverse", "chunks"):
+        assert not written.pop(name)
+    assert written.pop("fused") == "none"
+    assert not any(written["kernels"][0].pop(name) for name in (*later, "class_block"))
+    assert written == before
+
+
 PRODUCT = Layout(
     tile_sizes=(("i", 96), ("j", 192), ("k", 32)),
     block=(("i", 16), ("j", 16)),
@@ -262,22 +275,12 @@ def test_a_recipe_of_before_is_read_and_carried_out(
     (kernel,) = recipe.kernels
     assert kernel.chosen() == layout.chosen()
     written = recipe_to_dict(recipe)
-    names = ("time_tile", "loop_block", "class_block")
-    assert [written["kernels"][0].pop(name) for name in names] == [None, None, None]
     assert written["options"].pop("fast_math") is False
-    assert not written.pop("split") + written.pop("classes") + written.pop("factored")
-    assert not written.pop("private") + written.pop("reverse") + written.pop("chunks")
-    assert written.pop("fused") == "none"
-    before = json.loads(path.read_text())
-    assert before["kernels"][0].pop("host_loop") is None
-    assert written == before
+    is_as_before(written, path, "time_tile", "loop_block")
     source = data_directory("kernels") / "gemm.c"
     session = Session(source, Reading(defines=defines), code=True)
     (code,) = session.generate(recipe, load_profile(recipe.gpu)).kernels
     assert code.shared_bytes == shared_bytes
-
-
-LATER = ("bound", "boxes", "time_tile", "loop_block")
 
 
 def test_a_selection_of_before_is_read() -> None:
@@ -289,12 +292,4 @@ def test_a_selection_of_before_is_read() -> None:
     assert kernel.predicted.shared_bytes == 155648
     written = selection.to_dict()
     assert written["options"].pop("gap") is None  # what came later
-    later = [written["kernels"][0].pop(name) for name in LATER]
-    assert later == [0, 0, None, None]
-    assert written["kernels"][0].pop("class_block") is None
-    assert not written.pop("split") + written.pop("classes") + written.pop("factored")
-    assert not written.pop("private") + written.pop("reverse") + written.pop("chunks")
-    assert written.pop("fused") == "none"
-    before = json.loads(path.read_text())
-    assert before["kernels"][0].pop("host_loop") is None
-    assert written == before
+    is_as_before(written, path, "bound", "boxes", "time_tile", "loop_block")

@@ -7,7 +7,7 @@ Sums, quotients and remainders in their shortest form have the values they had.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
@@ -18,14 +18,13 @@ import eatss
 from eatss.lower.kernel.checks import kernel_faults
 from eatss.lower.kernel.nodes import (
     Argument,
-    Buffer,
     Copy,
     Declare,
-    Element,
     If,
     Init,
     Node,
     Scope,
+    over_places,
 )
 from eatss.lower.transform.registers_defined import with_registers_defined
 from eatss.lower.transform.use_instruction import in_order
@@ -57,31 +56,9 @@ MEMORY = buffer("C", "global", 8)
 SUMS = buffer("C_r", "register", 4, 16)
 
 
-def places(own: Buffer, make: Callable[[Element], Node]) -> Node:
-    """Return what is done at all places of registers."""
-    if not own.layout.extents:
-        return make(Element(buffer=own))
-    counters = ("ri", "rj", "rk")[: len(own.layout.extents)]
-    node = make(Element(buffer=own, subscripts=tuple(map(Name, counters))))
-    return over(own, counters, node)
-
-
-def over(own: Buffer, counters: Sequence[str], node: Node) -> Node:
-    """Return loops over all places of registers."""
-    for counter, extent in reversed(list(zip(counters, own.layout.extents, strict=True))):
-        end = extent.value if isinstance(extent, Constant) else 1
-        node = loop(counter, end, node, unroll="whole")
-    return node
-
-
-def load(own: Buffer = SUMS) -> Node:
-    memory = at(MEMORY, ZERO)
-    return places(own, lambda one: Copy(target=one, source=memory))
-
-
-def store(own: Buffer = SUMS) -> Node:
-    memory = at(MEMORY, ZERO)
-    return places(own, lambda one: Copy(target=memory, source=one))
+ONE, SUM = at(MEMORY, ZERO), at(SUMS, Name("ri"), Name("rj"))
+LOAD = over_places(SUMS, ("ri", "rj"), Copy(target=SUM, source=ONE))
+STORE = over_places(SUMS, ("ri", "rj"), Copy(target=ONE, source=SUM))
 
 
 def where(tests: str, *body: Node) -> If:
@@ -140,8 +117,8 @@ def behind_tests(draw: st.DrawFn, inner: Node) -> Node:
 
 
 @given(
-    st.lists(behind_tests(load()), min_size=1, max_size=3),
-    st.lists(behind_tests(store()), min_size=1, max_size=3),
+    st.lists(behind_tests(LOAD), min_size=1, max_size=3),
+    st.lists(behind_tests(STORE), min_size=1, max_size=3),
 )
 def test_nothing_without_a_value_is_read(loads: list[Node], stores: list[Node]) -> None:
     body = (DECLARED, *loads, *stores)
