@@ -110,8 +110,7 @@ def check_coverage_of(
     for instance in phase.instances:
         wanted = without_parameters(thread_instances(phase, instance), phase.bound)
         wanted = wanted.intersect_params(known)
-        maps = reached.get(str(instance.get_tuple_name()), [])
-        if not _is_partition(maps, wanted):
+        if not _is_partition(reached.get(str(instance.get_tuple_name()), []), wanted):
             raise internal_error(
                 "EATSS-K901", "generated code does not run every instance once", span=span
             )
@@ -130,8 +129,7 @@ def _is_partition(maps: Sequence[isl.Map], wanted: isl.Set) -> bool:
 
 def _relation(one: Instance, around: _Around, parameters: Sequence[str], known: isl.Set) -> isl.Map:
     dims = [f"v{position}'" for position in range(len(one.values))]
-    values = map(around.meant, one.values)
-    equal = map(isl_notation, map(equals, map(Name, dims), values))
+    equal = map(isl_notation, map(equals, map(Name, dims), map(around.meant, one.values)))
     text = (
         f"[{', '.join(parameters)}] -> {{ [{', '.join(around.counters)}] -> "
         f"{one.name}[{', '.join(dims)}] : {' and '.join((*equal, *around.conditions))} }}"
@@ -251,8 +249,7 @@ def check_order(
     order, flow = (tied_between(r, tied) for r in (dependences.order, dependences.tagged_flow))
     if follows(here, time) and not live_ranges_overlap(order, flow, time):
         return in_order
-    every = needed.union(dependences.anti).union(dependences.output)
-    here = among(every, tied)
+    here = among(needed.union(dependences.anti).union(dependences.output), tied)
     here = among(in_any_order(here, piece.kernel), tied)
     if strict or not follows(here, time):
         raise internal_error(

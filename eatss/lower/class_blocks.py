@@ -754,8 +754,7 @@ class ClassBuilder:
             return
         test, flag = tuple(self._tests(whole, known)), self._names.fresh("exact")
         done = self._names.fresh("exact_in_all")
-        fast = self._all_steps(whole, flag)
-        steps = guarded(test, (*loaded, *self._ahead, *fast))
+        steps = guarded(test, (*loaded, *self._ahead, *self._all_steps(whole, flag)))
         yield from declared
         yield Flag(name=flag, first=_all(test) if test else Constant(1))
         yield Scope(body=guarded(tests, steps), apart="steps")
@@ -815,8 +814,7 @@ class ClassBuilder:
         values = coalesced(without_parameters(here, rest))
         any_value = coalesced(without_parameters(values, [name]))
         tests, known = self._tests(any_value, known), known.intersect(any_value)
-        free = _of(values, (*around, name))
-        first, last = ends_of(free, name)
+        first, last = ends_of(_of(values, (*around, name)), name)
         inside = known.intersect(parameter_at_least(name, first))
         inside = coalesced(inside.intersect(parameter_at_most(name, last)))
         some = coalesced(inside.intersect(values))
@@ -889,8 +887,7 @@ class ClassBuilder:
         moved = [substitute(one, {self._step: own}) for one in element.subscripts]
         source, target = element.buffer.at(*moved), inverses.at(Name(place))
         made = Reciprocal(target=target, source=source, flag=flag)
-        tests = [own < size] if size % lanes else []
-        (filled,) = guarded(tests, (made,))
+        (filled,) = guarded([own < size] if size % lanes else [], (made,))
         self._ahead += [Declare(buffer=inverses), over_places(inverses, [place], filled)]
         return inverses.at(Name(self._step) // lanes)
 

@@ -258,8 +258,7 @@ class KernelBuilder:
                 others = [name for name in self._bound if name != loop.name]
                 values = coalesced(without_parameters(rows, others))
                 all_launches = coalesced(without_parameters(values, [loop.name]))
-            tiles = tile_range(values, loop, all_launches)
-            ranges[loop.name] = _only_tile(tiles, loop)
+            ranges[loop.name] = _only_tile(tile_range(values, loop, all_launches), loop)
             self._note_tile(ranges[loop.name], loop)
             self._ranges[loop.origin] = ranges[loop.name]
             if loop is not self._mapping.split:
@@ -437,8 +436,7 @@ class KernelBuilder:
         loops = self._mapping.with_threads
         lane, warp = self._names.fresh("lane"), self._names.fresh("warp")
         values = lane_and_warp(Name(self._staging.thread))
-        threads = [loop.threads for loop in loops]
-        places = interleaved_places(lane, warp, threads, self._span)
+        places = interleaved_places(lane, warp, [loop.threads for loop in loops], self._span)
         declared: list[Node] = [
             Let(name=name, value=value, narrow=True)
             for name, value in zip((lane, warp), values, strict=True)
@@ -677,15 +675,13 @@ class KernelBuilder:
         else:
             loop = serial[depth]
             values = inside.intersect(tile_set(self._isl, serial[:depth]))
-            others = self._piece.others([loop.name])
-            tiles = tile_range(_projected(values, others), loop, known)
+            tiles = tile_range(_projected(values, self._piece.others([loop.name])), loop, known)
             self._note_tile(tiles, loop)
             self._ranges[loop.origin] = tiles
             lower, condition = self._index(tiles.first), self._until(loop.origin, tiles.last)
             step: IntExpr = Constant(loop.tile)
             if loop.shared is not None:
-                own = step * Name(f"{CUDA.block}{loop.shared}")
-                lower = start_plus(tiles.first, own)
+                lower = start_plus(tiles.first, step * Name(f"{CUDA.block}{loop.shared}"))
                 step = step * Name(f"{CUDA.blocks}{loop.shared}")
             found.append(
                 For(

@@ -318,8 +318,7 @@ def interleaved_places(lane: str, warp: str, threads: Sequence[int], span: Sourc
     counts = [*reversed(others), along_y // ALONG_Y, along_x // ALONG_X]
     *outer, warp_y, warp_x = digits(Name(warp), [Constant(count) for count in counts], span)
     lane_y = Name(lane) // 2 % ALONG_Y
-    high = Name(lane) // (2 * ALONG_Y)
-    lane_x = Name(lane) % 2 + 2 * high
+    lane_x = Name(lane) % 2 + 2 * (Name(lane) // (2 * ALONG_Y))
     places = (
         lane_x + ALONG_X * warp_x,
         lane_y + ALONG_Y * warp_y,

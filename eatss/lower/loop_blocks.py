@@ -243,8 +243,7 @@ class Bodies:
                 cycle = node.cycle
                 if cycle is not None:
                     cycle = replace(cycle, name=other.get(cycle.name, cycle.name))
-                counter = other.get(node.counter, node.counter)
-                node = replace(node, counter=counter, cycle=cycle)
+                node = replace(node, counter=other.get(node.counter, node.counter), cycle=cycle)
             if isinstance(node, Compute | Reciprocal | Agreed):
                 node = replace(node, flag=other.get(node.flag, node.flag))
             return (node,)
@@ -368,8 +367,7 @@ class _Builder:
         body = self._bodies.of(phase.kernel, values)
         for loop in loops:
             body = (replace(loop, body=body),)
-        idle = together * own < self._threads
-        return guarded([thread < together * own] * idle, body)
+        return guarded([thread < together * own] * (together * own < self._threads), body)
 
 
 def _name_of(step: HostStep) -> str:

@@ -157,13 +157,11 @@ class Piece:
 
     def within_tile(self, loops: Collection[str]) -> isl.Set:
         """Return the sizes with instances, and values of loops as in their tiles."""
-        names = (*self.host_names, *self.bound)
-        found = union_of_sizes(self.placed, names)
+        found = union_of_sizes(self.placed, (*self.host_names, *self.bound))
         for loop, tile, size in self.cuts:
             if loop in loops:
                 text = f"{size} * {tile} <= {loop} <= {size} * {tile} + {size - 1}"
-                inside = parameters_set(found.get_ctx(), (loop, tile), text)
-                found = found.intersect(inside)
+                found = found.intersect(parameters_set(found.get_ctx(), (loop, tile), text))
         return found
 
     def unbound(self, domain: isl.Set) -> isl.Set:
@@ -414,8 +412,7 @@ def _moving(
     moving = set()
     for name in serial:
         rest = [other for other in serial if other != name]
-        params = without_parameters(domain.params(), rest)
-        line = parameters_as_dims(params, (name,), "line")
+        line = parameters_as_dims(without_parameters(domain.params(), rest), (name,), "line")
         if not isl.Map.from_range(line).is_single_valued():
             moving.add(name)
     return frozenset(moving)

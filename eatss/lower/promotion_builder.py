@@ -509,5 +509,4 @@ class PromotionBuilder:
 
 def _is_bounded(array: Array) -> bool:
     """Tell whether all extents of an array are known."""
-    dims = range(array.n_dims)
-    return all(array.extent.dim_has_upper_bound(SET, at) for at in dims)
+    return all(array.extent.dim_has_upper_bound(SET, at) for at in range(array.n_dims))

@@ -244,8 +244,7 @@ def runs_whole_if_finite(
     if found is None or len(found) > 1 or found[0].inside:
         return False
     (only,) = found
-    serial = piece.others(mapped)
-    live = without_parameters(instance.params(), serial)
+    live = without_parameters(instance.params(), piece.others(mapped))
     everywhere = isl.Set.from_basic_set(instance.affine_hull())
     extra = coalesced(everywhere.subtract(instance).intersect_params(live))
     points = piece.unbound(instance)

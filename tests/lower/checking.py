@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import importlib
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import eatss
+from eatss.lower.kernel.nodes import Kernel
 from eatss.verify.result import Verification
 from eatss.verify.run import verify
 
@@ -46,6 +50,21 @@ def broken(
     assert old in program.text
     (folder / program.file).write_text(program.text.replace(old, new), encoding="utf-8")
     return verify(folder, device="cpu", sizes=sizes, timeout_s=30.0, first_failure=True).status
+
+
+def with_kernels(make: Callable[[], eatss.Program]) -> tuple[eatss.Program, list[Kernel]]:
+    """Return a program and the kernels that its text is printed from."""
+    module = importlib.import_module("eatss.cuda.generate")
+    kernels: list[Kernel] = []
+    original = module.file_text
+
+    def noted(program: Any, code: Sequence[Kernel], **how: Any) -> Any:
+        kernels.extend(code)
+        return original(program, code, **how)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "file_text", noted)
+        return make(), kernels
 
 
 def every_barrier_is_missed(

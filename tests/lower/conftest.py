@@ -24,7 +24,6 @@ from tests.choose import cuda_kernels
 from tests.lower.checking import broken as changed
 from tests.lower.spreading import made
 
-Verify: TypeAlias = Callable[[Program, Path, Sequence[Mapping[str, int]]], Verification]
 Generate: TypeAlias = Callable[..., Program]
 
 
@@ -40,6 +39,13 @@ def generated(
     return cuda_kernels.generated(kernel, cuda_kernels.selected(kernel, gpu, dtype), options, dtype)
 
 
+def saved(program: Program, folders: pytest.TempPathFactory) -> Path:
+    """Return a folder with a program of a kernel and its original."""
+    save_program(program, folder := folders.mktemp(program.name))
+    shutil.copy(data_directory("kernels") / program.original.file, folder)
+    return folder
+
+
 @pytest.fixture(scope="session")
 def generate() -> Generate:
     return generated
@@ -52,33 +58,11 @@ def facts_of() -> Callable[[str], SymbolicProgram]:
 
 
 @pytest.fixture(scope="session")
-def verified_once(tmp_path_factory: pytest.TempPathFactory) -> Verify:
-    """Return what verifies a program at sizes.
-
-    A program whose text, but for the comment that names the card, and sizes are those of one
-    verified before in this session gets that one's result.
-    """
-    known: dict[tuple[object, ...], Verification] = {}
-
-    def run(program: Program, original: Path, sizes: Sequence[Mapping[str, int]]) -> Verification:
-        body = program.text.partition("*/")[2] or program.text
-        key = (body, program.original, str(original), str(sizes))
-        if key not in known:
-            folder = tmp_path_factory.mktemp(program.name)
-            save_program(program, folder)
-            shutil.copy(original, folder / program.original.file)
-            known[key] = verify(folder, device="cpu", sizes=sizes)
-        return known[key]
-
-    return run
-
-
-@pytest.fixture(scope="session")
-def verify_kernel(verified_once: Verify) -> Callable[..., Verification]:
+def verify_kernel(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Verification]:
     """Return what verifies a program generated from a kernel of this repository."""
 
     def run(program: Program, sizes: Sequence[Mapping[str, int]]) -> Verification:
-        return verified_once(program, data_directory("kernels") / program.original.file, sizes)
+        return verify(saved(program, tmp_path_factory), device="cpu", sizes=sizes)
 
     return run
 
@@ -106,10 +90,6 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
     """Return what tells how a kernel's program with a piece of its text replaced is found wrong."""
 
     def run(program: Program, old: str, new: str, sizes: Sequence[Mapping[str, int]]) -> str:
-        folder = tmp_path_factory.mktemp("broken")
-        save_program(program, folder)
-        source = data_directory("kernels") / program.original.file
-        shutil.copy(source, folder / program.original.file)
-        return changed(program, folder, old, new, sizes)
+        return changed(program, saved(program, tmp_path_factory), old, new, sizes)
 
     return run

@@ -29,8 +29,7 @@ def spread_as(
 
     With ``threads``, so many of a block go along the last mapped loop, with ``points`` each.
     """
-    options = ModelOptions(target="cuda")
-    selection = select_for(symbolic.program, H200, options, fuse_rows=False)
+    selection = select_for(symbolic.program, H200, ModelOptions(target="cuda"), fuse_rows=False)
     variants = kernel_variants_for(symbolic.program, H200)
 
     def spread_kernel(kernel: KernelSelection) -> KernelSelection:

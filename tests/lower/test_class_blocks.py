@@ -19,17 +19,15 @@ from eatss.choose.options import SelectOptions
 from eatss.choose.selection import KernelSelection, Selection
 from eatss.cost.access import with_fused_quotients
 from eatss.frontend.options import Reading
-from eatss.lower.class_blocks import ClassBuilder, class_runs_for
+from eatss.lower.class_blocks import class_runs_for
 from eatss.lower.kernel.barriers import barrier_faults, barriers_in, without_barrier
-from eatss.lower.kernel.nodes import Kernel
 from eatss.lower.recipe import CodegenOptions, CodeRequest, recipe_of
-from eatss.lower.references import BuiltKernel
 from eatss.plan.class_blocks import ClassProducts, ClassRun, Side, shared_bytes
 from eatss.program import Program
 from eatss.report.selection import selection_table
 from eatss.session.session import Session
 from eatss.verify.run import verify
-from tests.lower.checking import broken, right
+from tests.lower.checking import broken, right, with_kernels
 
 SIZES = [{"N": size} for size in (0, 1, 4, 5, 21)]
 
@@ -94,8 +92,7 @@ def program(of: Session, threads: int = 64, width: int = 8, **how: Any) -> Progr
     kernels = tuple(
         replace(one, class_block=blocks.get(one.name), **sized(one)) for one in found.kernels
     )
-    options = CodegenOptions(**how)
-    recipe = recipe_of(replace(found, kernels=kernels), options)
+    recipe = recipe_of(replace(found, kernels=kernels), CodegenOptions(**how))
     made = of.generate(recipe, load_profile("h200"))
     notes = [str(one.notes) for one in made.kernels]
     assert sum("class of tiles" in one or "side by side" in one for one in notes) == len(blocks)
@@ -347,24 +344,9 @@ def test_steps_apart_cost_more_where_there_are_many() -> None:
     assert [one.class_block is not None for one in found.kernels].count(True) == 2
 
 
-def kernel_of(name: str, at: int) -> Kernel:
-    """Return a kernel before it is text."""
-    made: list[Kernel] = []
-    build = ClassBuilder.build
-
-    def noted(self: ClassBuilder) -> BuiltKernel:
-        made.append((found := build(self)).kernel)
-        return found
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ClassBuilder, "build", noted)
-        program(session(name))
-    return made[at]
-
-
 @pytest.mark.parametrize("name", ["lu", "trisolv", "floyd-warshall"])
 def test_each_barrier_is_needed(name: str) -> None:
-    kernel = kernel_of(name, 0)
+    _, (kernel, *_) = with_kernels(lambda: program(session(name)))
     count = barriers_in(kernel.body)
     assert count == 3  # behind loads of the tile and of registers, and in front of its stores
     assert not barrier_faults(kernel.body)

@@ -135,8 +135,7 @@ def test_every_barrier_is_missed(
     text: str, threads: int, tiles: tuple[int, ...], tmp_path: Path
 ) -> None:
     folder = tmp_path / "made"
-    program = made(text, threads, tiles, folder)
-    every_barrier_is_missed(program, folder, SIZES[text][-1:])
+    every_barrier_is_missed(made(text, threads, tiles, folder), folder, SIZES[text][-1:])
 
 
 @pytest.mark.parametrize(

@@ -218,8 +218,7 @@ def test_sums_of_all_values_are_right_and_wrap() -> None:
 
 @pytest.mark.parametrize(("types", "fits"), [(("int8_t", "int8_t"), True), (("int", "int"), False)])
 def test_tensor_cores_multiply_bytes_into_words(types: tuple[str, str], fits: bool) -> None:
-    selection = eatss.select(source(types=types), gpu="a100", target="cuda")
-    warps = selection.kernels[0].warps
+    warps = eatss.select(source(types=types), gpu="a100", target="cuda").kernels[0].warps
     wanted = f"mma_{NAMES.get(types[0])}_{NAMES.get(types[1])}_16x8x32" if fits else None
     assert (warps and warps.instruction) == wanted
 

@@ -73,8 +73,7 @@ def kernel_of(program: Program, statement: str) -> KernelCode:
 
 
 def test_a_forward_substitution_equals_the_original_at_odd_sizes(tmp_path: Path) -> None:
-    sizes = [{"NI": size} for size in (0, 1, 2, 17, 67)]
-    checked(FORWARD, tmp_path, sizes, dtype="double")
+    checked(FORWARD, tmp_path, [{"NI": size} for size in (0, 1, 2, 17, 67)], dtype="double")
 
 
 # Kernels parted --------------------------------------------------------------------------

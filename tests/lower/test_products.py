@@ -95,8 +95,7 @@ def test_contractions_are_offered_just_where_the_generator_finds_products() -> N
     (facts,) = inspected.facts
     loops = [loop.name for loop in facts.parallel_loops]
     offered = products_offered(kernel_variants_for(inspected, H200)[facts.name])
-    pairs = list(combinations(loops, 2))
-    possible = [pair for pair in pairs if used(BATCHED, *pair, loops)]
+    possible = [pair for pair in list(combinations(loops, 2)) if used(BATCHED, *pair, loops)]
     assert [(one.rows, one.columns) for own in offered for one in own.products] == possible[-1:]
 
 

@@ -223,8 +223,7 @@ def test_rows_come_in_vectors_where_each_instance_reads_them(what: str, tmp_path
         f"void f({arguments})\n{{\n#pragma scop\n{around} for (int i = 0; i < M; i++)"
         f" for (int j = 0; j < N; j++) {update}\n#pragma endscop\n}}\n"
     )
-    sizes = [{"M": m, "N": n} for m, n in ((3, 37), (5, 2050))]
-    program = checked(text, tmp_path, sizes)
+    program = checked(text, tmp_path, [{"M": m, "N": n} for m, n in ((3, 37), (5, 2050))])
     assert ("eatss_load_wide" in program.text) == wide
     assert "_row[" not in program.text or wide
 

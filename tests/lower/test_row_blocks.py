@@ -240,8 +240,7 @@ def test_every_barrier_between_phases_is_missed(tmp_path: Path) -> None:
 
 
 def test_a_row_that_needs_another_keeps_kernels_apart() -> None:
-    session = Session(BEFORE, code=True)
-    runs = row_runs_for(session.analysed, H200)
+    runs = row_runs_for(Session(BEFORE, code=True).analysed, H200)
     assert not any(len(run.kernels) > 1 for run in runs)
     assert len(in_one(BEFORE, 1, 64, 64).kernels) > 1
 
@@ -388,8 +387,7 @@ def test_steps_stay_on_the_host_where_others_are_in_their_loop(tmp_path: Path) -
 
 
 def test_a_cell_goes_through_statements_in_a_register(tmp_path: Path) -> None:
-    folder = tmp_path / "made"
-    program = checked(CELLS, folder, [{"N": 0}, {"N": 1}, {"N": 2}, {"N": 40}])
+    program = checked(CELLS, tmp_path / "made", [{"N": 0}, {"N": 1}, {"N": 2}, {"N": 40}])
     (kernel,) = program.kernels
     assert "t: a value of a row in a register of each of its threads" in kernel.notes
     assert program.text.count("t_v = t[") == 1

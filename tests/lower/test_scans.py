@@ -167,9 +167,9 @@ BROKEN = {
 def test_a_broken_running_sum_is_reported(what: str, tmp_path: Path) -> None:
     text, tile = (EARLIER, 128) if "its own" in what else (RUNNING, 64)
     spread = SplitK(lanes=32, tile=tile, chunks=1)
-    whole, _ = spread_and_verified(text, tmp_path / "out", spread, threads=2)
-    sizes = [{"N": 5, "M": 150}]
-    assert broken(whole, tmp_path / "out", *BROKEN[what], sizes) == "wrong result"
+    sizes = {"N": 5, "M": 150}
+    whole, _ = spread_and_verified(text, tmp_path / "out", spread, sizes, threads=2)
+    assert broken(whole, tmp_path / "out", *BROKEN[what], [sizes]) == "wrong result"
 
 
 def test_what_is_no_number_in_front_of_a_row_stays() -> None:

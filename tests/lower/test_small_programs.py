@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
 from pathlib import Path
 
 import pytest
@@ -330,47 +329,21 @@ def test_generated_code_does_what_the_c_does(
     assert verify_text(text, CodegenOptions(), [sizes, small]).ok
 
 
-LOOPS_WORK = 4e5
-"""Points of the box of the sizes up to which a run takes milliseconds."""
-
-
-def small_sizes(program: Program) -> list[dict[str, int]]:
-    """Return no extent at all, less than a tile, and up to a tile and a rest where affordable."""
-    names = [parameter.name for parameter in program.parameters]
-    tiles = {parameter.name: parameter.tile for parameter in program.parameters}
-    small = {name: 7 + 2 * k for k, name in enumerate(names)}
-    large = {name: max(tiles[name] + 3 + k, 19) for k, name in enumerate(names)}
-    while points(large) > LOOPS_WORK:
-        widest = max(large, key=lambda name: large[name])
-        large[widest] = large[widest] * 3 // 4
-    nothing = dict.fromkeys(names, 0)
-    if any(kernel.reassociates for kernel in program.kernels):
-        return [nothing, large]  # the bounds on rounding take a compilation for each size
-    return [nothing, small, large]
-
-
-def points(sizes: dict[str, int]) -> int:
-    """Return the points of three loops over the longest sizes, or of a loop over each."""
-    longest = sorted(sizes.values(), reverse=True)
-    return (
-        int(prod(longest)) if len(longest) > 2 else longest[0] ** (4 - len(longest)) * longest[-1]
-    )
-
-
 @pytest.mark.parametrize(
-    ("kernel", "dtype", "gpu"),
+    ("kernel", "dtype", "gpu", "sizes"),
     [
-        ("trmm", "float", "a100"),
-        *((one, "double", "h200") for one in ("atax", "lu")),
+        ("trmm", "float", "a100", [{"NI": 0}, {"NI": 7}, {"NI": 73}]),
+        ("atax", "double", "h200", [{"NX": 0, "NY": 0}, {"NX": 259, "NY": 132}]),
+        ("lu", "double", "h200", [{"N": 0}, {"N": 7}, {"N": 73}]),
     ],
 )
 def test_a_kernel_equals_the_original_where_its_text_was_not_verified_before(
     kernel: str,
     dtype: str,
     gpu: str,
+    sizes: list[dict[str, int]],
     generate: Callable[..., Program],
     verify_kernel: Callable[..., Verification],
 ) -> None:
-    program = generate(kernel, dtype=dtype, gpu=gpu)
-    found = right(verify_kernel(program, small_sizes(program)))
+    found = right(verify_kernel(generate(kernel, dtype=dtype, gpu=gpu), sizes))
     assert found.results[-1].compared > 0

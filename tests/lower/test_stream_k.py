@@ -130,8 +130,7 @@ def test_few_tiles_and_long_sums_are_shared_as_predicted() -> None:
     source = MTTKRP.read_text(encoding="utf-8")
     sizes = {"NI": 512, "NJ": 512, "NK": 512, "NR": 64}
     defines: dict[str, str | int] = {"DATA_TYPE": "double", **sizes}
-    selection = eatss.select(source, gpu="h200", target="cuda", defines=defines)
-    chosen = selection.kernels[-1]
+    chosen = eatss.select(source, gpu="h200", target="cuda", defines=defines).kernels[-1]
     assert chosen.shared_sum is not None
     assert chosen.warps is not None
     assert chosen.predicted is not None

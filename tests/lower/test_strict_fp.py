@@ -65,8 +65,7 @@ def test_strict_sums_equal_the_original_in_every_bit(
 def test_spread_sums_of_random_numbers_differ_in_some_bit(
     generate: Callable[..., Program], verify_kernel: Callable[..., Verification]
 ) -> None:
-    program = generate("atax", dtype="float")
-    found = verify_kernel(program, [{"NX": 70, "NY": 300}])
+    found = verify_kernel(generate("atax", dtype="float"), [{"NX": 70, "NY": 300}])
     assert found.status == "ok"
     assert not found.bit_equal
     assert found.results[0].worst_error > 0.0

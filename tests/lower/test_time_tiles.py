@@ -419,8 +419,7 @@ NO_CHAINS = {
 
 @pytest.mark.parametrize("what", NO_CHAINS)
 def test_other_loops_are_no_chains(what: str) -> None:
-    session = Session(NO_CHAINS[what], code=True)
-    for region in session.symbolic.regions:
+    for region in Session(NO_CHAINS[what], code=True).symbolic.regions:
         assert not [*chains_of(region.scheduled, own_pieces(region.scheduled)[0])]
 
 
@@ -432,8 +431,7 @@ def chosen(source: Path | str, *defines: str, **parameters: int) -> Selection:
 
 def test_stencils_are_tiled_unless_told_not_to_or_laid_out_by_hand() -> None:
     source = data_directory("kernels") / "jacobi-2d.c"
-    selection = chosen(source)
-    tile = selection.kernels[0].time_tile
+    tile = chosen(source).kernels[0].time_tile
     assert tile is not None
     assert tile.kernels == ("kernel0", "kernel1")
     both = {f"time tile: {tile.depth} steps of t, {tile.cells} cells in registers"}
@@ -446,8 +444,7 @@ def test_stencils_are_tiled_unless_told_not_to_or_laid_out_by_hand() -> None:
 
 
 def test_few_steps_run_one_by_one() -> None:
-    source = data_directory("kernels") / "jacobi-2d.c"
-    selection = chosen(source, "TSTEPS=1")
+    selection = chosen(data_directory("kernels") / "jacobi-2d.c", "TSTEPS=1")
     assert all(one.time_tile is None for one in selection.kernels)
 
 

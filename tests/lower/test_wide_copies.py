@@ -51,8 +51,7 @@ def copied(walk: CopyLoop, threads: int) -> list[list[tuple[int, ...]]]:
     """Return the places that each turn of each thread begins at."""
     found = []
     for thread in range(threads):
-        first = evaluate(walk.lower, {"thread": thread})
-        turns = range(first, walk.count, walk.step)
+        turns = range(evaluate(walk.lower, {"thread": thread}), walk.count, walk.step)
         known = [{"thread": thread, walk.counter: turn} for turn in turns]
         found.append([tuple(evaluate(one, names) for one in walk.places) for names in known])
     return found

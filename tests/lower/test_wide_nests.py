@@ -150,8 +150,7 @@ def kernel_of(program: Program) -> str:
 
 def test_the_blocks_along_x_shrink_with_a_host_loop(tmp_path: Path) -> None:
     sizes, tiles = [{"N": n} for n in (1, 2, 5, 7)], {"a": 2, "b": 3, "c": 2, "d": 4}
-    program = checked(INSIDE_A_HOST_LOOP, tmp_path, sizes, tiles=tiles)
-    (outer,) = program.entries[0].body
+    (outer,) = checked(INSIDE_A_HOST_LOOP, tmp_path, sizes, tiles=tiles).entries[0].body
     assert isinstance(outer, HostIf)
     (loop,) = outer.body
     assert isinstance(loop, HostLoop)

@@ -124,15 +124,13 @@ ANY = Stage()
 def turn_before(cycle: Cycle) -> IntExpr:
     """Return the stage of the iteration before, and of ``count - 1`` iterations later."""
     name = Name(cycle.name)
-    first = equals(name, 0)
-    return select(first, cycle.count - 1, name - 1)
+    return select(equals(name, 0), cycle.count - 1, name - 1)
 
 
 def turn_after(cycle: Cycle) -> IntExpr:
     """Return the stage of the next iteration."""
     name = Name(cycle.name)
-    last = equals(name, cycle.count - 1)
-    return select(last, 0, name + 1)
+    return select(equals(name, cycle.count - 1), 0, name + 1)
 
 
 def may_meet(one: Stage, other: Stage) -> bool:
@@ -349,8 +347,7 @@ class Follower:
         """
         self._defined, self._cycles, self._uses, self._faults = {}, {}, {}, []
         self._numbered = set()
-        pending = self._follow(nodes, before, uniform=True)
-        return pending, distinct(self._faults)
+        return self._follow(nodes, before, uniform=True), distinct(self._faults)
 
     def _follow(self, nodes: Sequence[Node], before: Pending, *, uniform: bool) -> Pending:
         """Return what is pending behind nodes; ``uniform`` says that all threads get to them."""

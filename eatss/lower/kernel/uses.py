@@ -416,8 +416,7 @@ def instruction_notes(kernel: Kernel, names: Sequence[str]) -> Iterator[str]:
 
 def grid_strides(kernel: Kernel) -> tuple[Axis, ...]:
     """Return the axes of the grid along which loops take a block from tile to tile."""
-    steps = [node.step for node in every_of(kernel.body, For)]
-    names = set(names_in(*steps))
+    names = set(names_in(*[node.step for node in every_of(kernel.body, For)]))
     return tuple(axis for axis in AXES if CUDA.blocks + axis in names)
 
 

@@ -310,8 +310,7 @@ def with_vectorised_stores(
     It loads some ``rows`` so. Names that are ``taken`` stay what they are.
     """
     known = {(node.buffer, node.width): node for node in kernel.body if isinstance(node, Aligned)}
-    copies = every_of(kernel.body, Copy)
-    loaded = {(one.source.buffer, one.target.buffer) for one in copies}
+    loaded = {(one.source.buffer, one.target.buffer) for one in every_of(kernel.body, Copy)}
     new = []
 
     def aligned(row: _Row) -> Name:

@@ -217,8 +217,7 @@ class _Side:
         turns, number = self.axis.turns, Name(matrix)
         if turns <= 1:
             return self.count * number + slot
-        before = self.count * turns * (number // turns) + turns * slot
-        return before + number % turns
+        return (self.count * turns * (number // turns) + turns * slot) + number % turns
 
     def slot(self, values: Sizes) -> int:
         """Return which of a thread's points has slots of these values."""

@@ -110,8 +110,7 @@ def test_a_warp_computes_the_product(instruction: Instruction, tmp_path: Path) -
         assert len(lanes) == CUDA.lanes
         assert len(set(places)) == len(places), "an element is of one lane"
         if instruction in MMAS_OF_BYTES:  # sums wrap around
-            kind = operand.element_type or ElementType.INT32
-            limits = np.iinfo(TYPES[kind])
+            limits = np.iinfo(TYPES[(operand.element_type or ElementType.INT32)])
             some = (int(limits.min), int(limits.max), 3, draw.randint(0, 100))
             before[operand.name] = {place: draw.choice(some) for place in places}
         else:
@@ -266,8 +265,7 @@ def test_lanes_hold_what_ptx_says(size: int, instruction: Instruction) -> None:
             pairs = [[row for row, _ in word] for word in words]
             both = [[2 * (lane % 4) + 8 * matrix + at for at in (0, 1)] for matrix in range(4)]
             transposed = lane % 4 > 1
-            order = [1, 0, 3, 2] if transposed else [0, 1, 2, 3]
-            parts = [both[at] for at in order]
+            parts = [both[at] for at in ([1, 0, 3, 2] if transposed else [0, 1, 2, 3])]
             assert pairs == [parts[0] + parts[1], parts[2] + parts[3]] * 2
             continue
         of_all = [

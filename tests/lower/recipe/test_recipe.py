@@ -67,8 +67,7 @@ def selected(kernel: str, *, strict_fp: bool) -> Selection:
 
 def decided(kernel: str, limit: int | None = None, **own: Any) -> Recipe:
     session, wanted = analysed(kernel), CodeRequest(**own)
-    selection = selected(kernel, strict_fp=wanted.strict_fp)
-    return session.recipe(selection, H200, wanted, limit)
+    return session.recipe(selected(kernel, strict_fp=wanted.strict_fp), H200, wanted, limit)
 
 
 @pytest.mark.parametrize(
@@ -277,8 +276,7 @@ def test_a_recipe_of_before_is_read_and_carried_out(
     written = recipe_to_dict(recipe)
     assert written["options"].pop("fast_math") is False
     is_as_before(written, path, "time_tile", "loop_block")
-    source = data_directory("kernels") / "gemm.c"
-    session = Session(source, Reading(defines=defines), code=True)
+    session = Session(data_directory("kernels") / "gemm.c", Reading(defines=defines), code=True)
     (code,) = session.generate(recipe, load_profile(recipe.gpu)).kernels
     assert code.shared_bytes == shared_bytes
 

@@ -255,10 +255,8 @@ def nests(draw: st.DrawFn) -> Node:
 
     body: tuple[Node, ...] = tuple(added() for _ in range(draw(st.integers(1, 2))))
     if draw(st.booleans()):  # values of the same names that are known there only
-        inside = Let(name="i", value=total(Name("r"), Constant(7)))
-        body = (Scope(body=(inside, both, *body)),)
-    inner = points("c", columns, column, both, *body)
-    found = points("r", rows, row, inner)
+        body = (Scope(body=(Let(name="i", value=total(Name("r"), Constant(7))), both, *body)),)
+    found = points("r", rows, row, points("c", columns, column, both, *body))
     return found if outer == 1 else points("o", outer, found)
 
 

@@ -154,8 +154,7 @@ def triangle(value: str, folder: Path | None = None) -> Program:
 
 
 def test_a_row_of_points_is_loaded_once_for_all_rows(tmp_path: Path) -> None:
-    program = triangle("A[k][i] * B[k][j]", tmp_path)
-    front, test, behind = program.text.partition("if (i < k)")
+    front, test, behind = triangle("A[k][i] * B[k][j]", tmp_path).text.partition("if (i < k)")
     assert test
     assert "B_row[rj] = sh.B[k - k0][j - j0];" in front.rpartition("for (int ri")[0]
     assert "C_r[ri][rj] += sh.A[k - k0][i - i0] * B_row[rj];" in behind

@@ -82,8 +82,7 @@ def stores(
     inside = If(conditions=tuple(tests), body=(copy,)) if tests else copy
     columns = unrolled("rj", points, Let(name="j", value=value), inside)
     first = Let(name="i", value=total(Name("i0"), Name("ri")))
-    guarded = If(conditions=(Name("i") < SIZE,), body=(columns,))
-    return unrolled("ri", ROWS, first, guarded)
+    return unrolled("ri", ROWS, first, If(conditions=(Name("i") < SIZE,), body=(columns,)))
 
 
 class Stores(Machine):
@@ -206,8 +205,7 @@ def test_equal_tests_that_follow_each_other_are_one() -> None:
 
 
 def test_a_test_that_all_rows_share_goes_in() -> None:
-    test = only_if(M >= 1, body=(rows("s", zero()),))
-    found = joined(rows("r", OWN, LOAD), test)
+    found = joined(rows("r", OWN, LOAD), only_if(M >= 1, body=(rows("s", zero()),)))
     assert found == (rows("r", OWN, LOAD, only_if(M >= 1, body=(zero("r"),))),)
 
 

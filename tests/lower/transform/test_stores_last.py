@@ -161,8 +161,7 @@ def test_points_of_a_loop_that_is_not_parallel_are_found(
     original = stores_last.with_stores_last
 
     def changed(kernel: Kernel, points: Collection[str], taken: set[str]) -> Kernel:
-        every = [one.counter for one in every_of(kernel.body, For)]
-        return original(kernel, every, taken)
+        return original(kernel, [one.counter for one in every_of(kernel.body, For)], taken)
 
     monkeypatch.setattr(chain, "with_stores_last", changed)
     program = eatss.codegen(source, gpu="h200", defines={"N": 40}, placements={"A": "l1"})
@@ -186,13 +185,11 @@ void f(float y[N][M], float x[N][M], float s[N], float z[M])
 def text_of(folder: Path, rows: str) -> str:
     source = "#include <math.h>\n" + rows
     block, tiles = {"k0": (2, 32)}, {"k0": {"i": 8, "j": 64}}
-    sizes = {"N": 37, "M": 150}
-    return checked(source, folder, defines=sizes, tiles=tiles, block=block).text
+    return checked(source, folder, defines={"N": 37, "M": 150}, tiles=tiles, block=block).text
 
 
 def test_what_points_read_is_loaded_before_divisions(tmp_path: Path) -> None:
-    text = text_of(tmp_path, ROWS)
-    before = text.partition("float x_r[4][2];")[2].partition("y[")[0]
+    before = text_of(tmp_path, ROWS).partition("float x_r[4][2];")[2].partition("y[")[0]
     assert re.findall(r"(\w+\S*) = \w+\[", before) == [
         "x_r[ri][rj]",
         "x_r_1[ri]",
