@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 import eatss
 from eatss.lower.kernel.nodes import Kernel
+from eatss.lower.recipe import recipe_from_dict
 from eatss.verify.result import Verification
 from eatss.verify.run import verify
 
@@ -50,6 +52,26 @@ def broken(
     assert old in program.text
     (folder / program.file).write_text(program.text.replace(old, new), encoding="utf-8")
     return verify(folder, device="cpu", sizes=sizes, timeout_s=30.0, first_failure=True).status
+
+
+def is_kept_by_its_recipe(
+    program: eatss.Program, source: str, block: str, *wrong: tuple[str, object]
+) -> None:
+    """Demand that the recipe of a program makes it again, and is refused with another block."""
+    assert program.recipe is not None
+
+    def made(field: str = "", value: object = None) -> eatss.Program:
+        recipe = deepcopy(program.recipe)
+        assert recipe is not None
+        if field:
+            own = next(one[block] for one in recipe["kernels"] if one[block])
+            own[field] = value
+        return eatss.codegen(source, gpu="h200", recipe=recipe_from_dict(recipe))
+
+    assert made().text == program.text
+    for change in wrong:
+        with pytest.raises(eatss.InputError, match="EATSS-K011"):
+            made(*change)
 
 
 def with_kernels(make: Callable[[], eatss.Program]) -> tuple[eatss.Program, list[Kernel]]:

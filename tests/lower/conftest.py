@@ -11,18 +11,13 @@ from typing import TypeAlias
 import pytest
 
 from eatss.base.shipped import data_directory
-from eatss.cards import load_profile
-from eatss.choose.options import ModelOptions
 from eatss.lower.recipe import CodegenOptions
 from eatss.program import Program, save_program
 from eatss.session.analysis import SymbolicProgram
-from eatss.session.session import Session
-from eatss.session.steps import select_for
 from eatss.verify.result import Verification
 from eatss.verify.run import verify
 from tests.choose import cuda_kernels
 from tests.lower.checking import broken as changed
-from tests.lower.spreading import made
 
 Generate: TypeAlias = Callable[..., Program]
 
@@ -63,24 +58,6 @@ def verify_kernel(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Ver
 
     def run(program: Program, sizes: Sequence[Mapping[str, int]]) -> Verification:
         return verify(saved(program, tmp_path_factory), device="cpu", sizes=sizes)
-
-    return run
-
-
-@pytest.fixture(scope="session")
-def verify_text(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Verification]:
-    """Return what generates code for C text and verifies it."""
-
-    def run(
-        text: str, options: CodegenOptions, sizes: Sequence[Mapping[str, int]], gpu: str = "h200"
-    ) -> Verification:
-        folder = tmp_path_factory.mktemp("text")
-        source = folder / "program.c"
-        source.write_text(text, encoding="utf-8")
-        symbolic, profile = Session(source).symbolic, load_profile(gpu)
-        selection = select_for(symbolic.program, profile, ModelOptions(target="cuda"))
-        save_program(made(symbolic, selection, source, options), folder)
-        return verify(folder, device="cpu", sizes=sizes)
 
     return run
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from eatss.analysis.layout import LoopBlock, SplitK
-from eatss.base.diagnostics import InputError
 from eatss.base.shipped import data_directory
 from eatss.cards import load_profile
 from eatss.choose.options import SelectOptions
@@ -17,12 +16,17 @@ from eatss.choose.selection import Selection
 from eatss.frontend.options import Reading
 from eatss.lower.kernel.barriers import barrier_faults, passed_on
 from eatss.lower.kernel.nodes import Barrier, Buffer, Copy, Scope, counted
-from eatss.lower.recipe import CodeRequest, recipe_from_dict, recipe_to_dict
+from eatss.lower.recipe import CodeRequest
 from eatss.polyhedral.expression import ElementType
 from eatss.program import Name, Program
 from eatss.session.session import Session
 from eatss.verify.run import verify
-from tests.lower.checking import broken, every_barrier_is_missed, right
+from tests.lower.checking import (
+    broken,
+    every_barrier_is_missed,
+    is_kept_by_its_recipe,
+    right,
+)
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
@@ -177,17 +181,6 @@ def test_small_loops_get_a_block_and_wavefronts_tiles(
     assert all(own.loop_block is None for own in alone.kernels)
 
 
-@pytest.mark.parametrize(
-    ("field", "value"), [("threads", 0), ("threads", 2048), ("kernels", []), ("tiles", [0, 1])]
-)
-def test_a_recipe_that_no_block_can_carry_out_is_refused(field: str, value: object) -> None:
-    session, found = apart(STEPS)
-    names = tuple(one.name for one in found.kernels if one.host_loops)
-    at = next(at for at, one in enumerate(found.kernels) if one.host_loops)
-    kernels = list(found.kernels)
-    kernels[at] = replace(kernels[at], loop_block=LoopBlock(kernels=names, threads=64))
-    selection = replace(found, kernels=tuple(kernels))
-    written = recipe_to_dict(session.recipe(selection, H200, CodeRequest()))
-    written["kernels"][at]["loop_block"][field] = value
-    with pytest.raises(InputError):
-        session.generate(recipe_from_dict(written), H200)
+def test_a_recipe_keeps_a_block_and_is_refused_where_none_can_carry_it_out(tmp_path: Path) -> None:
+    wrong = (("threads", 0), ("threads", 2048), ("kernels", []), ("tiles", [0, 1]))
+    is_kept_by_its_recipe(made(STEPS, 64, (), tmp_path), STEPS, "loop_block", *wrong)

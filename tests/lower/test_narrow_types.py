@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +11,8 @@ import pytest
 
 import eatss
 from eatss.cards import load_profile
-from eatss.lower.recipe import CodegenOptions
 from eatss.program import Program
-from eatss.verify.result import Verification
-from tests.lower.checking import checked, right
+from tests.lower.checking import checked
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
@@ -33,19 +30,13 @@ void gemm(int n, int m, int p, float alpha, float C[n][m], TYPE A[n][p], TYPE B[
 }
 """
 PRODUCT = "(float) A[i][k] * (float) B[k][j]"
-ON_WARPS = CodegenOptions(
-    tile_sizes=(("", (("i", 16), ("j", 16), ("k", 32))),),
-    block=(("", (8, 4)),),
-    placements=(("A", "shared"), ("B", "shared")),
-    instructions=(MMA,),
-    stages=2,
-)
-ALONE = CodegenOptions(
-    tile_sizes=(("", (("i", 16), ("j", 32), ("k", 8))),),
-    block=(("", (16, 8)),),
-    placements=(("A", "shared"), ("B", "shared")),
-    stages=2,
-)
+ALONE: dict[str, Any] = {
+    "tiles": {"i": 16, "j": 32, "k": 8}, "block": (16, 8), "stages": 2,
+    "placements": {"A": "shared", "B": "shared"},
+}  # fmt: skip
+ON_WARPS = {
+    **ALONE, "tiles": {"i": 16, "j": 16, "k": 32}, "block": (8, 4), "instructions": [MMA],
+}  # fmt: skip
 
 OPERATIONS = """\
 void f(int n, _Float16 s, _Float16 x[n], _Float16 y[n], float f[n], double d[n], int q[n])
@@ -91,22 +82,23 @@ def computed(program: Program) -> bool:
     return any(f"{MMA}: computes S0" in kernel.notes for kernel in program.kernels)
 
 
-def test_sums_of_products_are_those_of_floats(verify_text: Callable[..., Verification]) -> None:
-    sizes = [{"n": 21, "m": 24, "p": 67}, {"n": 16, "m": 16, "p": 64}]
-    right(verify_text(gemm(), ON_WARPS, sizes))
-
-
-def test_elements_of_boxes_are_converted_to_halves(
-    verify_text: Callable[..., Verification],
+@pytest.mark.parametrize(
+    ("text", "how", "sizes"),
+    [
+        (gemm(), ON_WARPS, [{"n": 21, "m": 24, "p": 67}, {"n": 16, "m": 16, "p": 64}]),
+        # elements of boxes are converted to halves
+        (
+            gemm("(float) (_Float16) A[i][k] * (float) B[k][j]", "double"),
+            ALONE,
+            [{"n": 17, "m": 33, "p": 9}],
+        ),
+        (OPERATIONS, {"bit_equal": True}, [{"n": 131}]),
+    ],
+)
+def test_operations_are_those_of_c(
+    text: str, how: dict[str, Any], sizes: list[dict[str, int]], tmp_path: Path
 ) -> None:
-    value = "(float) (_Float16) A[i][k] * (float) B[k][j]"
-    right(verify_text(gemm(value, "double"), ALONE, [{"n": 17, "m": 33, "p": 9}]))
-
-
-def test_all_operations_are_those_of_c_in_every_bit(
-    verify_text: Callable[..., Verification],
-) -> None:
-    right(verify_text(OPERATIONS, CodegenOptions(), [{"n": 131}]), bit_equal=True)
+    checked(text, tmp_path, sizes, **how)
 
 
 def test_sums_in_halves_stay_in_their_order(tmp_path: Path) -> None:

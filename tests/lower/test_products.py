@@ -12,9 +12,7 @@ import pytest
 
 import eatss
 from eatss.analysis.variant import KernelVariant
-from eatss.base.shipped import data_directory
 from eatss.cards import load_profile
-from eatss.choose.cuda import kernel_variant_of
 from eatss.lower.variants import kernel_variants_for
 from eatss.program import Program
 from tests.lower.checking import checked
@@ -30,25 +28,6 @@ def computed(program: Program, instruction: str) -> set[str]:
     notes = [note for kernel in program.kernels for note in kernel.notes]
     found = [re.fullmatch(f"{instruction}: computes (.*)", note) for note in notes]
     return {name for one in found if one is not None for name in one[1].split(", ")}
-
-
-@pytest.mark.parametrize(
-    "source", [data_directory("kernels") / f"{name}.c" for name in ("gemm", "mvt")]
-)
-def test_what_is_selected_uses_its_instruction(source: Path) -> None:
-    selection = eatss.select(source, gpu="h200", target="cuda")
-    variants = kernel_variants_for(eatss.inspect(source, cut="eatss"), H200)
-    wanted: set[str] = set()
-    for kernel in selection.kernels:
-        if kernel.warps is not None:
-            assert kernel.warps.instruction == MMA
-            own = kernel_variant_of(variants[kernel.name], kernel)
-            assert own is not None
-            wanted |= {product.statement for product in own.products}
-    program = eatss.codegen(source, gpu="h200")
-    assert computed(program, MMA) == wanted
-    assert bool(wanted) == ("eatss_mma_16x8x4(" in program.text.partition("extern")[2])
-    assert bool(wanted) == (source.stem == "gemm")
 
 
 BATCHED = """

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 import eatss
 from eatss.analysis.layout import SplitK
 from eatss.base.diagnostics import InputError
-from eatss.base.shipped import data_directory
 from eatss.session.session import Session
 from tests.examples import examples
 from tests.lower.checking import checked
@@ -145,48 +144,46 @@ EVERYWHERE = [
 ]
 
 
-@pytest.mark.parametrize("what", [*RESULTS])
-def test_one_result_of_two_loops_has_lanes_along_what_is_contiguous(
-    what: str, tmp_path: Path
+ONE_RESULT = "for (int j = 0; j < J; j++) for (int l = 0; l < L; l++) "
+A_RESULT_A_ROW = (
+    "for (int i = 0; i < I; i++) { s[i] = 0; for (int j = 0; j < J; j++)"
+    " for (int k = 0; k < K; k++) for (int l = 0; l < L; l++)"
+    " s[i] += a[j] * b[k] * c[l] * X[i][j][k][l]; }"
+)
+OF_TWO_LOOPS = (
+    "for (int i = 0; i < I; i++) for (int k = 0; k < K; k++) for (int j = 0; j < J; j++)"
+    " for (int l = 0; l < L; l++) S[i][k] += X[i][j][k][l] * a[j];"
+)
+
+
+@pytest.mark.parametrize(
+    ("nest", "spread", "threads", "said"),
+    [
+        *(
+            # lanes are along what is contiguous
+            (ONE_RESULT + update, (128, 256, 2, 5), None, f"the {what} over l is split over 128")
+            for what, update in RESULTS.items()
+        ),
+        (A_RESULT_A_ROW, (64, 128, 2, 4), 2, "the sum over l is split over 64"),
+        # of axes of the grid one is left
+        (OF_TWO_LOOPS, (1, 64, 3, 4), 2, ""),
+        (OF_TWO_LOOPS, (64, 64, 3, 4), 2, ""),
+    ],
+)
+def test_threads_share_one_loop_of_a_sum_and_blocks_another(
+    nest: str, spread: tuple[int, ...], threads: int | None, said: str, tmp_path: Path
 ) -> None:
-    nest = "  for (int j = 0; j < J; j++) for (int l = 0; l < L; l++)\n    "
-    text = FEW.replace("RESULT", nest + RESULTS[what])
-    spread = SplitK(lanes=128, tile=256, chunks=2, outer=5)
-    program, _ = spread_and_verified(text, tmp_path / "out", spread, *EVERYWHERE)
-    (kernel,) = program.kernels
-    (note,) = (one for one in kernel.notes if "is split over" in one)
-    assert f"{what} over l is split over 128 threads" in note
-    assert "over j by up to 5 blocks" in note
-    assert "eatss_load_wide(&X_row[2 * rl]" in program.text  # c stays in registers
-    assert "c_row" not in program.text
-
-
-def test_sums_over_three_loops_keep_a_result_a_row_of_threads(tmp_path: Path) -> None:
-    text = FEW.replace(
-        "RESULT",
-        "  for (int i = 0; i < I; i++) {\n    s[i] = 0;\n    for (int j = 0; j < J; j++)"
-        "\n      for (int k = 0; k < K; k++) for (int l = 0; l < L; l++)"
-        "\n        s[i] += a[j] * b[k] * c[l] * X[i][j][k][l];\n  }",
-    )
-    spread = SplitK(lanes=64, tile=128, chunks=2, outer=4)
-    program, _ = spread_and_verified(text, tmp_path / "out", spread, *EVERYWHERE, threads=2)
+    text = FEW.replace("RESULT", nest)
+    text = text.replace("double s[I]", "double S[I][K]") if "S[" in nest else text
+    lanes, tile, chunks, outer = spread
+    own = SplitK(lanes=lanes, tile=tile, chunks=chunks, outer=outer)
+    program, _ = spread_and_verified(text, tmp_path / "out", own, *EVERYWHERE, threads=threads)
     notes = " ".join(note for kernel in program.kernels for note in kernel.notes)
-    assert "the sum over l is split over 64 threads" in notes
-    assert "over j by up to 4 blocks" in notes
-
-
-@pytest.mark.parametrize("lanes", [1, 64])
-def test_blocks_share_one_loop_of_a_sum_where_results_have_two(lanes: int, tmp_path: Path) -> None:
-    text = FEW.replace(
-        "RESULT",
-        "  for (int i = 0; i < I; i++) for (int k = 0; k < K; k++)"
-        "\n    for (int j = 0; j < J; j++) for (int l = 0; l < L; l++)"
-        "\n      S[i][k] += X[i][j][k][l] * a[j];",
-    ).replace("double s[I]", "double S[I][K]")
-    spread = SplitK(lanes=lanes, tile=64, chunks=3, outer=4)  # of axes of the grid one is left
-    program, _ = spread_and_verified(text, tmp_path / "out", spread, *EVERYWHERE, threads=2)
-    notes = [note for kernel in program.kernels for note in kernel.notes]
-    assert any("over j by up to 4 blocks" in note for note in notes)
+    assert said in notes
+    assert f"over j by up to {outer} blocks" in notes
+    if nest.startswith(ONE_RESULT):
+        assert "eatss_load_wide(&X_row[2 * rl]" in program.text  # c stays in registers
+        assert "c_row" not in program.text
 
 
 VARIANCE = """
@@ -229,8 +226,7 @@ def test_rows_come_in_vectors_where_each_instance_reads_them(what: str, tmp_path
 
 
 def test_strict_sums_say_what_their_order_costs() -> None:
-    nest = "  for (int j = 0; j < J; j++) for (int l = 0; l < L; l++)\n    "
-    text = FEW.replace("RESULT", nest + RESULTS["sum"])
+    text = FEW.replace("RESULT", ONE_RESULT + RESULTS["sum"])
     program = eatss.codegen(text, gpu="h200", strict_fp=True)
     notes = [note for kernel in program.kernels for note in kernel.notes]
     assert "the order over j and l is kept: a thread adds up 9100 terms one by one" in notes
@@ -257,20 +253,6 @@ void f(int T, int n, float x[n], float y[n], float u[n], float v[n]) {
         gpu="h200",
     )
     assert not any("one thread" in note for one in found.kernels for note in one.notes)
-
-
-def test_spread_sums_equal_the_original(tmp_path: Path) -> None:
-    spread = SplitK(lanes=32, tile=64, chunks=2)  # the points go to 32 of the threads
-    text = (data_directory("kernels") / "atax.c").read_text(encoding="utf-8")
-    sizes = {"NX": 37, "NY": 70}, {"NX": 1, "NY": 300}
-    program, _ = spread_and_verified(text, tmp_path / "out", spread, *sizes, threads=128)
-    split = [code for code in program.kernels if code.reassociates]
-    assert split
-    for code in split:
-        x, y, z = code.block
-        assert x * y * z <= 1024
-        if spread.lanes > 1:
-            assert x == spread.lanes
 
 
 DECLARED = (

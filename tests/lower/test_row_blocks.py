@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -20,13 +21,21 @@ from eatss.cards.profile import Coefficient
 from eatss.choose.options import SelectOptions
 from eatss.choose.selection import Selection
 from eatss.cost.cuda_model import rows_prediction
+from eatss.cost.demand import Demand
 from eatss.frontend.options import Reading
 from eatss.lower.recipe import CodeRequest, recipe_from_dict
 from eatss.lower.row_planning import row_runs_for
+from eatss.plan.phases import RowRun
 from eatss.program import Program
 from eatss.session.session import Session
 from eatss.verify.run import verify
-from tests.lower.checking import broken, checked, every_barrier_is_missed, right
+from tests.lower.checking import (
+    broken,
+    checked,
+    every_barrier_is_missed,
+    is_kept_by_its_recipe,
+    right,
+)
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
@@ -174,8 +183,8 @@ def in_one(
     """Generate a program all of whose kernels are one, into a folder where one is given."""
     session, apart = kept_apart(text, tuple(f"{name}={value}" for name, value in fixed.items()))
     names = tuple(kernel.name for kernel in apart.kernels)
-    block = FusedRows(kernels=names, loops=1, rows=rows, lanes=lanes, tile=tile, whole=whole)
-    block = replace(block, columns=columns)
+    sizes = {"rows": rows, "lanes": lanes, "tile": tile, "whole": whole, "columns": columns}
+    block = FusedRows(kernels=names, loops=1, **sizes)
     first, *others = apart.kernels
     selection = replace(apart, kernels=(replace(first, row_block=block), *others))
     program = session.generate(session.recipe(selection, H200, CodeRequest()), H200)
@@ -186,12 +195,6 @@ def in_one(
 
 def is_right(folder: Path, *sizes: dict[str, int]) -> None:
     right(verify(folder, device="cpu", sizes=sizes))
-
-
-def test_one_kernel_does_what_several_do(tmp_path: Path) -> None:
-    program = in_one(SOFTMAX, 1, 64, 128, tmp_path / "made")
-    assert len(program.kernels) == 1
-    is_right(tmp_path / "made", *SIZES)
 
 
 def test_rows_that_a_launch_finds_short_enough_stay_in_registers(tmp_path: Path) -> None:
@@ -246,16 +249,8 @@ def test_a_row_that_needs_another_keeps_kernels_apart() -> None:
 
 
 def test_a_recipe_keeps_rows_and_is_refused_where_they_are_none() -> None:
-    program = in_one(SOFTMAX, 2, 64, 64)
-    assert program.recipe is not None
-    again = eatss.codegen(SOFTMAX, gpu="h200", recipe=recipe_from_dict(program.recipe))
-    assert again.text == program.text
-    for field, value in (("lanes", 48), ("rows", 64), ("tile", 100), ("kernels", ["kernel1"])):
-        broken = json.loads(json.dumps(program.recipe))
-        broken["kernels"][0]["row_block"][field] = value
-        with pytest.raises(eatss.InputError) as caught:
-            eatss.codegen(SOFTMAX, gpu="h200", recipe=recipe_from_dict(broken))
-        assert caught.value.diagnostics[0].code == "EATSS-K011"
+    wrong = (("lanes", 48), ("rows", 64), ("tile", 100), ("kernels", ["kernel1"]))
+    is_kept_by_its_recipe(in_one(SOFTMAX, 2, 64, 64), SOFTMAX, "row_block", *wrong)
 
 
 @pytest.mark.parametrize("own", ["1", "i % 3"])
@@ -393,28 +388,39 @@ def test_a_cell_goes_through_statements_in_a_register(tmp_path: Path) -> None:
     assert program.text.count("t_v = t[") == 1
 
 
-def test_the_price_has_the_shared_memory_and_the_barriers_of_columns() -> None:
-    session = Session(COLUMNS, code=True)
+def demand(
+    source: str,
+    rows: Sequence[int],
+    lanes: int,
+    tile: int,
+    *,
+    loops: int = 1,
+    profile: GpuProfile = H200,
+    **more: int,
+) -> tuple[RowRun, Demand]:
+    """Return the longest run of kernels that share rows, and what columns of blocks take."""
+    session = Session(source, code=True)
     facts = {one.name: one for one in session.analysed.facts}
     run = max(row_runs_for(session.analysed, H200), key=lambda one: len(one.kernels))
-    rows = np.array([1, 2, 4])
-    lanes, tile = np.full(3, 128), np.full(3, 128)
-    block = FusedRows(kernels=run.kernels, loops=1, rows=rows, lanes=lanes, tile=tile, columns=1)
+    sizes = {"lanes": np.full(len(rows), lanes), "tile": np.full(len(rows), tile), **more}
+    block = FusedRows(kernels=run.kernels, loops=loops, rows=np.array(rows), **sizes)
+    return run, rows_prediction(facts, run, block, profile, in_order=False).demand
 
-    def chain(profile: GpuProfile) -> np.ndarray:
-        return rows_prediction(facts, run, block, profile, in_order=False).demand.chain_cycles
 
-    code = [in_one(COLUMNS, n, 128, 128, columns=1).kernels[0].shared_bytes for n in rows.tolist()]
-    found = rows_prediction(facts, run, block, H200, in_order=False)
-    assert found.demand.shared_bytes.tolist() == code
-    assert found.demand.of_lanes.tolist() == [1, 1, 1]  # a share, however many phases there are
+def test_the_price_has_the_shared_memory_and_the_barriers_of_columns() -> None:
+    rows = [1, 2, 4]
+    code = [in_one(COLUMNS, n, 128, 128, columns=1).kernels[0].shared_bytes for n in rows]
+    _, found = demand(COLUMNS, rows, 128, 128, columns=1)
+    assert found.shared_bytes.tolist() == code
+    assert found.of_lanes.tolist() == [1, 1, 1]  # a share, however many phases there are
     known = H200.calibration
     assert known is not None
     figures = dict(known.coefficients) | {
         "barrier_cycles": Coefficient(value=100.0, low=100.0, high=100.0)
     }
-    slow = replace(known, coefficients=tuple(figures.items()))
-    once, *twice = (chain(replace(H200, calibration=slow)) - chain(H200)).tolist()
+    slow = replace(H200, calibration=replace(known, coefficients=tuple(figures.items())))
+    _, late = demand(COLUMNS, rows, 128, 128, columns=1, profile=slow)
+    once, *twice = (late.chain_cycles - found.chain_cycles).tolist()
     assert twice == pytest.approx([2 * once] * 2)
 
 
@@ -437,13 +443,8 @@ void two(float X[N][N], float Y[N][N], float Z[N][N])
 
 def test_the_price_waits_for_other_rows_of_an_array_whose_row_registers_keep() -> None:
     def cycles(source: str) -> float:
-        session = Session(source, code=True)
-        facts = {one.name: one for one in session.analysed.facts}
-        run = max(row_runs_for(session.analysed, H200), key=lambda one: len(one.kernels))
+        run, found = demand(source, [1], 256, 4096)
         assert [own.array for own in run.registers.kept] == ["X"]
-        one, lanes, tile = np.array([1]), np.array([256]), np.array([4096])
-        block = FusedRows(kernels=run.kernels, loops=1, rows=one, lanes=lanes, tile=tile)
-        demand = rows_prediction(facts, run, block, H200, in_order=False).demand
-        return float(demand.chain_cycles[0])
+        return float(found.chain_cycles[0])
 
     assert cycles(TWO.replace("Z[i - 1]", "X[i - 1]")) == pytest.approx(cycles(TWO))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -229,33 +229,19 @@ def test_steps_that_are_not_done_again_are_a_fault_of_ours(
         made(BODIES["two arrays"], tmp_path)
 
 
-def without(what: str) -> Callable[[PromotionBuilder, Nodes, str], Scope]:
-    """Return phases of which those called so do nothing."""
-    original = PromotionBuilder._phase
-
-    def changed(self: PromotionBuilder, nodes: Nodes, name: str) -> Scope:
-        return original(self, () if name.startswith(what) else nodes, name)
-
-    return changed
-
-
-@pytest.mark.parametrize("what", ["store", "load"])
+@pytest.mark.parametrize("what", ["store", "load", "what lies beside the tile"])
 def test_tiles_that_are_not_copied_are_found(
     what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(PromotionBuilder, "_phase", without(what))
-    made(BODIES["forward"], tmp_path)
-    assert verify(tmp_path, device="cpu", sizes=SIZES, first_failure=True).status != "ok"
+    phase, loads = PromotionBuilder._phase, SharedTile.loads
 
+    def empty(self: PromotionBuilder, nodes: Nodes, name: str) -> Scope:
+        return phase(self, () if name.startswith(what) else nodes, name)
 
-def test_what_lies_beside_the_tile_has_to_come(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    original = SharedTile.loads
+    def first_only(self: SharedTile, at: Names) -> list[SharedTile]:
+        return [*loads(self, at)][: 1 if what.startswith("what") else None]
 
-    def first_only(self: SharedTile, at: Names) -> Iterator[SharedTile]:
-        yield from [*original(self, at)][:1]
-
+    monkeypatch.setattr(PromotionBuilder, "_phase", empty)
     monkeypatch.setattr(SharedTile, "loads", first_only)
     made(BODIES["forward"], tmp_path)
     assert verify(tmp_path, device="cpu", sizes=SIZES, first_failure=True).status != "ok"

@@ -116,13 +116,6 @@ LEFT_USES = (
 )
 
 
-def test_what_needs_other_steps_is_left_alone(tmp_path: Path) -> None:
-    text = with_steps("double", *(f"{one} y[i][j] += t - q;" for one in LEFT_USES))
-    spread = SplitK(lanes=32, tile=64, chunks=1)
-    found, _ = spread_and_verified(text, tmp_path / "out", spread, {"N": 5, "M": 90})
-    assert not any("running" in note for one in found.kernels for note in one.notes)
-
-
 LEFT = (
     "if (j != 40) s[i][j] = s[i][j - 1] + x[i][j];",
     "s[i][j] = s[i][j - 2] + x[i][j];",
@@ -131,10 +124,18 @@ LEFT = (
 )
 
 
-def test_other_recurrences_are_left_alone(tmp_path: Path) -> None:
-    nest = "  for (int i = 0; i < N; i++)\n    for (int j = 2; j < M; j++)\n      "
+NEST = "  for (int i = 0; i < N; i++)\n    for (int j = 2; j < M; j++)\n      "
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        with_steps("double", *(f"{one} y[i][j] += t - q;" for one in LEFT_USES)),
+        program("double", "\n".join(NEST + one for one in LEFT)),
+    ],
+)
+def test_other_recurrences_are_left_alone(text: str, tmp_path: Path) -> None:
     spread = SplitK(lanes=32, tile=64, chunks=1)
-    text = program("double", "\n".join(nest + one for one in LEFT))
     found, _ = spread_and_verified(text, tmp_path / "out", spread, {"N": 5, "M": 90})
     assert not any("running" in note for one in found.kernels for note in one.notes)
 

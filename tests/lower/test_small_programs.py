@@ -9,11 +9,10 @@ import pytest
 
 from eatss.api import codegen
 from eatss.base.diagnostics import InputError
-from eatss.lower.recipe import CodegenOptions
 from eatss.program import Program
 from eatss.verify.result import Verification
 from eatss.verify.run import verify
-from tests.lower.checking import right
+from tests.lower.checking import checked, right
 
 PROGRAMS = {
     "assignments inside each other, that convert": """
@@ -321,12 +320,9 @@ ORDINARY_PROGRAMS = {
 
 
 @pytest.mark.parametrize("name", ORDINARY_PROGRAMS)
-def test_generated_code_does_what_the_c_does(
-    name: str, verify_text: Callable[..., Verification]
-) -> None:
+def test_generated_code_does_what_the_c_does(name: str, tmp_path: Path) -> None:
     text, sizes = ORDINARY_PROGRAMS[name]
-    small = {size: min(value, 1) for size, value in sizes.items()}
-    assert verify_text(text, CodegenOptions(), [sizes, small]).ok
+    checked(text, tmp_path, [sizes, {size: min(value, 1) for size, value in sizes.items()}])
 
 
 @pytest.mark.parametrize(

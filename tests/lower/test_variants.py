@@ -46,18 +46,14 @@ def test_the_first_structure_is_without_spread_and_there_is_one_of_each_kind(nam
         assert len(cuts) == len(own)
         band = {loop.name for loop in facts[kernel].loops}
         for one in own:
-            sums = [launch.sum_loop for launch in one.launches if launch.sum_loop]
-            assert bool(sums) == one.spreads
-            shared = {launch.shared_loop for launch in one.launches if launch.shared_loop}
-            assert shared == ({one.shared_loop} if one.shared_loop else set())
-            assert one.shared_loop is None or one.shared_loop in band
+            assert any(launch.sum_loop for launch in one.launches) == one.spreads
+            shared = {launch.shared_loop for launch in one.launches} - {None}
+            assert shared == {one.shared_loop} - {None} <= band
             assert {name for launch in one.launches for name in launch.mapped} <= band
             statements = [s for launch in one.launches for s in launch.statements]
             assert sorted(statements) == sorted(facts[kernel].statements)
             assert bool(one.products) == (one.instruction is not None)
-            for launch in one.launches:
-                assert len(launch.copied_in) == len(launch.stageable)
-                assert all(launch.copied_in)
+            assert all(len(own.copied_in) == len(own.stageable) for own in one.launches)
 
 
 def spread_loop(code: KernelCode) -> str | None:

@@ -246,31 +246,6 @@ def test_boxes_that_begin_elsewhere_are_right(tmp_path: Path) -> None:
 
 Check = Callable[..., Verification]
 
-SHARES_SIZES = [
-    {"NI": 320, "NJ": 64, "NK": 192},
-    {"NI": 170, "NJ": 70, "NK": 138},
-    {"NI": 97, "NJ": 65, "NK": 131},
-    {"NI": 160, "NJ": 32, "NK": 32},
-    {"NI": 5, "NJ": 3, "NK": 1},
-    {"NI": 50, "NJ": 34, "NK": 0},
-]
-
-
-def options(rows: int, depth: int, stages: int) -> CodegenOptions:
-    return CodegenOptions(
-        tile_sizes=(("", (("i", rows), ("j", 32), ("k", depth))),),
-        block=(("", (16, 8)),),
-        instructions=("mma_f64_16x8x4",),
-        stages=stages,
-    )
-
-
-def test_products_are_right_at_sizes_that_fit_and_at_others(
-    generate: Generate, verify_kernel: Check
-) -> None:
-    right(verify_kernel(generate("gemm", options=options(96, 32, 2)), SHARES_SIZES))
-
-
 ROWS_PRODUCT = """
 #ifndef N
 #define N 512

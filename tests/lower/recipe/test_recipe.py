@@ -40,7 +40,6 @@ from eatss.lower.recipe import (
     CodeRequest,
     KernelRecipe,
     NamedThreads,
-    PlacedReference,
     Recipe,
     read_recipe,
     recipe_from_dict,
@@ -112,43 +111,26 @@ def test_what_is_expected_with_boxes_of_the_user_is_the_prediction_of_the_code(
 
 # as JSON
 
-NAMES = st.text("abcij_", min_size=1, max_size=3)
-SIZES = st.dictionaries(NAMES, st.integers(1, 4096), max_size=3).map(lambda d: tuple(d.items()))
-SPREADS = st.builds(SplitK, lanes=st.integers(1, 32), tile=st.integers(1, 64), chunks=st.just(4))
-PLACES = st.builds(
-    PlacedReference,
-    array=NAMES,
-    access=NAMES,
-    statements=st.lists(NAMES, max_size=2).map(tuple),
-    memory=st.sampled_from(["l1", "shared", "private"]),
+SIZES = st.dictionaries(st.text(max_size=3), st.integers(1, 4096), max_size=3)
+PAIRS = SIZES.map(lambda sizes: tuple(sizes.items()))
+THREADS = st.lists(st.integers(1, 64), min_size=1, max_size=3).map(tuple)
+BLOCKS = THREADS | st.builds(NamedThreads, threads=PAIRS)
+
+
+def of_kernels(own: Any) -> Any:
+    return st.dictionaries(st.text(max_size=3), own, max_size=2).map(lambda d: tuple(d.items()))
+
+
+OPTIONS = st.builds(
+    CodegenOptions,
+    tile_sizes=of_kernels(PAIRS),
+    block=of_kernels(BLOCKS),
+    placements=of_kernels(st.sampled_from(["l1", "shared"])),
+    index_bits=...,
+    shared_limit_bytes=...,
 )
-KERNELS = st.builds(
-    KernelRecipe,
-    name=NAMES,
-    statements=st.lists(NAMES, max_size=2).map(tuple),
-    tile_sizes=SIZES,
-    block=SIZES,
-    references=st.lists(PLACES, max_size=2).map(tuple),
-    spread=st.none() | SPREADS,
-)
-BLOCKS = st.lists(st.integers(1, 64), min_size=1, max_size=3).map(tuple) | st.builds(
-    NamedThreads, threads=SIZES
-)
-RECIPES = st.builds(
-    Recipe,
-    gpu=NAMES,
-    dtype=st.sampled_from(["double", "float"]),
-    kernels=st.lists(KERNELS, max_size=2).map(tuple),
-    options=st.builds(
-        CodegenOptions,
-        tile_sizes=st.lists(st.tuples(NAMES, SIZES), max_size=2).map(tuple),
-        block=st.lists(st.tuples(NAMES, BLOCKS), max_size=2).map(tuple),
-        placements=st.lists(st.tuples(NAMES, st.sampled_from(["l1", "shared"]))).map(tuple),
-        strict_fp=st.booleans(),
-        index_bits=st.sampled_from([None, 32, 64]),
-        shared_limit_bytes=st.none() | st.integers(0, 1 << 18),
-    ),
-)
+KERNELS = st.builds(KernelRecipe, tile_sizes=PAIRS, block=PAIRS, spread=..., warps=...)
+RECIPES = st.builds(Recipe, kernels=st.lists(KERNELS, max_size=2).map(tuple), options=OPTIONS)
 
 
 @given(RECIPES)

@@ -51,9 +51,7 @@ from eatss.program import (
     IntExpr,
     Name,
     evaluate,
-    multiplied,
     substitute,
-    total,
 )
 from tests.examples import examples
 from tests.lower.small_kernels import (
@@ -104,11 +102,11 @@ def points(counter: str, count: int, *body: Node) -> For:
 
 def steps(count: int, *body: Node) -> For:
     """Return the loop over the steps of a turn, whose counter goes on from turn to turn."""
-    return loop("k", total(Name("k0"), Constant(count)), *body, lower=Name("k0"))
+    return loop("k", Name("k0") + count, *body, lower=Name("k0"))
 
 
 def in_turn(k: IntExpr) -> IntExpr:
-    return total(k, multiplied(Constant(-1), Name("k0")))
+    return k + -1 * Name("k0")
 
 
 def tile(rows: int, columns: int, target: Element | None = None) -> For:
@@ -116,8 +114,8 @@ def tile(rows: int, columns: int, target: Element | None = None) -> For:
     own = at(SUMS[0], Name("r"), Name("c")) if target is None else target
     first = at(BOXES[0], in_turn(K), Name("i"))
     second = at(BOXES[1], in_turn(K), Name("j"))
-    i = Let(name="i", value=total(multiplied(Constant(8), Name("ti")), Name("r")))
-    j = Let(name="j", value=total(Name("tj"), Name("c")))
+    i = Let(name="i", value=8 * Name("ti") + Name("r"))
+    j = Let(name="j", value=Name("tj") + Name("c"))
     return points("r", rows, i, points("c", columns, j, TOLD, compute(own, first, second)))
 
 
@@ -192,7 +190,7 @@ def ahead(found: PrefetchedSteps, depth: int, turns: int) -> Warp:
     """Run turns of which each loads the first step of the next one."""
     machine = Warp()
     machine.run(found.first(), {**OF_THREAD, "k0": 0})
-    later = {"k0": total(Name("k0"), Constant(depth))}
+    later = {"k0": Name("k0") + depth}
     first = with_expressions(found.first(), lambda one: substitute(one, later))
     for turn in range(turns):
         nodes = found.turn((NEXT_TURN, *first))
@@ -229,13 +227,13 @@ def nests(draw: st.DrawFn) -> Node:
         )
     )
     own_points = {"o": Name("o"), "r": Name("r"), "c": Name("c")}
-    row = Let(name="i", value=total(Name("ti"), Name("r")))
-    column = Let(name="j", value=total(Name("tj"), Name("c")))
-    both = Let(name="b", value=total(Name("i"), Name("j")))
+    row = Let(name="i", value=Name("ti") + Name("r"))
+    column = Let(name="j", value=Name("tj") + Name("c"))
+    both = Let(name="b", value=Name("i") + Name("j"))
     named = [Name("i"), Name("j"), Name("o") if outer > 1 else ZERO, Name("r"), Name("b"), ZERO]
 
     def element() -> Element:
-        step = total(in_turn(K), Constant(draw(st.integers(0, 2))))
+        step = in_turn(K) + draw(st.integers(0, 2))
         return at(draw(st.sampled_from(BOXES)), step, draw(st.sampled_from(named)))
 
     def sum_() -> Element:
@@ -255,7 +253,7 @@ def nests(draw: st.DrawFn) -> Node:
 
     body: tuple[Node, ...] = tuple(added() for _ in range(draw(st.integers(1, 2))))
     if draw(st.booleans()):  # values of the same names that are known there only
-        body = (Scope(body=(Let(name="i", value=total(Name("r"), Constant(7))), both, *body)),)
+        body = (Scope(body=(Let(name="i", value=Name("r") + 7), both, *body)),)
     found = points("r", rows, row, points("c", columns, column, both, *body))
     return found if outer == 1 else points("o", outer, found)
 
@@ -283,7 +281,7 @@ def parts_of(found: PrefetchedSteps) -> list[For]:
 def test_sums_get_what_the_loop_adds_in_its_order(
     loops: list[list[Node]], depth: int, turns: int, more: int
 ) -> None:
-    other = Let(name="m", value=multiplied(Constant(3), K))  # of the step, and used by products
+    other = Let(name="m", value=3 * K)  # of the step, and used by products
     rest = [steps(depth, other, *own) for own in loops]
     computed = [sum(trips(one, 1) for one in own) for own in loops]
     threads = -(-4 * max(computed) // UNROLLED_A_THREAD) + 2 * more  # four steps are kept, and some

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-import eatss
 from eatss.lower.kernel.checks import kernel_faults
 from eatss.lower.kernel.nodes import (
     Argument,
@@ -34,13 +34,11 @@ from eatss.program import (
     IntExpr,
     Name,
     Operator,
-    Program,
     evaluate,
     multiplied,
     total,
 )
-from eatss.verify.run import verify
-from tests.lower.checking import right
+from tests.lower.checking import checked
 from tests.lower.small_kernels import (
     ZERO,
     Machine,
@@ -128,40 +126,31 @@ def test_nothing_without_a_value_is_read(loads: list[Node], stores: list[Node]) 
         assert (found != body) == (missed(body) > 0)
 
 
-def triangle(value: str, folder: Path | None = None) -> Program:
-    source = f"""
-    #ifndef N
-    #define N 4096
-    #endif
-    void f(float C[N][N], float A[N][N], float B[N][N])
-    {{
-    #pragma scop
-        for (int i = 0; i < N; i++)
-            for (int j = 0; j < N; j++)
-                for (int k = i + 1; k < N; k++)
-                    C[i][j] += {value};
-    #pragma endscop
-    }}
-    """
-    return eatss.codegen(
-        source,
-        gpu="h200",
-        output=folder,
-        tiles={"i": 32, "j": 32, "k": 16},
-        block={"i": 8, "j": 8},
-        placements={"A": "shared", "B": "shared"},
-    )
+TRIANGLE = """
+#ifndef N
+#define N 4096
+#endif
+void f(float C[N][N], float A[N][N], float B[N][N])
+{
+#pragma scop
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < N; j++)
+            for (int k = i + 1; k < N; k++)
+                C[i][j] += A[k][i] * B[k][j];
+#pragma endscop
+}
+"""
 
 
 def test_a_row_of_points_is_loaded_once_for_all_rows(tmp_path: Path) -> None:
-    front, test, behind = triangle("A[k][i] * B[k][j]", tmp_path).text.partition("if (i < k)")
+    sizes = [{"N": size} for size in (5, 32, 49, 100)]
+    how: dict[str, Any] = {"tiles": {"i": 32, "j": 32, "k": 16}, "block": {"i": 8, "j": 8}}
+    staged = {"A": "shared", "B": "shared"}
+    program = checked(TRIANGLE, tmp_path, sizes, bit_equal=True, placements=staged, **how)
+    front, test, behind = program.text.partition("if (i < k)")
     assert test
     assert "B_row[rj] = sh.B[k - k0][j - j0];" in front.rpartition("for (int ri")[0]
     assert "C_r[ri][rj] += sh.A[k - k0][i - i0] * B_row[rj];" in behind
-    right(
-        verify(tmp_path, device="cpu", sizes=[{"N": 5}, {"N": 32}, {"N": 49}, {"N": 100}]),
-        bit_equal=True,
-    )
 
 
 NAMES = ("lane", "warp", "step")
