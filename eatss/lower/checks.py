@@ -11,7 +11,7 @@ what an instance needs is computed before it by the same thread or by an earlier
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import islpy as isl
@@ -51,6 +51,7 @@ from eatss.program import (
     names_in,
     substitute,
 )
+from eatss.program.expression import Environment
 
 _BOUNDS = {
     Operator.LE: Operator.MIN,
@@ -67,7 +68,7 @@ class _Around:
     ``values`` are what names stand for, in terms of the counters and of what a thread knows.
     """
 
-    values: Mapping[str, IntExpr]
+    values: Environment
     counters: Names = ()
     conditions: Names = ()
 
@@ -87,7 +88,7 @@ class _Around:
 def check_coverage_of(
     phase: Phase,
     nodes: Nodes,
-    values: Mapping[str, IntExpr],
+    values: Environment,
     known: isl.Set,
     span: SourceSpan,
 ) -> None:

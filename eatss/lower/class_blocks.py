@@ -69,7 +69,7 @@ from eatss.lower.kernel.uses import (
     affine_values,
     without_unused,
 )
-from eatss.lower.pieces import Piece, in_regions, own_pieces, their_loops
+from eatss.lower.pieces import CodeSchedules, Piece, in_regions, own_pieces, their_loops
 from eatss.lower.promotion import unravelled
 from eatss.lower.references import BuiltKernel, KernelContext
 from eatss.lower.transform.chain import synchronised
@@ -971,7 +971,7 @@ def _all(conditions: Sequence[IntExpr]) -> IntExpr:
 
 
 def class_runs_for(
-    program: AnalysedProgram, code: Callable[[], Sequence[ScheduledScop]] | None = None
+    program: AnalysedProgram, code: CodeSchedules | None = None
 ) -> tuple[ClassRun | ClassProducts, ...]:
     """Return the classes of tiles of a program that may be one launch a block of steps.
 

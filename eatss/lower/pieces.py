@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, reduce
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import islpy as isl
 
@@ -35,6 +35,9 @@ from eatss.polyhedral.tree import KernelTree, Member, alone, cut_tree
 from eatss.program.tokens import RESERVED_FORM, is_reserved
 
 _Found = TypeVar("_Found")
+
+CodeSchedules: TypeAlias = Callable[[], Sequence[ScheduledScop]]
+"""Gives the schedules of the regions that code is made from."""
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
@@ -220,7 +223,7 @@ def union_of_sizes(placed: Iterable[isl.Set], names: Sequence[str]) -> isl.Set:
 def in_regions(
     program: AnalysedProgram,
     find: Callable[[ScheduledScop, AnalysedScop], Iterable[_Found]],
-    code: Callable[[], Sequence[ScheduledScop]] | None = None,
+    code: CodeSchedules | None = None,
 ) -> tuple[_Found, ...]:
     """Return what is found in each region of a program.
 

@@ -40,7 +40,7 @@ from eatss.program import (
     c_text,
     substitute,
 )
-from eatss.program.expression import Sizes
+from eatss.program.expression import Environment, Sizes
 
 _POINT = "point:"
 _MAX_DEPTH = 64
@@ -281,9 +281,7 @@ def _graft(
     )
 
 
-def _translate(
-    node: isl.AstNode, hint: str | None, values: Mapping[str, IntExpr], points: Sizes
-) -> Nodes:
+def _translate(node: isl.AstNode, hint: str | None, values: Environment, points: Sizes) -> Nodes:
     """Return what isl generated as nodes; ``hint`` is the mark above, ``values`` replace names."""
 
     def inner(child: isl.AstNode) -> Nodes:

@@ -19,7 +19,7 @@ from eatss.base.diagnostics import SourceSpan
 from eatss.base.shipped import data_directory
 from eatss.lower.lanes import interleaved_places, lane_and_warp
 from eatss.lower.pieces import NameTable
-from eatss.lower.promotion import transposed_copy_loop
+from eatss.lower.promotion import by_rows
 from eatss.plan.stage import (
     PIECE_BYTES,
     TRANSPOSED_MULTIPLE,
@@ -80,7 +80,7 @@ def test_every_element_is_copied_once_and_no_bank_is_met_twice(
     piece = PIECE_BYTES // element_bytes
     if not copied_in_pieces(rows, columns, threads, piece):
         return
-    walk = transposed_copy_loop((rows, columns), 0, threads, "thread", NameTable(), piece)
+    walk = by_rows((rows, columns), (0, 1), piece, threads, "thread", NameTable(), 1)
     assert walk.lower == Constant(0)
     tiling = Tiling(
         mapped=(LoopTile(name="i", tile=rows),),
