@@ -15,7 +15,7 @@ from eatss.base.files import read_regular
 from eatss.base.frozen import Names, called, frozen
 from eatss.base.shown import ExpectedRun, Shown, in_lines, pairs_text
 from eatss.base.trees import Parts
-from eatss.program.expression import Grid, IntExpr, IntExprs, Lengths, SizePairs
+from eatss.program.expression import IntExpr, IntExprs, Lengths, SizePairs
 
 _COMPILED = "eatss.session.jit.api:compiled"
 """What runs programs; found by its name when it is asked for, because it needs this noun."""
@@ -169,7 +169,7 @@ class Launch:
     json_layout = JsonForm(tag=("kind", "launch"))
 
     kernel: str
-    grid: Grid
+    grid: tuple[IntExpr, IntExpr, IntExpr]
 
 
 @frozen

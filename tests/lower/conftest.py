@@ -67,6 +67,8 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
     """Return what tells how a kernel's program with a piece of its text replaced is found wrong."""
 
     def run(program: Program, old: str, new: str, sizes: Sequence[Mapping[str, int]]) -> str:
-        return changed(program, saved(program, tmp_path_factory), old, new, sizes)
+        assert old in program.text
+        text, folder = program.text.replace(old, new, 1), saved(program, tmp_path_factory)
+        return changed(program, folder, program.text, text, sizes)
 
     return run

@@ -19,6 +19,7 @@ from eatss.program import Program
 from eatss.report.inspection import render_inspection
 from eatss.session.session import Session
 from eatss.verify.result import Verification
+from eatss.verify.run import verify
 from tests.examples import examples
 from tests.lower.checking import checked, right
 
@@ -68,9 +69,11 @@ def verified_on_cpu(
     text: str, folder: Path, sizes: list[dict[str, int]], index_bits: Literal[32, 64] | None = None
 ) -> Program:
     """Generate a program for C text and demand that it computes what the text does."""
-    used = {*re.findall(r"\bN[A-F]?\b|\bM\b", text)}
-    at = [{name: value for name, value in one.items() if name in used} for one in sizes]
-    return checked(text, folder, at, index_bits=index_bits)
+    program = eatss.codegen(text, gpu="h200", output=folder, index_bits=index_bits)
+    names = {parameter.name for parameter in program.parameters}
+    at = [{name: value for name, value in one.items() if name in names} for one in sizes]
+    right(verify(folder, device="cpu", sizes=at))
+    return program
 
 
 def tiles_of(program: Program) -> set[str]:
