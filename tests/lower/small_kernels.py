@@ -24,7 +24,7 @@ from eatss.lower.kernel.nodes import (
     Unroll,
 )
 from eatss.polyhedral.expression import ElementType
-from eatss.program import Apply, Constant, IntExpr, Name, Operator, evaluate
+from eatss.program import Constant, IntExpr, Name, evaluate
 
 N, THREAD, ZERO = Name("n"), Name("threadIdx.x"), Constant(0)
 
@@ -85,7 +85,7 @@ def element(name: str) -> Element:
     It is the one of the thread in ``S[n]``, and the one of another thread in ``S2``.
     """
     memory = buffer(name[0], "global" if name[0] in "AGH" else "shared", 8, of=ElementType.DOUBLE)
-    return at(memory, Apply(Operator.SUB, (Constant(63), N)) if name[1:] else N)
+    return at(memory, 63 - N if name[1:] else N)
 
 
 def nodes(text: str, **named: Node | IntExpr) -> tuple[Node, ...]:
