@@ -754,7 +754,8 @@ class ClassBuilder:
             return
         test, flag = tuple(self._tests(whole, known)), self._names.fresh("exact")
         done = self._names.fresh("exact_in_all")
-        steps = guarded(test, (*loaded, *self._ahead, *self._all_steps(whole, flag)))
+        fast = self._all_steps(whole, flag)  # which says what is to be there ahead
+        steps = guarded(test, (*loaded, *self._ahead, *fast))
         yield from declared
         yield Flag(name=flag, first=_all(test) if test else Constant(1))
         yield Scope(body=guarded(tests, steps), apart="steps")

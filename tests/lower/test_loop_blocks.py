@@ -182,5 +182,7 @@ def test_small_loops_get_a_block_and_wavefronts_tiles(
 
 
 def test_a_recipe_keeps_a_block_and_is_refused_where_none_can_carry_it_out(tmp_path: Path) -> None:
-    wrong = (("threads", 0), ("threads", 2048), ("kernels", []), ("tiles", [0, 1]))
-    is_kept_by_its_recipe(made(STEPS, 64, (), tmp_path), STEPS, "loop_block", *wrong)
+    nothing: list[str] = []
+    wrong = (("threads", 0), ("threads", 2048), ("kernels", nothing), ("tiles", [0, 1]))
+    program = made(STEPS, 64, (), tmp_path)
+    is_kept_by_its_recipe(program, STEPS, "loop_block", *wrong)

@@ -402,7 +402,11 @@ def demand(
     session = Session(source, code=True)
     facts = {one.name: one for one in session.analysed.facts}
     run = max(row_runs_for(session.analysed, H200), key=lambda one: len(one.kernels))
-    sizes = {"lanes": np.full(len(rows), lanes), "tile": np.full(len(rows), tile), **more}
+    sizes: dict[str, Any] = {
+        "lanes": np.full(len(rows), lanes),
+        "tile": np.full(len(rows), tile),
+        **more,
+    }
     block = FusedRows(kernels=run.kernels, loops=loops, rows=np.array(rows), **sizes)
     return run, rows_prediction(facts, run, block, profile, in_order=False).demand
 

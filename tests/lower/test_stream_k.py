@@ -64,7 +64,11 @@ void triangle(double C[N][M], double A[N][N], double B[N][M])
 #pragma endscop
 }
 """
-IN_WARPS = {"tiles": {"i": 32, "j": 32, "k": 16}, "block": {"i": 8, "j": 4}, "instructions": [MMA]}
+IN_WARPS: dict[str, Any] = {
+    "tiles": {"i": 32, "j": 32, "k": 16},
+    "block": {"i": 8, "j": 4},
+    "instructions": [MMA],
+}
 STAGED = {"A": "shared", "B": "shared"}
 TALL_SIZES = [
     {"NI": 37, "NJ": 35, "NK": 101},  # no multiple of tiles or of chunks
