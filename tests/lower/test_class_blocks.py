@@ -309,8 +309,8 @@ def test_products_of_floyd_warshall_are_one_launch_where_that_costs_less() -> No
 def test_a_changed_text_of_products_is_found(tmp_path: Path) -> None:
     of = session("floyd-warshall")
     made = program(of)
-    assert "eatss_max(eatss_max(" not in made.text  # two of four have the same columns
-    assert "eatss_min(eatss_min(" not in made.text
+    # two of four have the same columns
+    assert not re.search(r"eatss_(max|min)\(eatss_\1\(", made.text)
     of.write(made, tmp_path)
     old, new = "(int)blockIdx.y < end_1", "(int)blockIdx.y <= end_1"  # a row of the next one
     assert broken(made, tmp_path, old, new, [{"N": 21}]) != "ok"

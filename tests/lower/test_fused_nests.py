@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache, reduce
 from pathlib import Path
 
@@ -185,8 +186,7 @@ def test_vectors_follow_each_other_where_a_triangle_of_distances_is_stored(tmp_p
 
 def test_the_order_of_a_minimum_is_kept_where_that_is_asked() -> None:
     made = eatss.codegen(MINIMUM.replace("TYPE", "float"), gpu="h200", strict_fp=True)
-    assert "eatss_atomic" not in made.text
-    assert "eatss_shuffle" not in made.text
+    assert not re.search("eatss_(atomic|shuffle)", made.text)
 
 
 @pytest.mark.parametrize(

@@ -172,7 +172,6 @@ def test_the_model_chooses_sizes_for_it() -> None:
     ("options", "code"),
     [
         ({"gpu": "h200", "tf32": "on", "strict_fp": True}, "EATSS-K019"),
-        ({"gpu": "h200", "tf32": "split", "strict_fp": True}, "EATSS-K019"),
         ({"gpu": "v100", "tf32": "on"}, "EATSS-M001"),
         ({"gpu": "h200", "tf32": "yes"}, "EATSS-C004"),
         ({"gpu": "h200", "tf32": "on", "objective": "paper"}, "EATSS-C004"),
