@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-
-import pytest
 
 import eatss
 from eatss.lower.kernel.nodes import Fixup, For, Kernel, Let, Node
 from eatss.lower.kernel.uses import every
 from eatss.program import Launch, Program, evaluate
+from tests.lower.checking import with_kernels
 
 SOURCE = """
 #ifndef NI
@@ -40,21 +38,12 @@ ROWS, COLUMNS, STEP = 8, 16, 4
 @cache
 def streamed_product(blocks: int) -> tuple[Program, Kernel]:
     """Return a product whose blocks take equal shares, and the kernel that it is printed from."""
-    module = importlib.import_module("eatss.cuda.generate")
-    kernels: list[Kernel] = []
-    original = module.file_text
-
-    def noted(program: Program, code: Sequence[Kernel], *, line_info: bool) -> Program:
-        kernels.extend(code)
-        found: Program = original(program, code, line_info=line_info)
-        return found
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "file_text", noted)
-        program = eatss.codegen(
+    program, kernels = with_kernels(
+        lambda: eatss.codegen(
             SOURCE, gpu="h200", stream={"k": blocks}, instructions=[], stages=1, cache=False,
             tiles={"i": ROWS, "j": COLUMNS, "k": STEP}, block={"i": 4, "j": 8},
-        )  # fmt: skip
+        )
+    )  # fmt: skip
     (kernel,) = kernels
     assert kernel.streamed is not None
     return program, kernel

@@ -143,8 +143,7 @@ def ends_of(params: isl.Set, name: str) -> tuple[isl.PwAff, isl.PwAff]:
 def value_of(function: isl.PwAff, context: isl.Set) -> IntExpr:
     """Return a function of parameters as an expression, given that they lie in ``context``."""
     simple = function.intersect_params(context).coalesce().gist_params(context)
-    build = isl.AstBuild.from_context(context)
-    return expression_of(build.expr_from_pw_aff(simple))
+    return expression_of(isl.AstBuild.from_context(context).expr_from_pw_aff(simple))
 
 
 _INFIX = {
@@ -474,8 +473,7 @@ def full_tiles(
     for instance in instances:
         covered = coalesced(instance.params())
         # loops along which the statement does not move say nothing about the tile
-        missing = without_parameters(box.subtract(covered), names)
-        here = full.subtract(missing)
+        here = full.subtract(without_parameters(box.subtract(covered), names))
         if not here.is_empty():
             full = coalesced(here)
         elif len(instances) == 1:

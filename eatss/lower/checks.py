@@ -11,7 +11,7 @@ what an instance needs is computed before it by the same thread or by an earlier
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import islpy as isl
@@ -51,6 +51,7 @@ from eatss.program import (
     names_in,
     substitute,
 )
+from eatss.program.expression import Environment
 
 _BOUNDS = {
     Operator.LE: Operator.MIN,
@@ -67,7 +68,7 @@ class _Around:
     ``values`` are what names stand for, in terms of the counters and of what a thread knows.
     """
 
-    values: Mapping[str, IntExpr]
+    values: Environment
     counters: Names = ()
     conditions: Names = ()
 
@@ -87,7 +88,7 @@ class _Around:
 def check_coverage_of(
     phase: Phase,
     nodes: Nodes,
-    values: Mapping[str, IntExpr],
+    values: Environment,
     known: isl.Set,
     span: SourceSpan,
 ) -> None:
@@ -110,8 +111,7 @@ def check_coverage_of(
     for instance in phase.instances:
         wanted = without_parameters(thread_instances(phase, instance), phase.bound)
         wanted = wanted.intersect_params(known)
-        maps = reached.get(str(instance.get_tuple_name()), [])
-        if not _is_partition(maps, wanted):
+        if not _is_partition(reached.get(str(instance.get_tuple_name()), []), wanted):
             raise internal_error(
                 "EATSS-K901", "generated code does not run every instance once", span=span
             )
@@ -130,8 +130,7 @@ def _is_partition(maps: Sequence[isl.Map], wanted: isl.Set) -> bool:
 
 def _relation(one: Instance, around: _Around, parameters: Sequence[str], known: isl.Set) -> isl.Map:
     dims = [f"v{position}'" for position in range(len(one.values))]
-    values = map(around.meant, one.values)
-    equal = map(isl_notation, map(equals, map(Name, dims), values))
+    equal = map(isl_notation, map(equals, map(Name, dims), map(around.meant, one.values)))
     text = (
         f"[{', '.join(parameters)}] -> {{ [{', '.join(around.counters)}] -> "
         f"{one.name}[{', '.join(dims)}] : {' and '.join((*equal, *around.conditions))} }}"
@@ -227,9 +226,7 @@ def check_order(
         InputError: ``EATSS-K019``, a recurrence or a sum whose order is to be kept runs in another.
     """
     span = piece.statements[0].span
-    covered = sorted(name for part in parts for name in part.statements)
-    if covered != sorted(their_names(piece.statements)):
-        raise internal_error("EATSS-K901", "the parts do not cover the statements", span=span)
+    _check_covered(piece, (name for part in parts for name in part.statements), "parts")
     in_order = keep_order(scop, piece.statements, strict=strict)
     if mapping.shares_sums:
         rows, along = their_names(mapping.mapped), mapping.split
@@ -253,8 +250,7 @@ def check_order(
     order, flow = (tied_between(r, tied) for r in (dependences.order, dependences.tagged_flow))
     if follows(here, time) and not live_ranges_overlap(order, flow, time):
         return in_order
-    every = needed.union(dependences.anti).union(dependences.output)
-    here = among(every, tied)
+    here = among(needed.union(dependences.anti).union(dependences.output), tied)
     here = among(in_any_order(here, piece.kernel), tied)
     if strict or not follows(here, time):
         raise internal_error(
@@ -292,12 +288,17 @@ def check_launches(piece: Piece, launches: Sequence[Piece], dependences: Depende
     Raises:
         InternalError: ``EATSS-K901``, a statement is lost, or the order is wrong.
     """
-    span = piece.statements[0].span
-    covered = sorted(statement.name for launch in launches for statement in launch.statements)
-    if covered != sorted(their_names(piece.statements)):
-        raise internal_error("EATSS-K901", "the kernels do not cover the statements", span=span)
+    own = (statement.name for launch in launches for statement in launch.statements)
+    _check_covered(piece, own, "kernels")
     if len(launches) > 1 and not launches_respect(piece, launches, dependences):
+        span = piece.statements[0].span
         raise internal_error("EATSS-K901", "kernels run in the wrong order", span=span)
+
+
+def _check_covered(piece: Piece, names: Iterable[str], what: str) -> None:
+    if sorted(names) != sorted(their_names(piece.statements)):
+        span = piece.statements[0].span
+        raise internal_error("EATSS-K901", f"the {what} do not cover the statements", span=span)
 
 
 def _time(

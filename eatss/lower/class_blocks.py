@@ -69,7 +69,7 @@ from eatss.lower.kernel.uses import (
     affine_values,
     without_unused,
 )
-from eatss.lower.pieces import Piece, in_regions, own_pieces, their_loops
+from eatss.lower.pieces import CodeSchedules, Piece, in_regions, own_pieces, their_loops
 from eatss.lower.promotion import unravelled
 from eatss.lower.references import BuiltKernel, KernelContext
 from eatss.lower.transform.chain import synchronised
@@ -531,9 +531,7 @@ class ClassBuilder:
         )
         self._buffers = tuple(map(self._buffer, plan.tiles))
         self._kept = {
-            at: Buffer.of(
-                "register", names.fresh(f"{buffer.name}_r"), buffer.element_type, *tile.kept
-            )
+            at: buffer.registers(names.fresh(f"{buffer.name}_r"), *tile.kept)
             for at, (tile, buffer) in enumerate(zip(plan.tiles, self._buffers, strict=True))
             if tile.along is not None
         }
@@ -756,7 +754,7 @@ class ClassBuilder:
             return
         test, flag = tuple(self._tests(whole, known)), self._names.fresh("exact")
         done = self._names.fresh("exact_in_all")
-        fast = self._all_steps(whole, flag)
+        fast = self._all_steps(whole, flag)  # which says what is to be there ahead
         steps = guarded(test, (*loaded, *self._ahead, *fast))
         yield from declared
         yield Flag(name=flag, first=_all(test) if test else Constant(1))
@@ -817,8 +815,7 @@ class ClassBuilder:
         values = coalesced(without_parameters(here, rest))
         any_value = coalesced(without_parameters(values, [name]))
         tests, known = self._tests(any_value, known), known.intersect(any_value)
-        free = _of(values, (*around, name))
-        first, last = ends_of(free, name)
+        first, last = ends_of(_of(values, (*around, name)), name)
         inside = known.intersect(parameter_at_least(name, first))
         inside = coalesced(inside.intersect(parameter_at_most(name, last)))
         some = coalesced(inside.intersect(values))
@@ -885,15 +882,13 @@ class ClassBuilder:
     def _inverse_ahead(self, element: Element, flag: str) -> Element:
         """Return the reciprocal of an element of a step, which its lane has before all steps."""
         size, lanes = self._plan.size, CUDA.lanes
-        name, kind = self._names.fresh("inverse"), element.buffer.element_type
-        inverses = Buffer.of("register", name, kind, -(-size // lanes))
+        inverses = element.buffer.registers(self._names.fresh("inverse"), -(-size // lanes))
         place = self._names.fresh("place")
         own = Name(self._lane) + lanes * Name(place)
         moved = [substitute(one, {self._step: own}) for one in element.subscripts]
         source, target = element.buffer.at(*moved), inverses.at(Name(place))
         made = Reciprocal(target=target, source=source, flag=flag)
-        tests = [own < size] if size % lanes else []
-        (filled,) = guarded(tests, (made,))
+        (filled,) = guarded([own < size] if size % lanes else [], (made,))
         self._ahead += [Declare(buffer=inverses), over_places(inverses, [place], filled)]
         return inverses.at(Name(self._step) // lanes)
 
@@ -902,8 +897,7 @@ class ClassBuilder:
         return dict(zip(self._own.statements[number].loops, map(Name, names), strict=True))
 
     def _scalar(self, name: str, like: Element) -> Element:
-        kind = like.buffer.element_type
-        return Buffer.of("register", self._names.fresh(name), kind).at()
+        return like.buffer.registers(self._names.fresh(name)).at()
 
     def _compute(
         self,
@@ -978,7 +972,7 @@ def _all(conditions: Sequence[IntExpr]) -> IntExpr:
 
 
 def class_runs_for(
-    program: AnalysedProgram, code: Callable[[], Sequence[ScheduledScop]] | None = None
+    program: AnalysedProgram, code: CodeSchedules | None = None
 ) -> tuple[ClassRun | ClassProducts, ...]:
     """Return the classes of tiles of a program that may be one launch a block of steps.
 

@@ -34,7 +34,7 @@ from eatss.polyhedral.isl_names import coalesced
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.scop import Dependences
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, minimum
-from eatss.program.expression import total
+from eatss.program.expression import Grid, total
 from eatss.program.linear import strict
 
 
@@ -139,7 +139,7 @@ def _is_bound(one: BuiltKernel) -> bool:
     return fixed or waits or bool(one.kernel.overlaid or one.piece.cuts)
 
 
-def _grid(one: BuiltKernel, launch: isl.Set, most: int) -> tuple[IntExpr, IntExpr, IntExpr]:
+def _grid(one: BuiltKernel, launch: isl.Set, most: int) -> Grid:
     """Return the blocks of a kernel along x, y, z in launches of all; none where it has none."""
     x, y, z = one.grid
     condition, y = condition_of(one.launch, launch), minimum(y, most)

@@ -88,7 +88,7 @@ from eatss.program import (
     multiplied,
     names_in,
 )
-from eatss.program.expression import Environment, OwnSizes, numbers_in
+from eatss.program.expression import Environment, Grid, OwnSizes, numbers_in
 from eatss.program.linear import start_plus, strict
 
 _Ranges = dict[str, TileRange]
@@ -258,8 +258,7 @@ class KernelBuilder:
                 others = [name for name in self._bound if name != loop.name]
                 values = coalesced(without_parameters(rows, others))
                 all_launches = coalesced(without_parameters(values, [loop.name]))
-            tiles = tile_range(values, loop, all_launches)
-            ranges[loop.name] = _only_tile(tiles, loop)
+            ranges[loop.name] = _only_tile(tile_range(values, loop, all_launches), loop)
             self._note_tile(ranges[loop.name], loop)
             self._ranges[loop.origin] = ranges[loop.name]
             if loop is not self._mapping.split:
@@ -292,7 +291,7 @@ class KernelBuilder:
             known = self._parameter_tiles.get(name, 0)
             self._parameter_tiles[name] = max(known, chunk or loop.tile)
 
-    def _tile_counts(self, ranges: _Ranges) -> tuple[IntExpr, IntExpr, IntExpr]:
+    def _tile_counts(self, ranges: _Ranges) -> Grid:
         """Return the tiles along each axis of the grid, those of a split sum not counted."""
         one: IntExpr = Constant(1)
         x, y, z = (
@@ -301,7 +300,7 @@ class KernelBuilder:
         )
         return x, y, z
 
-    def _grid(self, ranges: _Ranges) -> tuple[IntExpr, IntExpr, IntExpr]:
+    def _grid(self, ranges: _Ranges) -> Grid:
         grid = dict(zip(AXES, self._tile_counts(ranges), strict=True))
         for axis in AXES:
             for loop in self._mapping.blocks_along(axis):
@@ -420,25 +419,12 @@ class KernelBuilder:
                     *first, last = (loop.source_name for loop in loops)
                     yield f"{', '.join(first)} and {last} share the {what} along {axis}"
 
-    def _lanes(self) -> list[Node]:
-        """Declare where the lane of a thread is in its warp, and its warp in the block."""
-        warps = self._mapping.warps
-        lane, warp = lane_and_warp(Name(self._staging.thread))
-        lanes = digits(lane, [Constant(one.lanes) for one in warps], self._span)
-        places = digits(warp, [Constant(one.warps) for one in warps], self._span)
-        return [
-            Let(name=name, value=value, narrow=True)
-            for one, inside, place in zip(warps, lanes, places, strict=True)
-            for name, value in ((one.lane, inside), (one.warp, place))
-        ]
-
     def _interleaved(self) -> tuple[list[Node], Environment]:
         """Return what :meth:`_threads` does where lanes are interleaved."""
         loops = self._mapping.with_threads
         lane, warp = self._names.fresh("lane"), self._names.fresh("warp")
         values = lane_and_warp(Name(self._staging.thread))
-        threads = [loop.threads for loop in loops]
-        places = interleaved_places(lane, warp, threads, self._span)
+        places = interleaved_places(lane, warp, [loop.threads for loop in loops], self._span)
         declared: list[Node] = [
             Let(name=name, value=value, narrow=True)
             for name, value in zip((lane, warp), values, strict=True)
@@ -450,12 +436,17 @@ class KernelBuilder:
 
         Loops that share an axis take it apart.
         """
-        if self._mapping.warps:
-            return self._lanes(), {
-                one.loop.name: Name(one.lane) + one.lanes * Name(one.warp)
-                for one in self._mapping.warps
-            }
         found: Environment = {}
+        warps, lets = self._mapping.warps, list[Node]()
+        lane, warp = lane_and_warp(Name(self._staging.thread))
+        lanes = digits(lane, [Constant(one.lanes) for one in warps], self._span)
+        places = digits(warp, [Constant(one.warps) for one in warps], self._span)
+        for one, *values in zip(warps, lanes, places, strict=True):
+            named = zip((one.lane, one.warp), values, strict=True)
+            lets += (Let(name=name, value=value, narrow=True) for name, value in named)
+            found[one.loop.name] = Name(one.lane) + one.lanes * Name(one.warp)
+        if warps:
+            return lets, found
         for axis in AXES:
             loops = self._mapping.threads_along(axis)
             extents = [Constant(loop.threads) for loop in loops]
@@ -677,15 +668,13 @@ class KernelBuilder:
         else:
             loop = serial[depth]
             values = inside.intersect(tile_set(self._isl, serial[:depth]))
-            others = self._piece.others([loop.name])
-            tiles = tile_range(_projected(values, others), loop, known)
+            tiles = tile_range(_projected(values, self._piece.others([loop.name])), loop, known)
             self._note_tile(tiles, loop)
             self._ranges[loop.origin] = tiles
             lower, condition = self._index(tiles.first), self._until(loop.origin, tiles.last)
             step: IntExpr = Constant(loop.tile)
             if loop.shared is not None:
-                own = step * Name(f"{CUDA.block}{loop.shared}")
-                lower = start_plus(tiles.first, own)
+                lower = start_plus(tiles.first, step * Name(f"{CUDA.block}{loop.shared}"))
                 step = step * Name(f"{CUDA.blocks}{loop.shared}")
             found.append(
                 For(
@@ -778,13 +767,13 @@ class KernelBuilder:
         if not all(context.scop.array(one).element_type.is_floating for one in written):
             return None
         found = tiles.if_finite()
-        if found is None or not found.places:
+        if found is None or not found[1]:
             return None
         threads = thread_range(self._isl, self._mapping.spread)
-        fast = self._checked_code(found.phase, known.intersect(threads))
+        fast = self._checked_code(found[0], known.intersect(threads))
         name, counter = self._names.fresh("finite"), self._names.inner().fresh("e")
         staged = self._references.staged()
-        shares = dict.fromkeys(self._share(place, staged, Name(counter)) for place in found.places)
+        shares = dict.fromkeys(self._share(place, staged, Name(counter)) for place in found[1])
         condition = strict(condition_of(full, known))
         vote = AllFinite(
             name=name,

@@ -169,11 +169,11 @@ def running_sums(
         names: gives out names of registers and counters.
         earlier: what is to get what all steps before a lane's come to, if anything is.
     """
-    kind, vectors = values.buffer.element_type, loop.points // width
-    stem, at, inside = values.buffer.name, names.fresh("rv"), names.fresh("e")
+    stem, vectors = values.buffer.name, loop.points // width
+    at, inside = names.fresh("rv"), names.fresh("e")
 
     def register(what: str, *extents: int) -> Buffer:
-        return Buffer.of("register", names.fresh(f"{stem}_{what}"), kind, *extents)
+        return values.buffer.registers(names.fresh(f"{stem}_{what}"), *extents)
 
     def step(place: IntExpr, own: Element = values) -> Element:
         places = (*own.subscripts[:-1], width * Name(at) + place)
@@ -318,8 +318,7 @@ def interleaved_places(lane: str, warp: str, threads: Sequence[int], span: Sourc
     counts = [*reversed(others), along_y // ALONG_Y, along_x // ALONG_X]
     *outer, warp_y, warp_x = digits(Name(warp), [Constant(count) for count in counts], span)
     lane_y = Name(lane) // 2 % ALONG_Y
-    high = Name(lane) // (2 * ALONG_Y)
-    lane_x = Name(lane) % 2 + 2 * high
+    lane_x = Name(lane) % 2 + 2 * (Name(lane) // (2 * ALONG_Y))
     places = (
         lane_x + ALONG_X * warp_x,
         lane_y + ALONG_Y * warp_y,

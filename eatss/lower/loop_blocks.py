@@ -16,7 +16,7 @@ threads may run them side by side, or one after another.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from math import prod
@@ -59,7 +59,7 @@ from eatss.lower.kernel.uses import (
     with_expressions,
     without_unused,
 )
-from eatss.lower.pieces import NameTable, Piece, in_regions, own_pieces, their_loops
+from eatss.lower.pieces import CodeSchedules, NameTable, Piece, in_regions, own_pieces, their_loops
 from eatss.lower.transform.chain import synchronised
 from eatss.lower.wavefronts import wavefront_functions
 from eatss.plan.loop_blocks import LoopRun, side_by_side
@@ -100,7 +100,7 @@ class PhaseKernel:
 
 
 def loop_runs_for(
-    program: AnalysedProgram, code: Callable[[], Sequence[ScheduledScop]] | None = None
+    program: AnalysedProgram, code: CodeSchedules | None = None
 ) -> tuple[LoopRun, ...]:
     """Return the loops on the host of a program, by what is launched in each.
 
@@ -153,8 +153,8 @@ def in_one_block(
     integers: Sequence[str],
     macros: Sequence[str],
     most_bytes: int,
-    front: Sequence[Let] = (),
-    tests: IntExprs = (),
+    front: Sequence[Let],
+    tests: IntExprs,
 ) -> Kernel | None:
     """Return the kernel of one block that does what loops on the host launch.
 
@@ -243,8 +243,7 @@ class Bodies:
                 cycle = node.cycle
                 if cycle is not None:
                     cycle = replace(cycle, name=other.get(cycle.name, cycle.name))
-                counter = other.get(node.counter, node.counter)
-                node = replace(node, counter=counter, cycle=cycle)
+                node = replace(node, counter=other.get(node.counter, node.counter), cycle=cycle)
             if isinstance(node, Compute | Reciprocal | Agreed):
                 node = replace(node, flag=other.get(node.flag, node.flag))
             return (node,)
@@ -368,8 +367,7 @@ class _Builder:
         body = self._bodies.of(phase.kernel, values)
         for loop in loops:
             body = (replace(loop, body=body),)
-        idle = together * own < self._threads
-        return guarded([thread < together * own] * idle, body)
+        return guarded([thread < together * own] * (together * own < self._threads), body)
 
 
 def _name_of(step: HostStep) -> str:

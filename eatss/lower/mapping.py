@@ -436,8 +436,7 @@ class _Wanted:
         )
         if given is not None:
             return self._given_block(given, order)
-        same = tiles == dict(selection.tile_sizes) and order == tuple(dict(selection.block))
-        if same:
+        if tiles == dict(selection.tile_sizes) and order == tuple(dict(selection.block)):
             return _launchable(selection.block)
         # the last loop gets threads, and two long ones
         long = sorted(order[:-1], key=lambda name: (tiles[name], order.index(name)), reverse=True)

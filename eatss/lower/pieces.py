@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, reduce
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import islpy as isl
 
@@ -35,6 +35,9 @@ from eatss.polyhedral.tree import KernelTree, Member, alone, cut_tree
 from eatss.program.tokens import RESERVED_FORM, is_reserved
 
 _Found = TypeVar("_Found")
+
+CodeSchedules: TypeAlias = Callable[[], Sequence[ScheduledScop]]
+"""Gives the schedules of the regions that code is made from."""
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
@@ -157,13 +160,11 @@ class Piece:
 
     def within_tile(self, loops: Collection[str]) -> isl.Set:
         """Return the sizes with instances, and values of loops as in their tiles."""
-        names = (*self.host_names, *self.bound)
-        found = union_of_sizes(self.placed, names)
+        found = union_of_sizes(self.placed, (*self.host_names, *self.bound))
         for loop, tile, size in self.cuts:
             if loop in loops:
                 text = f"{size} * {tile} <= {loop} <= {size} * {tile} + {size - 1}"
-                inside = parameters_set(found.get_ctx(), (loop, tile), text)
-                found = found.intersect(inside)
+                found = found.intersect(parameters_set(found.get_ctx(), (loop, tile), text))
         return found
 
     def unbound(self, domain: isl.Set) -> isl.Set:
@@ -222,7 +223,7 @@ def union_of_sizes(placed: Iterable[isl.Set], names: Sequence[str]) -> isl.Set:
 def in_regions(
     program: AnalysedProgram,
     find: Callable[[ScheduledScop, AnalysedScop], Iterable[_Found]],
-    code: Callable[[], Sequence[ScheduledScop]] | None = None,
+    code: CodeSchedules | None = None,
 ) -> tuple[_Found, ...]:
     """Return what is found in each region of a program.
 
@@ -414,8 +415,7 @@ def _moving(
     moving = set()
     for name in serial:
         rest = [other for other in serial if other != name]
-        params = without_parameters(domain.params(), rest)
-        line = parameters_as_dims(params, (name,), "line")
+        line = parameters_as_dims(without_parameters(domain.params(), rest), (name,), "line")
         if not isl.Map.from_range(line).is_single_valued():
             moving.add(name)
     return frozenset(moving)

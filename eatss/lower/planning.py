@@ -41,7 +41,6 @@ from eatss.lower.units import (
     combiner_in,
     may_follow,
     only_updates,
-    outer_loop,
     restricted,
     serial_runs,
     split_mapping,
@@ -337,7 +336,10 @@ class UnitPlanner:
         loop = sum_loop(piece, statements, part.serial, sums, facts, dependences)
         if loop is None:
             return self._scanned(whole, facts, part, names)
-        outer = outer_loop(piece, statements, part.serial, loop, sums, facts, dependences)
+        serial = tuple(name for name in part.serial if name != loop)
+        summed = [one for one in serial if adds_only(piece, statements, one, sums, dependences)]
+        length = {name: trips(facts, called(name, piece.loops).source_name) for name in summed}
+        outer = max(summed, key=length.__getitem__, default=None)  # whose tiles blocks may share
         own, card = names.inner(), self._profile
         mapping = split_mapping(
             piece, facts, whole.mapping, loop, outer, spread, card, self._options, own
@@ -345,7 +347,6 @@ class UnitPlanner:
         split, shared = mapping.split, mapping.shared
         if split is None or (split.threads == 1 and mapping.blocks_of_sum == 1):
             return None  # one thread would add up all
-        serial = tuple(name for name in part.serial if name != loop)
         counts = {"threads": split.threads, "blocks": mapping.chunks}
         over = " and ".join(f"{count} {what}" for what, count in counts.items() if count > 1)
         how = f"{split.source_name} is split over {over}" if over else ""

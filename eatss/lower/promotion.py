@@ -90,7 +90,7 @@ def copy_loop(
     if copied_in_rows(sizes, threads, width):
         row_at, column_at = (k for k, size in enumerate(sizes) if size > 1)
         lanes = gcd(sizes[column_at] // width, threads)
-        return _by_rows(sizes, (row_at, column_at), lanes, threads, thread, names, width)
+        return by_rows(sizes, (row_at, column_at), lanes, threads, thread, names, width)
     assert width == 1, "vectors are planned where threads fill rows"
     element = names.fresh("e")
     return CopyLoop(
@@ -101,32 +101,6 @@ def copy_loop(
         unrolled=False,
         places=unravelled(Name(element), sizes),
     )
-
-
-def transposed_copy_loop(
-    sizes: Sequence[int],
-    row_at: int,
-    threads: int,
-    thread: str,
-    names: NameTable,
-    piece: int,
-    width: int = 1,
-) -> CopyLoop:
-    """Return how a block copies a tile whose rows lie along another dimension than the array's.
-
-    Neighbouring threads copy a piece of a row of the array, those behind them one of the next row.
-    They have to fill such pieces [:func:`eatss.plan.stage.copied_in_pieces`].
-
-    Args:
-        sizes: of the tile, in elements, by dimension of the array.
-        row_at: the dimension along which rows of the tile lie.
-        threads: of the block.
-        thread: the constant that numbers the threads of a block.
-        names: names that are free here.
-        piece: its elements, or its vectors.
-        width: elements of a vector.
-    """
-    return _by_rows(sizes, (row_at, len(sizes) - 1), piece, threads, thread, names, width)
 
 
 def _remainder(number: IntExpr, of: int, count: int) -> IntExpr:
@@ -143,7 +117,7 @@ def _quotient(number: IntExpr, of: int, count: int) -> IntExpr:
     return number if of == 1 else number // of
 
 
-def _by_rows(
+def by_rows(
     sizes: Sequence[int],
     along: tuple[int, int],
     lanes: int,
@@ -154,7 +128,17 @@ def _by_rows(
 ) -> CopyLoop:
     """Return how ``lanes`` neighbours copy a piece of a row, those behind them one of the next.
 
-    Rows and columns are ``along`` two dimensions.
+    Of a tile whose rows lie along another dimension than the array's they have to fill such pieces
+    [:func:`eatss.plan.stage.copied_in_pieces`].
+
+    Args:
+        sizes: of the tile, in elements, by dimension of the array.
+        along: the dimensions of rows of the tile, and of the array.
+        lanes: threads that copy a piece, an element or a vector each.
+        threads: of the block.
+        thread: the constant that numbers the threads of a block.
+        names: names that are free here.
+        width: elements of a vector.
     """
     row_at, column_at = along
     rows, vectors = sizes[row_at], sizes[column_at] // width

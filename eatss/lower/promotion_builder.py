@@ -39,8 +39,8 @@ from eatss.lower.pieces import NameTable
 from eatss.lower.promotion import (
     CopyLoop,
     SharedTile,
+    by_rows,
     copy_loop,
-    transposed_copy_loop,
 )
 from eatss.lower.references import KernelInput, References
 from eatss.lower.storage import Candidate
@@ -498,9 +498,8 @@ class PromotionBuilder:
     def _transposed_walk(self, tile: SharedTile, width: int) -> CopyLoop:
         threads, names = self._mapping.threads, self._names.inner()
         piece = PIECE_BYTES // tile.stage.element_bytes // width
-        return transposed_copy_loop(
-            tile.sizes, tile.row_at, threads, self.thread, names, piece, width
-        )
+        along = (tile.row_at, len(tile.sizes) - 1)
+        return by_rows(tile.sizes, along, piece, threads, self.thread, names, width)
 
     def declaration(self) -> Let:
         """Return the number of a thread in its block, which copies use."""
@@ -509,5 +508,4 @@ class PromotionBuilder:
 
 def _is_bounded(array: Array) -> bool:
     """Tell whether all extents of an array are known."""
-    dims = range(array.n_dims)
-    return all(array.extent.dim_has_upper_bound(SET, at) for at in dims)
+    return all(array.extent.dim_has_upper_bound(SET, at) for at in range(array.n_dims))

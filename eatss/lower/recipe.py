@@ -224,8 +224,7 @@ class CodeRequest(CodeOptions, SizeKeywords):
     @property
     def lays_out(self) -> bool:
         """Whether the user says how kernels are laid out, so that none become one."""
-        own = self.tiles or self.block or self.placements or self.share or self.stream
-        return bool(own)
+        return bool(self.tiles or self.block or self.placements or self.share or self.stream)
 
     @property
     def joins(self) -> dict[str, bool]:

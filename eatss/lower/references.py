@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from collections.abc import Mapping as Dictionary
 from math import prod
 from typing import Literal
 
@@ -34,7 +33,7 @@ from eatss.polyhedral.expression import Combiner, ElementType
 from eatss.polyhedral.isl_names import dim_names, output_affs
 from eatss.polyhedral.scop import Place, Scop
 from eatss.program import Constant, IntExpr, Name
-from eatss.program.expression import IntExprs, Lengths, SizePairs
+from eatss.program.expression import Environment, Grid, IntExprs, Lengths, SizePairs
 
 
 @frozen
@@ -110,7 +109,7 @@ class BuiltKernel:
 
     piece: Piece
     kernel: Kernel
-    grid: tuple[IntExpr, IntExpr, IntExpr]
+    grid: Grid
     launch: isl.Set
     parameter_tiles: SizePairs
     most_blocks: IntExpr | None
@@ -118,7 +117,7 @@ class BuiltKernel:
     index: Indices
     origins: IntExprs = ()
     grid_strides: tuple[Axis, ...] = ()
-    tiles: tuple[IntExpr, IntExpr, IntExpr] = (Constant(1), Constant(1), Constant(1))
+    tiles: Grid = (Constant(1), Constant(1), Constant(1))
     staged: tuple[SharedTile, ...] = ()
     slowest: str | None = None
     lengths: Lengths = ()
@@ -311,13 +310,13 @@ class References:
         """Tell whether an instance is a transfer of registers."""
         return name.startswith(("load_", "store_", "peek_"))
 
-    def element(self, place: Place, values: Dictionary[str, IntExpr]) -> Element:
+    def element(self, place: Place, values: Environment) -> Element:
         """Return what a reference is where the counters have ``values``."""
         home = self._at.get(place)
         if isinstance(home, RegisterArray):
             return home.element
         access = self._piece.access(place)
-        subscripts = subscripts_of(access, dict(values))
+        subscripts = subscripts_of(access, values)
         if isinstance(home, SharedTile):
             places = tuple(
                 self._index(subscript - value_of(offset, offset.domain()))

@@ -249,8 +249,7 @@ def _with_users(
 def _feeds(times: _Times, one: Statement, scan: Statement, dependences: Dependences) -> bool:
     """Tell whether what is to run behind a running sum makes something that it reads."""
     together = times.together(one, scan)
-    flow = dependences.flow.extract_map(together.get_space())
-    return not flow.intersect(together).is_empty()
+    return not dependences.flow.extract_map(together.get_space()).intersect(together).is_empty()
 
 
 def _only_meet_at_steps(times: _Times, users: Sequence[Statement]) -> bool:

@@ -40,7 +40,7 @@ from eatss.program import (
     c_text,
     substitute,
 )
-from eatss.program.expression import Sizes
+from eatss.program.expression import Environment, Sizes
 
 _POINT = "point:"
 _MAX_DEPTH = 64
@@ -171,8 +171,7 @@ def _point_of(one: Instance, phase: Phase, loop: MappedLoop) -> IntExpr:
     relation = parameter_as_output(without_parameters(instance, others), loop.name)
     (function,) = output_affs(relation)
     values = dict(zip(dim_names(instance), one.values, strict=True))
-    first = loop.first.expression()
-    offset = affine_text(function, values) - first
+    offset = affine_text(function, values) - loop.first.expression()
     if loop.step == 1:
         return offset
     return offset // loop.step
@@ -184,8 +183,7 @@ def order_of(phase: Phase) -> isl.MultiUnionPwAff:
     The loops over a thread's points are left out: nothing depends on their order.
     """
     domain = _domain(phase, phase.instances)
-    schedule = _schedule(phase, domain)
-    node = schedule.get_root().get_child(0)
+    node = _schedule(phase, domain).get_root().get_child(0)
     for serial in reversed(phase.serial):
         tile = big_value(domain.get_ctx(), serial.tile)
         function = _values(phase, serial.name).scale_down_val(tile).floor()
@@ -283,9 +281,7 @@ def _graft(
     )
 
 
-def _translate(
-    node: isl.AstNode, hint: str | None, values: Mapping[str, IntExpr], points: Sizes
-) -> Nodes:
+def _translate(node: isl.AstNode, hint: str | None, values: Environment, points: Sizes) -> Nodes:
     """Return what isl generated as nodes; ``hint`` is the mark above, ``values`` replace names."""
 
     def inner(child: isl.AstNode) -> Nodes:

@@ -217,8 +217,7 @@ class ThreadBuilder:
                 [Name(counter) <= last] if upper is None else [name <= bound for bound in upper]
             )
         if loop.step != 1:
-            offset = Name(counter) - loop.lower
-            rest = Apply(Operator.MOD, (offset, Constant(loop.step)))
+            rest = Apply(Operator.MOD, (Name(counter) - loop.lower, Constant(loop.step)))
             guards.append(equals(rest, 0))
         return guards
 

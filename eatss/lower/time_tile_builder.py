@@ -290,8 +290,7 @@ class TileBuilder:
         yield Let(name=number, value=Name(f"{CUDA.block}x"))
         yield Let(name=self.lane.name, value=Name(f"{CUDA.thread}x"), narrow=True)
         yield Let(name=self.warp.name, value=Name(f"{CUDA.thread}y"), narrow=True)
-        span = self.chain.updates[0].statement.span
-        places = digits(Name(number), self._counts, span)
+        places = digits(Name(number), self._counts, self.chain.updates[0].statement.span)
         kept, halo = stored_cells(self.plan, self.tile), beside(self.plan, self.tile)
         if self.has_rows:
             yield Let(name=self._first.name, value=places[0] * kept[0])
@@ -608,8 +607,7 @@ class _LevelBuilder:
 
         if own.by_value:
             return element
-        kind = own.array.element_type
-        return self._register((element, point), f"{own.name}_r", kind, loaded)
+        return self._register((element, point), f"{own.name}_r", own.array.element_type, loaded)
 
     def _near(self, source: Source, point: _Point) -> Element:
         """Return the register of a cell beside a point, which other lanes or warps may have."""

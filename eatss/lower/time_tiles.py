@@ -7,7 +7,7 @@ brings them back. What cells hold that no step writes is read from memory where 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
@@ -21,7 +21,7 @@ from eatss.lower.kernel.nodes import (
     Buffer,
     Kernel,
 )
-from eatss.lower.pieces import Piece, in_regions, own_pieces, their_loops
+from eatss.lower.pieces import CodeSchedules, Piece, in_regions, own_pieces, their_loops
 from eatss.lower.references import KernelContext
 from eatss.lower.time_tile_builder import TileBuilder
 from eatss.lower.time_tile_checks import tile_faults
@@ -48,7 +48,7 @@ from eatss.program import (
     Temporary,
     at_least,
 )
-from eatss.program.expression import SizePairs
+from eatss.program.expression import Grid, SizePairs
 
 
 @frozen
@@ -61,7 +61,7 @@ class TiledSteps:
     """
 
     kernels: tuple[Kernel, Kernel]
-    grid: tuple[IntExpr, IntExpr, IntExpr]
+    grid: Grid
     block: tuple[int, int, int]
     depth: int
     twins: tuple[Temporary, ...]
@@ -208,7 +208,7 @@ MOST_DEPTH = 8
 
 
 def time_runs_for(
-    program: AnalysedProgram, code: Callable[[], Sequence[ScheduledScop]] | None = None
+    program: AnalysedProgram, code: CodeSchedules | None = None
 ) -> tuple[TimeRun, ...]:
     """Return the loops over time of a program of which several steps may be one launch.
 

@@ -58,8 +58,7 @@ Sums: TypeAlias = dict[str, frozenset[str]]
 
 def within_launch(piece: Piece, dependences: Dependences) -> isl.UnionMap:
     """Return every dependence between instances of one launch, the host loops as parameters."""
-    here = instances(piece)
-    return among(dependences.needed, here)
+    return among(dependences.needed, instances(piece))
 
 
 def instances(piece: Piece) -> isl.UnionSet:
@@ -129,8 +128,7 @@ def launches_respect(piece: Piece, launches: Sequence[Piece], dependences: Depen
         own = union_of([one.domain.to_union_set() for one in launch.statements])
         number = number.union_add(isl.UnionPwAff.val_on_domain(own, big_value(here.get_ctx(), at)))
     time = alone(number)
-    needed = among(dependences.validity, here)
-    if not needed.lex_gt_at_multi_union_pw_aff(time).is_empty():
+    if not among(dependences.validity, here).lex_gt_at_multi_union_pw_aff(time).is_empty():
         return False
     order, flow = (
         tied_between(relation, here) for relation in (dependences.order, dependences.tagged_flow)
@@ -138,8 +136,7 @@ def launches_respect(piece: Piece, launches: Sequence[Piece], dependences: Depen
     if order.is_empty():
         return True
     tagged_time = time.pullback_union_pw_multi_aff(tagger_of(order))
-    swapped = order.lex_gt_at_multi_union_pw_aff(tagged_time)
-    return not live_ranges_overlap(swapped, flow, time)
+    return not live_ranges_overlap(order.lex_gt_at_multi_union_pw_aff(tagged_time), flow, time)
 
 
 def tied_between(relation: isl.UnionMap, tied: isl.UnionSet) -> isl.UnionMap:
@@ -183,25 +180,6 @@ def sum_loop(
     if prod(length.values()) < LEAST_TRIPS:
         return None
     return max(found, key=lambda name: _contiguous(piece, sources[name]), default=None)
-
-
-def outer_loop(
-    piece: Piece,
-    statements: Sequence[str],
-    loops: Sequence[str],
-    lanes: str,
-    sums: Sums,
-    facts: KernelFacts,
-    dependences: Dependences,
-) -> str | None:
-    """Return the longest loop of a part but that of the lanes that is one of the sum, too."""
-    sources = {loop.name: loop.source_name for loop in piece.loops}
-    found = (
-        one
-        for one in loops
-        if one != lanes and adds_only(piece, statements, one, sums, dependences)
-    )
-    return max(found, key=lambda name: trips(facts, sources[name]), default=None)
 
 
 def adds_only(
@@ -347,8 +325,7 @@ def shared_rows(pieces: Sequence[Piece], dependences: Dependences) -> int:
         [loop.member.key for loop in piece.host] != host for piece in pieces
     ):
         return 0
-    most = min(len(outer_parallel(piece)) for piece in pieces)
-    for depth in range(most, 0, -1):
+    for depth in range(min(len(outer_parallel(piece)) for piece in pieces), 0, -1):
         if stay_in_rows(pieces, depth, dependences):
             return depth
     return 0

@@ -69,8 +69,7 @@ def scheduled_in_tiles(
     if functions is None or len(functions) != len(block.tiles):
         cells = " × ".join(map(str, block.tiles))
         raise no_block(block, f"wavefronts of it have no tiles of {cells}")
-    band = piece.host[0].member.band
-    schedule = in_tiles(scheduled.schedule, band, functions, block.tiles)
+    schedule = in_tiles(scheduled.schedule, piece.host[0].member.band, functions, block.tiles)
     return cut_again(scheduled, schedule)
 
 
@@ -89,8 +88,7 @@ def pieces_in_tiles(
         if block is not None:
             named = zip(piece.band, _of(old, statements).band, strict=True)
             band = tuple(replace(one, source_name=its.source_name) for one, its in named)
-            loops = (piece.host[-1], *band)
-            tiles = zip(loops, piece.host, block.tiles, strict=False)
+            tiles = zip((piece.host[-1], *band), piece.host, block.tiles, strict=False)
             cut = tuple((loop.name, tile.name, size) for loop, tile, size in tiles)
             found.append(replace(piece, band=band, cuts=cut))
         else:

@@ -64,17 +64,6 @@ class Places:
     types: Types
 
 
-@frozen
-class WholeIfFinite:
-    """A phase that runs all points of a tile, which is right where ``places`` read finite values.
-
-    The shared-memory tiles of staged ones are to be looked at as a whole.
-    """
-
-    phase: Phase
-    places: tuple[Place, ...]
-
-
 class WholeTiles:
     """A phase of statements that may run over all points of each tile."""
 
@@ -121,11 +110,12 @@ class WholeTiles:
             found.append(more)
         return replace(self._phase, instances=tuple(found))
 
-    def if_finite(self) -> WholeIfFinite | None:
+    def if_finite(self) -> tuple[Phase, tuple[Place, ...]] | None:
         """Return the phase over all points of each tile, and which factors have to be finite.
 
-        Each point that is too much has a factor that is zero there: its tile is zero beside what is
-        read. ``None`` where some has none.
+        The shared-memory tiles of staged ones are to be looked at as a whole. Each point that is
+        too much has a factor that is zero there: its tile is zero beside what is read. ``None``
+        where some has none.
         """
         instances = []
         finite: dict[Place, None] = {}
@@ -145,8 +135,7 @@ class WholeTiles:
             passed = [own for own in at.values() if own in self._places.passed]
             finite |= dict.fromkeys((*passed, *(at[n] for n in needed)) if needed else ())
             instances.append(whole)
-        phase = replace(self._phase, instances=tuple(instances))
-        return WholeIfFinite(phase=phase, places=tuple(finite))
+        return replace(self._phase, instances=tuple(instances)), tuple(finite)
 
     def _live(self) -> isl.Set:
         """Return the points that some statement of the kernel runs at."""
@@ -244,8 +233,7 @@ def runs_whole_if_finite(
     if found is None or len(found) > 1 or found[0].inside:
         return False
     (only,) = found
-    serial = piece.others(mapped)
-    live = without_parameters(instance.params(), serial)
+    live = without_parameters(instance.params(), piece.others(mapped))
     everywhere = isl.Set.from_basic_set(instance.affine_hull())
     extra = coalesced(everywhere.subtract(instance).intersect_params(live))
     points = piece.unbound(instance)

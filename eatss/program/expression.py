@@ -112,6 +112,9 @@ class Apply(_Operators):
 
 IntExpr: TypeAlias = Constant | Name | Apply
 IntExprs: TypeAlias = tuple[IntExpr, ...]
+Grid: TypeAlias = tuple[IntExpr, IntExpr, IntExpr]
+"""Blocks or tiles along x, y and z."""
+
 Environment: TypeAlias = dict[str, IntExpr]
 """What stands for names."""
 

@@ -29,8 +29,7 @@ def spread_as(
 
     With ``threads``, so many of a block go along the last mapped loop, with ``points`` each.
     """
-    options = ModelOptions(target="cuda")
-    selection = select_for(symbolic.program, H200, options, fuse_rows=False)
+    selection = select_for(symbolic.program, H200, ModelOptions(target="cuda"), fuse_rows=False)
     variants = kernel_variants_for(symbolic.program, H200)
 
     def spread_kernel(kernel: KernelSelection) -> KernelSelection:
@@ -53,12 +52,17 @@ def spread_as(
     return replace(selection, kernels=tuple(map(spread_kernel, selection.kernels)))
 
 
-def made(symbolic: SymbolicProgram, selection: Selection, original: Path) -> Program:
-    """Return the program of a selection."""
+def made(
+    symbolic: SymbolicProgram,
+    selection: Selection,
+    original: Path,
+    options: CodegenOptions | None = None,
+) -> Program:
+    """Return the program of a selection, for the card that it names."""
     return generate_for(
         symbolic,
-        recipe_of(selection, CodegenOptions()),
-        H200,
+        recipe_of(selection, options or CodegenOptions()),
+        load_profile(selection.gpu),
         name="program",
         original=Original(file=original.name, defines=(), include_dirs=()),
     )

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from eatss.analysis.layout import FusedRows
-from eatss.cards import load_profile
-from eatss.cost.cuda_model import rows_prediction
-from eatss.lower.row_planning import row_runs_for
-from eatss.session.session import Session
 from tests.lower.checking import checked
+from tests.lower.test_row_blocks import demand
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
-H200 = load_profile("h200")
 ATTENTION = """
 #ifndef H
 #define H 8
@@ -78,13 +72,7 @@ def test_attention_is_three_launches(source: str, tmp_path: Path) -> None:
 
 
 def test_rows_of_a_triangle_move_its_elements() -> None:
-    session = Session(CAUSAL, code=True)
-    facts = {one.name: one for one in session.analysed.facts}
-    run = max(row_runs_for(session.analysed, H200), key=lambda one: len(one.kernels))
+    run, found = demand(CAUSAL, [4], 64, 512, loops=2, whole=1)
     assert [own.array for own in run.registers.kept] == ["S"]
-    one = np.array([1])
-    block = FusedRows(
-        kernels=run.kernels, loops=2, rows=4 * one, lanes=64 * one, tile=512 * one, whole=one
-    )
-    (moved,) = rows_prediction(facts, run, block, H200, in_order=False).demand.dram_bytes
+    (moved,) = found.dram_bytes
     assert moved == pytest.approx(2 * 8 * 512 * 513 // 2 * 4, rel=0.01)  # read and written

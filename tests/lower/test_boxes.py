@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
 from itertools import product
 from math import prod
 from pathlib import Path
@@ -20,7 +19,7 @@ from eatss.base.diagnostics import SourceSpan
 from eatss.base.shipped import data_directory
 from eatss.lower.lanes import interleaved_places, lane_and_warp
 from eatss.lower.pieces import NameTable
-from eatss.lower.promotion import transposed_copy_loop
+from eatss.lower.promotion import by_rows
 from eatss.plan.stage import (
     PIECE_BYTES,
     TRANSPOSED_MULTIPLE,
@@ -30,10 +29,9 @@ from eatss.plan.stage import (
     copied_in_pieces,
     padded_rows,
 )
-from eatss.program import Constant, Name, Program, evaluate, load_program
-from eatss.verify.result import Verification
+from eatss.program import Constant, Name, Program, evaluate
 from eatss.verify.run import verify
-from tests.lower.checking import right
+from tests.lower.checking import checked
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
@@ -58,18 +56,9 @@ ODD = 1001
 """Elements of rows of an array that are no whole vectors."""
 
 
-def made(folder: Path, *, tiles: tuple[int, int, int] = (32, 32, 16), stages: int = 1) -> Program:
-    text = PRODUCT.replace("ROW", str(ODD))
-    return eatss.codegen(
-        text,
-        gpu="h200",
-        output=folder,
-        tiles=dict(zip("ijk", tiles, strict=True)),
-        block={"i": 8, "j": 8},
-        share={"k": 1},
-        placements={"A": "shared", "B": "shared"},
-        stages=stages,
-    )
+STAGED: dict[str, Any] = {
+    "block": {"i": 8, "j": 8}, "share": {"k": 1}, "placements": {"A": "shared", "B": "shared"},
+}  # fmt: skip
 
 
 def transposed(program: Program) -> list[str]:
@@ -91,7 +80,7 @@ def test_every_element_is_copied_once_and_no_bank_is_met_twice(
     piece = PIECE_BYTES // element_bytes
     if not copied_in_pieces(rows, columns, threads, piece):
         return
-    walk = transposed_copy_loop((rows, columns), 0, threads, "thread", NameTable(), piece)
+    walk = by_rows((rows, columns), (0, 1), piece, threads, "thread", NameTable(), 1)
     assert walk.lower == Constant(0)
     tiling = Tiling(
         mapped=(LoopTile(name="i", tile=rows),),
@@ -125,14 +114,16 @@ def test_every_element_is_copied_once_and_no_bank_is_met_twice(
 
 
 def test_factors_that_lie_along_the_sum_are_turned(tmp_path: Path) -> None:
-    program = made(tmp_path, stages=2)
+    sizes, tiles = [{"N": 33}, {"N": 64}], {"i": 32, "j": 32, "k": 16}
+    text = PRODUCT.replace("ROW", str(ODD))
+    program = checked(text, tmp_path, sizes, bit_equal=True, tiles=tiles, stages=2, **STAGED)
     assert sorted(transposed(program)) == ["A[i][k]"]
     assert "i0 + 4 * ti + ri" in program.text
-    right(verify(tmp_path, device="cpu", sizes=[{"N": 33}, {"N": 64}]), bit_equal=True)
 
 
-def test_factors_stay_as_they_are_where_it_does_not_pay(tmp_path: Path) -> None:
-    assert transposed(made(tmp_path, tiles=(16, 32, 16))) == []
+def test_factors_stay_as_they_are_where_it_does_not_pay() -> None:
+    text, tiles = PRODUCT.replace("ROW", str(ODD)), {"i": 16, "j": 32, "k": 16}
+    assert transposed(eatss.codegen(text, gpu="h200", tiles=tiles, stages=1, **STAGED)) == []
 
 
 REGISTERS_PRODUCT = """
@@ -160,18 +151,16 @@ STORE = re.compile(r"sh\.\w+\[.*\] = \w+_line(_\d+)?\[e\]\[q\];")
 
 
 def test_loads_stand_in_front_of_products_and_stores_behind(tmp_path: Path) -> None:
-    program = eatss.codegen(
+    text = checked(
         REGISTERS_PRODUCT,
-        gpu="h200",
-        output=tmp_path,
+        tmp_path,
+        SIZES,
         tiles={"i": 128, "j": 128, "k": 8},
         block={"i": 8, "j": 16},
         share={"k": 1},
         placements={"A": "shared"},
         stages=3,
-    )
-    found, text = verify(tmp_path, device="cpu", sizes=SIZES), program.text
-    assert (found.status, found.message) == ("ok", "")
+    ).text
     turn = text.partition("stage = 0; ")[2]
     load, product = turn.index(LOAD), turn.index("] += ")
     store = STORE.search(turn)
@@ -227,15 +216,9 @@ def places(program: Program) -> list[str]:
 
 
 def test_the_text_says_where_lanes_are(tmp_path: Path) -> None:
-    program = eatss.codegen(
-        LANES_PRODUCT,
-        gpu="h200",
-        output=tmp_path,
-        tiles={"i": 32, "j": 32, "k": 8},
-        block={"i": 8, "j": 8},
-        share={"k": 1},
-        placements={"A": "shared", "B": "shared"},
-        stages=2,
+    sizes, tiles = [{"N": size} for size in (1, 33, 77, 128)], {"i": 32, "j": 32, "k": 8}
+    program = checked(
+        LANES_PRODUCT, tmp_path, sizes, bit_equal=True, tiles=tiles, stages=2, **STAGED
     )
     assert places(program) == [
         "const int thread = threadIdx.x + 8 * threadIdx.y;",
@@ -244,10 +227,6 @@ def test_the_text_says_where_lanes_are(tmp_path: Path) -> None:
         "const int ti = lane / 2 % 4 + 4 * warp;",
         "const int tj = lane % 2 + 2 * (lane / 8);",
     ]
-    right(
-        verify(tmp_path, device="cpu", sizes=[{"N": 1}, {"N": 33}, {"N": 77}, {"N": 128}]),
-        bit_equal=True,
-    )
 
 
 TWO_SUMS = """
@@ -271,35 +250,15 @@ SYMM = data_directory("kernels") / "symm.c"
 IN_BOXES = dict.fromkeys("ABDE", "shared")
 WARPS: dict[str, Any] = {"instructions": ["mma_f64_16x8x4"], "stages": 2}
 
-Made = Callable[..., Path]
-
-
-@pytest.fixture
-def overlaid(tmp_path: Path) -> Made:
-    """Return what writes the code of a file, and returns the folder."""
-
-    def run(source: Path, **options: Any) -> Path:
-        folder = tmp_path / "made"
-        eatss.codegen(source, gpu="h200", output=folder, force=True, block=(8, 8), **options)
-        return folder
-
-    return run
-
-
-def checked(folder: Path, text: str, sizes: dict[str, int]) -> Verification:
-    program = load_program(folder)
-    (folder / f"{program.name}.cu").write_text(text, encoding="utf-8")
-    return verify(folder, device="cpu", sizes=[sizes])
-
 
 def boxes_of(program: Program) -> str:
     """Return the structure of shared memory, in one line."""
     return " ".join(program.text.partition("_shared {")[2].partition("\n};")[0].split())
 
 
-def test_symm_is_right_with_its_boxes_in_the_same_memory(overlaid: Made) -> None:
-    folder = overlaid(SYMM, tiles={"k": 32, "j": 32, "i": 8}, **WARPS)
-    program = load_program(folder)
+def test_symm_is_right_with_its_boxes_in_the_same_memory(tmp_path: Path) -> None:
+    sizes, tiles = [{"NI": 45, "NJ": 37}], {"k": 32, "j": 32, "i": 8}
+    program = checked(SYMM, tmp_path, sizes, tiles=tiles, block=(8, 8), **WARPS)
     assert boxes_of(program) == (
         "union { struct { EATSS_OVERLAID(double, 1) A[2][32][8]; "
         "EATSS_OVERLAID(double, 1) B[2][8][36]; }; "
@@ -309,15 +268,13 @@ def test_symm_is_right_with_its_boxes_in_the_same_memory(overlaid: Made) -> None
     assert program.kernels[0].shared_bytes == 2 * (8 * 34 + 8 * 36) * 8
     assert program.text.count("double C_r[") == 1
     assert program.text.index("double C_r[") > program.text.rindex("eatss_mma_16x8x4(acc_r[")
-    assert checked(folder, program.text, {"NI": 45, "NJ": 37}).status == "ok"
 
 
 @pytest.mark.parametrize("broken", ["no barrier between the loops", "a box of the other loop"])
-def test_what_another_box_holds_is_not_read(broken: str, tmp_path: Path, overlaid: Made) -> None:
-    source = tmp_path / "sums.c"
-    source.write_text(TWO_SUMS, encoding="utf-8")
-    folder = overlaid(source, tiles={"i": 16, "j": 16, "k": 4}, placements=IN_BOXES, stages=2)
-    program = load_program(folder)
+def test_what_another_box_holds_is_not_read(broken: str, tmp_path: Path) -> None:
+    how: dict[str, Any] = {"placements": IN_BOXES, "block": (8, 8), "stages": 2}
+    tiles = {"i": 16, "j": 16, "k": 4}
+    program = eatss.codegen(TWO_SUMS, gpu="h200", output=tmp_path, tiles=tiles, **how)
     assert boxes_of(program).startswith("union { struct { EATSS_OVERLAID(double, 1) A[2]")
     front, _, rest = program.text.partition("(&sh.D[")
     first, between, last = front.rpartition("        __syncthreads();\n")
@@ -325,5 +282,7 @@ def test_what_another_box_holds_is_not_read(broken: str, tmp_path: Path, overlai
     if broken == "a box of the other loop":
         last = between + last
         rest, told = rest.replace("= sh.D[", "= sh.A["), "that another box has overwritten"
-    found = checked(folder, f"{first}{last}(&sh.D[{rest}", {"N": 19})  # five turns
+    text = f"{first}{last}(&sh.D[{rest}"
+    (tmp_path / program.file).write_text(text, encoding="utf-8")
+    found = verify(tmp_path, device="cpu", sizes=[{"N": 19}])  # five turns
     assert (found.status, told in found.message) == ("shared memory", True), found.message

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
@@ -19,30 +19,36 @@ from eatss.choose.options import SelectOptions
 from eatss.choose.selection import KernelSelection, Selection
 from eatss.cost.access import with_fused_quotients
 from eatss.frontend.options import Reading
-from eatss.lower.class_blocks import ClassBuilder, class_runs_for
+from eatss.lower.class_blocks import class_runs_for
 from eatss.lower.kernel.barriers import barrier_faults, barriers_in, without_barrier
-from eatss.lower.kernel.nodes import Kernel
 from eatss.lower.recipe import CodegenOptions, CodeRequest, recipe_of
-from eatss.lower.references import BuiltKernel
 from eatss.plan.class_blocks import ClassProducts, ClassRun, Side, shared_bytes
 from eatss.program import Program
 from eatss.report.selection import selection_table
 from eatss.session.session import Session
 from eatss.verify.run import verify
-from tests.lower.checking import right
+from tests.lower.checking import broken, right, with_kernels
 
 SIZES = [{"N": size} for size in (0, 1, 4, 5, 21)]
 
 
 @cache
-def session(
-    name: str, size: int = 4, dtype: Literal["float", "double", "half"] = "double"
-) -> Session:
+def in_classes(source: Path | str, size: int = 4, *, dtype: Any = None, region: int = 0) -> Session:
+    classes = (ClassSize(region=region, size=size),)
+    return Session(source, Reading(dtype=dtype), code=True, rewrites=Rewrites(classes=classes))
+
+
+def session(name: str, size: int = 4, dtype: str = "double") -> Session:
     own = Path(__file__).parent / f"{name}.c"
     source = own if own.exists() else data_directory("kernels") / f"{name}.c"
-    classes = (ClassSize(region=0, size=size),)
-    reading = Reading(dtype=dtype)
-    return Session(source, reading, code=True, rewrites=Rewrites(classes=classes))
+    return in_classes(source, size, dtype=dtype)
+
+
+def written(of: Session, folder: Path, *sizes: dict[str, int], **how: Any) -> Program:
+    """Return a program in a folder that is right at some sizes."""
+    of.write(made := program(of, **how), folder)
+    right(verify(folder, device="cpu", sizes=sizes or SIZES))
+    return made
 
 
 def every(of: Session) -> tuple[ClassRun | ClassProducts, ...]:
@@ -86,8 +92,7 @@ def program(of: Session, threads: int = 64, width: int = 8, **how: Any) -> Progr
     kernels = tuple(
         replace(one, class_block=blocks.get(one.name), **sized(one)) for one in found.kernels
     )
-    options = CodegenOptions(**how)
-    recipe = recipe_of(replace(found, kernels=kernels), options)
+    recipe = recipe_of(replace(found, kernels=kernels), CodegenOptions(**how))
     made = of.generate(recipe, load_profile("h200"))
     notes = [str(one.notes) for one in made.kernels]
     assert sum("class of tiles" in one or "side by side" in one for one in notes) == len(blocks)
@@ -116,6 +121,8 @@ def test_numbers_with_too_few_steps_for_blocks_stay_as_they_are() -> None:
     ("name", "dtype", "how"),
     [
         ("lu", "double", {}),
+        ("lu", "double", {"threads": 32, "width": 3}),
+        ("lu", "double", {"threads": 1024, "width": 64}),
         ("cholesky", "double", {"strict_fp": True}),
         ("trisolv", "double", {}),
         ("trsm", "half", {}),
@@ -127,19 +134,10 @@ def test_numbers_with_too_few_steps_for_blocks_stay_as_they_are() -> None:
     ],
 )
 def test_verified_at_sizes_beside_blocks(
-    name: str, dtype: Literal["float", "double", "half"], how: dict[str, Any], tmp_path: Path
+    name: str, dtype: str, how: dict[str, Any], tmp_path: Path
 ) -> None:
-    of = session(name, 16 if name == "batches" else 4, dtype)
-    of.write(program(of, **how), tmp_path)
-    sizes = [{**one, "M": 9} for one in SIZES] if name in ("trsm", "batches") else SIZES
-    right(verify(tmp_path, device="cpu", sizes=sizes))
-
-
-@pytest.mark.parametrize(("threads", "width"), [(32, 3), (1024, 64)])
-def test_any_block_is_right(threads: int, width: int, tmp_path: Path) -> None:
-    of = session("lu")
-    of.write(program(of, threads, width), tmp_path)
-    right(verify(tmp_path, device="cpu", sizes=SIZES))
+    sizes = [{**one, "M": 9} if name in ("trsm", "batches") else one for one in SIZES]
+    written(session(name, 16 if name == "batches" else 4, dtype), tmp_path, *sizes, **how)
 
 
 SCALED = """
@@ -157,15 +155,6 @@ void scaled(double A[N][N], double x[N], double d[N])
 #pragma endscop
 }
 """
-
-
-def test_a_register_is_scaled_by_an_element_of_shared_memory(tmp_path: Path) -> None:
-    source = tmp_path / "scaled.c"
-    source.write_text(SCALED, encoding="utf-8")
-    of = Session(source, code=True, rewrites=Rewrites(classes=(ClassSize(region=0, size=4),)))
-    of.write(made := program(of), tmp_path / "scaled")
-    assert "x_1_r[i / 32] *= sh.d_1[i];" in made.text
-    right(verify(tmp_path / "scaled", device="cpu", sizes=SIZES))
 
 
 IN_FEW_STEPS = """
@@ -186,15 +175,6 @@ void few(double A[N][N], double d[N])
 """
 
 
-def test_a_statement_runs_in_its_steps_of_a_block_alone(tmp_path: Path) -> None:
-    source = tmp_path / "few.c"
-    source.write_text(IN_FEW_STEPS, encoding="utf-8")
-    of = Session(source, code=True, rewrites=Rewrites(classes=(ClassSize(region=0, size=2),)))
-    of.write(made := program(of), tmp_path / "few")
-    assert "if (k == 0) {" in made.text  # of two steps
-    right(verify(tmp_path / "few", device="cpu", sizes=SIZES))
-
-
 ONE_ROW = """
 #ifndef N
 #define N 40
@@ -212,12 +192,16 @@ void row(double A[N][N])
 """
 
 
-def test_a_loop_that_all_lanes_run_has_another_name_than_one_they_share(tmp_path: Path) -> None:
-    source = tmp_path / "row.c"
-    source.write_text(ONE_ROW, encoding="utf-8")
-    of = Session(source, code=True, rewrites=Rewrites(classes=(ClassSize(region=0, size=3),)))
-    of.write(program(of), tmp_path / "row")
-    right(verify(tmp_path / "row", device="cpu", sizes=SIZES))
+@pytest.mark.parametrize(
+    ("text", "size", "part"),
+    [
+        (SCALED, 4, "x_1_r[i / 32] *= sh.d_1[i];"),  # a register by an element of shared memory
+        (IN_FEW_STEPS, 2, "if (k == 0) {"),  # a statement in its steps of a block alone
+        (ONE_ROW, 3, ""),  # a loop that all lanes run beside one of that name that they share
+    ],
+)
+def test_statements_run_where_they_are_to(text: str, size: int, part: str, tmp_path: Path) -> None:
+    assert part in written(in_classes(text, size), tmp_path).text
 
 
 BESIDE_A_LOOP = """
@@ -244,10 +228,8 @@ void beside(double A[N][N], double x[N], double d[N], double B[N][N])
 """
 
 
-def test_names_are_their_own_beside_a_loop_that_one_block_runs(tmp_path: Path) -> None:
-    source = tmp_path / "beside.c"
-    source.write_text(BESIDE_A_LOOP, encoding="utf-8")
-    of = Session(source, code=True, rewrites=Rewrites(classes=(ClassSize(region=1, size=4),)))
+def test_names_are_their_own_beside_a_loop_that_one_block_runs() -> None:
+    of = in_classes(BESIDE_A_LOOP, region=1)
     assert apart(of).kernels[0].loop_block is not None
     names = [one.name for one in program(of).kernels]
     assert len({*names}) == len(names)
@@ -273,11 +255,8 @@ void both(double v[N], double u[N], double a[N], double U[N][N], double y[N])
 """
 
 
-def test_steps_forward_share_no_launch_with_steps_backwards(tmp_path: Path) -> None:
-    source = tmp_path / "both.c"
-    source.write_text(BACKWARDS, encoding="utf-8")
-    of = Session(source, code=True, rewrites=Rewrites(classes=(ClassSize(region=0, size=4),)))
-    assert [len(one.parts) for one in runs(of)] == [1, 1]
+def test_steps_forward_share_no_launch_with_steps_backwards() -> None:
+    assert [len(one.parts) for one in runs(in_classes(BACKWARDS))] == [1, 1]
 
 
 def test_blocks_are_apart_along_a_batch() -> None:
@@ -330,12 +309,11 @@ def test_products_of_floyd_warshall_are_one_launch_where_that_costs_less() -> No
 def test_a_changed_text_of_products_is_found(tmp_path: Path) -> None:
     of = session("floyd-warshall")
     made = program(of)
+    # two of four have the same columns
+    assert not re.search(r"eatss_(max|min)\(eatss_\1\(", made.text)
+    of.write(made, tmp_path)
     old, new = "(int)blockIdx.y < end_1", "(int)blockIdx.y <= end_1"  # a row of the next one
-    assert old in made.text
-    assert "eatss_max(eatss_max(" not in made.text  # two of four have the same columns
-    assert "eatss_min(eatss_min(" not in made.text
-    of.write(replace(made, text=made.text.replace(old, new)), tmp_path)
-    assert verify(tmp_path, device="cpu", sizes=[{"N": 21}]).status != "ok"
+    assert broken(made, tmp_path, old, new, [{"N": 21}]) != "ok"
 
 
 def test_a_product_of_one_k_tile_fills_none_ahead() -> None:
@@ -366,24 +344,11 @@ def test_steps_apart_cost_more_where_there_are_many() -> None:
     assert [one.class_block is not None for one in found.kernels].count(True) == 2
 
 
-def kernel_of(name: str, at: int) -> Kernel:
-    """Return a kernel before it is text."""
-    made: list[Kernel] = []
-    build = ClassBuilder.build
-
-    def noted(self: ClassBuilder) -> BuiltKernel:
-        made.append((found := build(self)).kernel)
-        return found
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ClassBuilder, "build", noted)
-        program(session(name))
-    return made[at]
-
-
 @pytest.mark.parametrize("name", ["lu", "trisolv", "floyd-warshall"])
 def test_each_barrier_is_needed(name: str) -> None:
-    kernel = kernel_of(name, 0)
+    made, kernels = with_kernels(lambda: program(session(name)))
+    pairs = zip(made.kernels, kernels, strict=True)
+    kernel, *_ = (own for one, own in pairs if "class of tiles" in str(one.notes))
     count = barriers_in(kernel.body)
     assert count == 3  # behind loads of the tile and of registers, and in front of its stores
     assert not barrier_faults(kernel.body)
@@ -423,36 +388,21 @@ def test_blocks_of_no_steps_are_refused(size: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
+    ("name", "old", "new"),
     [
-        ("for (int k = 0;", "for (int k = 1;"),  # a step is lost
-        ("e < 16", "e < 15"),  # an element of a tile is not there
-        ("(int)blockIdx.y < end", "(int)blockIdx.y <= end"),  # a block of columns has rows
+        ("lu", "for (int k = 0;", "for (int k = 1;"),  # a step is lost
+        ("lu", "e < 16", "e < 15"),  # an element of a tile is not there
+        ("lu", "(int)blockIdx.y < end", "(int)blockIdx.y <= end"),  # a block of columns has rows
+        ("in_place", "k >= j", "k > j"),  # the pivot's column
+        ("in_place", "k < j", "k + 1 < j"),
+        ("in_place", "A_behind_1[", "A_before_1["),  # rows as they were before the step
+        ("in_place", "k % 32", "(k + 1) % 32"),
     ],
 )
-def test_a_changed_text_is_found(old: str, new: str, tmp_path: Path) -> None:
-    of = session("lu")
-    made = program(of)
-    assert old in made.text
-    of.write(replace(made, text=made.text.replace(old, new)), tmp_path)
-    assert verify(tmp_path, device="cpu", sizes=SIZES, first_failure=True).status != "ok"
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("k >= j", "k > j"),  # the pivot's column
-        ("k < j", "k + 1 < j"),
-        ("A_behind_1[", "A_before_1["),  # rows as they were before the step
-        ("k % 32", "(k + 1) % 32"),
-    ],
-)
-def test_a_changed_text_of_steps_in_place_is_found(old: str, new: str, tmp_path: Path) -> None:
-    of = session("in_place")
-    made = program(of)
-    assert old in made.text
-    of.write(replace(made, text=made.text.replace(old, new)), tmp_path)
-    assert verify(tmp_path, device="cpu", sizes=SIZES).status != "ok"
+def test_a_changed_text_is_found(name: str, old: str, new: str, tmp_path: Path) -> None:
+    of = session(name)
+    of.write(made := program(of), tmp_path)
+    assert broken(made, tmp_path, old, new, SIZES) != "ok"
 
 
 DIVIDED = """
@@ -468,9 +418,8 @@ void divided(double A[N][N])
 """
 
 
-def test_quotients_by_an_element_have_one_reciprocal(tmp_path: Path) -> None:
-    (source := tmp_path / "divided.c").write_text(DIVIDED, encoding="utf-8")
-    of = Session(source, code=True, rewrites=Rewrites(classes=(ClassSize(region=0, size=32),)))
+def test_quotients_by_an_element_have_one_reciprocal() -> None:
+    of = in_classes(DIVIDED, 32)
     found = apart(of)
     known = [one.predicted for one in found.kernels if one.class_block is not None]
     assert len(known) == 2
@@ -487,11 +436,9 @@ def test_quotients_by_an_element_have_one_reciprocal(tmp_path: Path) -> None:
 
 def test_quotients_that_are_not_exact_are_divisions(tmp_path: Path) -> None:
     of = session("lu")
-    made = program(of)
+    of.write(made := program(of), tmp_path)
     for text in (made.text, re.sub(r"exact &= .*;", ";", made.text)):
-        of.write(replace(made, text=text), tmp_path)
-        found = verify(tmp_path, device="cpu", first_failure=True)
-        assert (found.status == "ok") == (text == made.text)
+        assert (broken(made, tmp_path, made.text, text) == "ok") == (text == made.text)
 
 
 SOMETIMES = """
@@ -510,9 +457,8 @@ void sometimes(double A[N][N], double d[N], double t)
 """
 
 
-def test_quotients_that_do_not_always_run_are_no_less_than_nothing(tmp_path: Path) -> None:
-    (source := tmp_path / "sometimes.c").write_text(SOMETIMES, encoding="utf-8")
-    of = Session(source, code=True, rewrites=Rewrites(classes=(ClassSize(region=0, size=32),)))
+def test_quotients_that_do_not_always_run_are_no_less_than_nothing() -> None:
+    of = in_classes(SOMETIMES, 32)
     facts = {one.name: one for one in of.analysed.facts}
     for phase in (phase for run in runs(of) for part in run.parts for phase in part.phases):
         (statement,) = facts[phase.kernel].work.statements
@@ -523,9 +469,5 @@ def test_quotients_that_do_not_always_run_are_no_less_than_nothing(tmp_path: Pat
 def test_lanes_without_points_divide_no_integers(tmp_path: Path) -> None:
     own = "A[i][k] * A[j][k] / A[k][k] * (70 / i)"
     text = re.sub("d\\[k\\] > .*;", f"{own};", SOMETIMES).replace("1000", "40")
-    (source := tmp_path / "integers.c").write_text(text, encoding="utf-8")
-    of = Session(source, code=True, rewrites=Rewrites(classes=(ClassSize(region=0, size=32),)))
-    made = program(of, width=32)
+    made = written(in_classes(text, 32), tmp_path, *SIZES, {"N": 40}, width=32)
     assert "eatss_reciprocal<" in made.text
-    of.write(made, tmp_path / "made")
-    right(verify(tmp_path / "made", device="cpu", sizes=[*SIZES, {"N": 40}]))

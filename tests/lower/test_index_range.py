@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,6 @@ from hypothesis import strategies as st
 
 from eatss.api import codegen
 from eatss.base.diagnostics import InputError, InternalError
-from eatss.base.shipped import data_directory
 from eatss.lower import thread_builder
 from eatss.lower.index_range import INT_MAX, Range, range_of, widened
 from eatss.lower.transform import chain
@@ -33,19 +33,16 @@ def expressions() -> st.SearchStrategy[IntExpr]:
     many = (Operator.ADD, Operator.MIN, Operator.MAX, Operator.MUL)
     divisions = (Operator.FLOORDIV, Operator.QUOTIENT, Operator.REMAINDER, Operator.MOD)
 
+    def of(operators: tuple[Operator, ...], *operands: Any) -> st.SearchStrategy[IntExpr]:
+        return st.builds(Apply, st.sampled_from(operators), st.tuples(*operands))
+
     def larger(inner: st.SearchStrategy[IntExpr]) -> st.SearchStrategy[IntExpr]:
-        pairs = st.tuples(inner, inner)
-        return (
-            st.builds(Apply, st.sampled_from(many), st.tuples(inner, inner, inner) | pairs)
-            | st.builds(Apply, st.just(Operator.SUB), pairs)
-            | st.builds(Apply, st.just(Operator.SUB), st.tuples(inner))
-            | st.builds(Apply, st.just(Operator.LE), pairs)
-            | st.builds(
-                Apply,
-                st.sampled_from(divisions),
-                st.tuples(inner, st.builds(Constant, st.integers(1, 5000))),
-            )
-        )  # fmt: skip
+        return st.one_of(
+            of(many, inner, inner, inner),
+            of((*many, Operator.SUB, Operator.LE), inner, inner),
+            of((Operator.SUB,), inner),
+            of(divisions, inner, st.builds(Constant, st.integers(1, 5000))),
+        )
 
     return st.recursive(leaves, larger, max_leaves=8)
 
@@ -116,28 +113,28 @@ def raised(
     return wrong
 
 
-@pytest.mark.parametrize("upper", [True, False])
+def sharper(condition: IntExpr) -> IntExpr:
+    if isinstance(condition, Apply) and condition.operator is Operator.LE:
+        return Apply(Operator.LT, condition.operands)
+    return condition
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("bounds", raised(bounds, side=True)),
+        ("bounds", raised(bounds, side=False)),
+        ("strict", sharper),
+    ],
+)
 def test_a_guard_that_is_printed_wrongly_is_found_before_it_is_printed(
-    upper: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    name: str, wrong: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(thread_builder, "bounds", raised(bounds, side=upper))
+    monkeypatch.setattr(thread_builder, name, wrong)
     loops = "for (int i = 3; i < n; i++) for (int j = i; j < n; j++) A[i][j] += 1;"
     source = written(tmp_path, loops, "int n, double A[n][n]")
     with pytest.raises(InternalError, match="every instance once"):
         codegen(source, gpu="a100", tiles={"k0": {"i": 32, "j": 64}})
-
-
-def test_a_condition_that_is_turned_wrongly_is_found_before_it_is_printed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def sharper(condition: IntExpr) -> IntExpr:
-        if isinstance(condition, Apply) and condition.operator is Operator.LE:
-            return Apply(Operator.LT, condition.operands)
-        return condition
-
-    monkeypatch.setattr(thread_builder, "strict", sharper)
-    with pytest.raises(InternalError, match="every instance once"):
-        codegen(data_directory("kernels") / "gemm.c", gpu="a100")
 
 
 def test_a_size_that_only_a_test_of_rows_asks_for_is_passed(tmp_path: Path) -> None:

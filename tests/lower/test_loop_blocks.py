@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from eatss.analysis.layout import LoopBlock, SplitK
-from eatss.base.diagnostics import InputError
 from eatss.base.shipped import data_directory
 from eatss.cards import load_profile
 from eatss.choose.options import SelectOptions
@@ -17,12 +16,17 @@ from eatss.choose.selection import Selection
 from eatss.frontend.options import Reading
 from eatss.lower.kernel.barriers import barrier_faults, passed_on
 from eatss.lower.kernel.nodes import Barrier, Buffer, Copy, Scope, counted
-from eatss.lower.recipe import CodeRequest, recipe_from_dict, recipe_to_dict
+from eatss.lower.recipe import CodeRequest
 from eatss.polyhedral.expression import ElementType
 from eatss.program import Name, Program
 from eatss.session.session import Session
 from eatss.verify.run import verify
-from tests.lower.checking import right
+from tests.lower.checking import (
+    broken,
+    every_barrier_is_missed,
+    is_kept_by_its_recipe,
+    right,
+)
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
@@ -135,14 +139,7 @@ def test_every_barrier_is_missed(
     text: str, threads: int, tiles: tuple[int, ...], tmp_path: Path
 ) -> None:
     folder = tmp_path / "made"
-    program = made(text, threads, tiles, folder)
-    pieces = program.text.split("__syncthreads();")
-    assert len(pieces) > 1
-    for at in range(1, len(pieces)):
-        broken = "__syncthreads();".join(pieces[:at]) + "__syncthreads();".join(pieces[at:])
-        (folder / program.file).write_text(broken, encoding="utf-8")
-        found = verify(folder, device="cpu", sizes=SIZES[text][-1:])
-        assert found.status in ("race", "shared memory", "wrong result")
+    every_barrier_is_missed(made(text, threads, tiles, folder), folder, SIZES[text][-1:])
 
 
 @pytest.mark.parametrize(
@@ -155,10 +152,7 @@ def test_every_barrier_is_missed(
 def test_wrong_tiles_are_found(right_text: str, wrong: str, tmp_path: Path) -> None:
     folder = tmp_path / "made"
     program = made(WAVES, 32, (8, 2, 16), folder)
-    assert program.text.count(right_text) == 1
-    broken = program.text.replace(right_text, wrong)
-    (folder / program.file).write_text(broken, encoding="utf-8")
-    assert verify(folder, device="cpu", sizes=SIZES[WAVES][-1:]).status != "ok"
+    assert broken(program, folder, right_text, wrong, SIZES[WAVES][-1:]) != "ok"
 
 
 def test_a_phase_meets_itself_in_the_next_iteration() -> None:
@@ -187,17 +181,8 @@ def test_small_loops_get_a_block_and_wavefronts_tiles(
     assert all(own.loop_block is None for own in alone.kernels)
 
 
-@pytest.mark.parametrize(
-    ("field", "value"), [("threads", 0), ("threads", 2048), ("kernels", []), ("tiles", [0, 1])]
-)
-def test_a_recipe_that_no_block_can_carry_out_is_refused(field: str, value: object) -> None:
-    session, found = apart(STEPS)
-    names = tuple(one.name for one in found.kernels if one.host_loops)
-    at = next(at for at, one in enumerate(found.kernels) if one.host_loops)
-    kernels = list(found.kernels)
-    kernels[at] = replace(kernels[at], loop_block=LoopBlock(kernels=names, threads=64))
-    selection = replace(found, kernels=tuple(kernels))
-    written = recipe_to_dict(session.recipe(selection, H200, CodeRequest()))
-    written["kernels"][at]["loop_block"][field] = value
-    with pytest.raises(InputError):
-        session.generate(recipe_from_dict(written), H200)
+def test_a_recipe_keeps_a_block_and_is_refused_where_none_can_carry_it_out(tmp_path: Path) -> None:
+    nothing: list[str] = []
+    wrong = (("threads", 0), ("threads", 2048), ("kernels", nothing), ("tiles", [0, 1]))
+    program = made(STEPS, 64, (), tmp_path)
+    is_kept_by_its_recipe(program, STEPS, "loop_block", *wrong)

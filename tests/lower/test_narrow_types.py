@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +11,8 @@ import pytest
 
 import eatss
 from eatss.cards import load_profile
-from eatss.lower.recipe import CodegenOptions
 from eatss.program import Program
-from eatss.verify.result import Verification
-from eatss.verify.run import verify
-from tests.lower.checking import right
+from tests.lower.checking import checked
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
@@ -34,19 +30,13 @@ void gemm(int n, int m, int p, float alpha, float C[n][m], TYPE A[n][p], TYPE B[
 }
 """
 PRODUCT = "(float) A[i][k] * (float) B[k][j]"
-ON_WARPS = CodegenOptions(
-    tile_sizes=(("", (("i", 16), ("j", 16), ("k", 32))),),
-    block=(("", (8, 4)),),
-    placements=(("A", "shared"), ("B", "shared")),
-    instructions=(MMA,),
-    stages=2,
-)
-ALONE = CodegenOptions(
-    tile_sizes=(("", (("i", 16), ("j", 32), ("k", 8))),),
-    block=(("", (16, 8)),),
-    placements=(("A", "shared"), ("B", "shared")),
-    stages=2,
-)
+ALONE: dict[str, Any] = {
+    "tiles": {"i": 16, "j": 32, "k": 8}, "block": (16, 8), "stages": 2,
+    "placements": {"A": "shared", "B": "shared"},
+}  # fmt: skip
+ON_WARPS = {
+    **ALONE, "tiles": {"i": 16, "j": 16, "k": 32}, "block": (8, 4), "instructions": [MMA],
+}  # fmt: skip
 
 OPERATIONS = """\
 void f(int n, _Float16 s, _Float16 x[n], _Float16 y[n], float f[n], double d[n], int q[n])
@@ -92,29 +82,28 @@ def computed(program: Program) -> bool:
     return any(f"{MMA}: computes S0" in kernel.notes for kernel in program.kernels)
 
 
-def test_sums_of_products_are_those_of_floats(verify_text: Callable[..., Verification]) -> None:
-    sizes = [{"n": 21, "m": 24, "p": 67}, {"n": 16, "m": 16, "p": 64}]
-    right(verify_text(gemm(), ON_WARPS, sizes))
-
-
-def test_elements_of_boxes_are_converted_to_halves(
-    verify_text: Callable[..., Verification],
+@pytest.mark.parametrize(
+    ("text", "how", "sizes"),
+    [
+        (gemm(), ON_WARPS, [{"n": 21, "m": 24, "p": 67}, {"n": 16, "m": 16, "p": 64}]),
+        # elements of boxes are converted to halves
+        (
+            gemm("(float) (_Float16) A[i][k] * (float) B[k][j]", "double"),
+            ALONE,
+            [{"n": 17, "m": 33, "p": 9}],
+        ),
+        (OPERATIONS, {"bit_equal": True}, [{"n": 131}]),
+    ],
+)
+def test_operations_are_those_of_c(
+    text: str, how: dict[str, Any], sizes: list[dict[str, int]], tmp_path: Path
 ) -> None:
-    value = "(float) (_Float16) A[i][k] * (float) B[k][j]"
-    right(verify_text(gemm(value, "double"), ALONE, [{"n": 17, "m": 33, "p": 9}]))
-
-
-def test_all_operations_are_those_of_c_in_every_bit(
-    verify_text: Callable[..., Verification],
-) -> None:
-    right(verify_text(OPERATIONS, CodegenOptions(), [{"n": 131}]), bit_equal=True)
+    checked(text, tmp_path, sizes, **how)
 
 
 def test_sums_in_halves_stay_in_their_order(tmp_path: Path) -> None:
-    program = eatss.codegen(SUMS, gpu="h200", output=tmp_path)
+    program = checked(SUMS, tmp_path, [{"n": 35}], bit_equal=True)
     assert not any(kernel.reassociates for kernel in program.kernels)
-    found = verify(tmp_path, device="cpu", sizes=[{"n": 35}])
-    assert (found.status, found.bit_equal) == ("ok", True)
 
 
 def test_tensor_cores_multiply_halves_alone() -> None:
@@ -193,18 +182,14 @@ def loads_in(program: Program) -> dict[str, str]:
     return {array: how for how, array in found}
 
 
-def check(folder: Path, *sizes: dict[str, int]) -> None:
-    right(verify(folder, device="cpu", sizes=sizes), bit_equal=True)
-
-
 @pytest.mark.parametrize(("first", "second"), [("rows", "rows"), ("turned", "turned")])
 def test_boxes_of_bytes_are_read_as_they_lie(first: str, second: str, tmp_path: Path) -> None:
-    program = eatss.codegen(source(first, second), gpu="h200", output=tmp_path, **options())
+    sizes = [{"n": 32, "m": 32, "p": 192}, {"n": 33, "m": 7, "p": 71}]
+    program = checked(source(first, second), tmp_path, sizes, bit_equal=True, **options())
     assert instructions_of(program) == ["mma_s8_s8_16x8x32"]
     ways = {"A": "matrices" if first == "rows" else "turned_bytes"}
     ways |= {"B": "matrices" if second == "turned" else "turned_bytes"}
     assert loads_in(program) == ways
-    check(tmp_path, {"n": 32, "m": 32, "p": 192}, {"n": 33, "m": 7, "p": 71})
 
 
 def test_sums_of_all_values_are_right_and_wrap() -> None:
@@ -225,8 +210,7 @@ def test_sums_of_all_values_are_right_and_wrap() -> None:
 
 @pytest.mark.parametrize(("types", "fits"), [(("int8_t", "int8_t"), True), (("int", "int"), False)])
 def test_tensor_cores_multiply_bytes_into_words(types: tuple[str, str], fits: bool) -> None:
-    selection = eatss.select(source(types=types), gpu="a100", target="cuda")
-    warps = selection.kernels[0].warps
+    warps = eatss.select(source(types=types), gpu="a100", target="cuda").kernels[0].warps
     wanted = f"mma_{NAMES.get(types[0])}_{NAMES.get(types[1])}_16x8x32" if fits else None
     assert (warps and warps.instruction) == wanted
 
@@ -243,14 +227,12 @@ def test_cards_without_them_have_plain_operations_that_take_their_time() -> None
 def test_boxes_of_halves_are_read_as_they_lie(tmp_path: Path) -> None:
     value = f"(float) {A['turned'][0]} * (float) {B['rows'][0]}"
     text = source("turned", "rows", ("_Float16", "_Float16"), "float", value)
-    program = eatss.codegen(text, gpu="h200", output=tmp_path, **options(MMA, 32))
+    sizes = [{"n": 64, "m": 64, "p": 64}, {"n": 33, "m": 47, "p": 71}]
+    program = checked(text, tmp_path, sizes, **options(MMA, 32))
     assert set(re.findall(r" eatss_load_(\w*)matrices\(fragment.*, &sh", program.text)) == {
         "turned_"
     }
-    assert "= sh.A" not in program.text
-    assert "= sh.B" not in program.text
-    sizes = [{"n": 64, "m": 64, "p": 64}, {"n": 33, "m": 47, "p": 71}]
-    right(verify(tmp_path, device="cpu", sizes=sizes))
+    assert not re.search(r"= sh\.[AB]", program.text)
 
 
 LINES_SOURCE = """\
@@ -269,18 +251,13 @@ void product(float C[N][M], _Float16 A[N][P], _Float16 B[P][M])
 """
 
 
-def product(*sizes: int) -> str:
-    return LINES_SOURCE.format(*sizes)
-
-
 def lines_in(program: eatss.Program) -> set[str]:
     """Return the arrays whose elements come through registers."""
     return set(re.findall(r"eatss_half (\w+)_line\[\d+\];", program.text))
 
 
 def test_products_of_odd_sizes_are_right(tmp_path: Path) -> None:
-    program = eatss.codegen(product(71, 33, 135), gpu="h200", output=tmp_path, **options(MMA, 32))
+    program = checked(LINES_SOURCE.format(71, 33, 135), tmp_path, **options(MMA, 32))
     assert lines_in(program) == {"A", "B"}
     assert re.search(r"sh.A\[\(stage == 0 \? 1 : stage - 1\)\].* = A_line\[e\];", program.text)
     assert "eatss_wait_for_copies" not in program.text
-    right(verify(tmp_path, device="cpu"))

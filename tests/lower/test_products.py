@@ -6,19 +6,15 @@ import re
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
 
 import eatss
 from eatss.analysis.variant import KernelVariant
-from eatss.base.shipped import data_directory
 from eatss.cards import load_profile
-from eatss.choose.cuda import kernel_variant_of
 from eatss.lower.variants import kernel_variants_for
 from eatss.program import Program
-from eatss.verify.run import verify
 from tests.lower.checking import checked
 from tests.lower.test_stream_k import MMA
 
@@ -34,56 +30,18 @@ def computed(program: Program, instruction: str) -> set[str]:
     return {name for one in found if one is not None for name in one[1].split(", ")}
 
 
-@pytest.mark.parametrize(
-    "source", [data_directory("kernels") / f"{name}.c" for name in ("gemm", "mvt")]
-)
-def test_what_is_selected_uses_its_instruction(source: Path) -> None:
-    selection = eatss.select(source, gpu="h200", target="cuda")
-    variants = kernel_variants_for(eatss.inspect(source, cut="eatss"), H200)
-    wanted: set[str] = set()
-    for kernel in selection.kernels:
-        if kernel.warps is not None:
-            assert kernel.warps.instruction == MMA
-            own = kernel_variant_of(variants[kernel.name], kernel)
-            assert own is not None
-            wanted |= {product.statement for product in own.products}
-    program = eatss.codegen(source, gpu="h200")
-    assert computed(program, MMA) == wanted
-    assert bool(wanted) == ("eatss_mma_16x8x4(" in program.text.partition("extern")[2])
-    assert bool(wanted) == (source.stem == "gemm")
-
-
-def contraction(dice: Random) -> str:
-    """A sum of products over ``k`` at random; warps can compute about half of them."""
-    free = ["b", "i", "j"][dice.randrange(2) :]
-
-    def array(loops: list[str]) -> tuple[str, str]:
-        own = [loop for loop in free[:-2] if dice.random() < 0.5] + loops
-        dice.shuffle(own)
-        return "[N]" * len(own), "".join(f"[{name}]" for name in own)
-
-    more = [["k"], ["i"], ["j"], ["i", "j"], ["j", "k"], []]
-    factors = [["i", "k"], ["k", "j"], *dice.sample(more, dice.choice([0, 0, 1, 2]))]
-    arrays = [array(own) for own in factors]
-    names = [f"A{at}" for at in range(len(arrays))]
-    dice.shuffle(names)
-    value = " * ".join(f"{name}{text}" for name, (_, text) in zip(names, arrays, strict=True))
-    value = dice.choice(["{}", "{}", "alpha * {}", "alpha + {}"]).format(value)
-    order = free[:]
-    dice.shuffle(order)
-    target = "C" + "".join(f"[{name}]" for name in order)
-    declared = ", ".join(
-        f"double {name}{size}" for name, (size, _) in zip(names, arrays, strict=True)
-    )
-    loops = "".join(f"for (int {name} = 0; {name} < N; {name}++) " for name in [*free, "k"])
-    return f"""
+BATCHED = """
 #define N 512
-void f(double C{"[N]" * len(free)}, {declared}, double alpha) {{
+void f(double C[N][N][N], double A0[N][N][N], double A1[N][N][N])
+{
 #pragma scop
-  {loops}
-    {target} {dice.choice(("+=", "+=", "-="))} {value};
+  for (int b = 0; b < N; b++)
+    for (int i = 0; i < N; i++)
+      for (int j = 0; j < N; j++)
+        for (int k = 0; k < N; k++)
+          C[b][i][j] -= A1[k][i][b] * A0[k][j][b];
 #pragma endscop
-}}
+}
 """
 
 
@@ -112,13 +70,11 @@ def products_offered(variants: Sequence[KernelVariant]) -> list[KernelVariant]:
 
 
 def test_contractions_are_offered_just_where_the_generator_finds_products() -> None:
-    source = contraction(Random(2))
-    inspected = eatss.inspect(source, cut="eatss")
+    inspected = eatss.inspect(BATCHED, cut="eatss")
     (facts,) = inspected.facts
     loops = [loop.name for loop in facts.parallel_loops]
     offered = products_offered(kernel_variants_for(inspected, H200)[facts.name])
-    pairs = list(combinations(loops, 2))
-    possible = [pair for pair in pairs if used(source, *pair, loops)]
+    possible = [pair for pair in list(combinations(loops, 2)) if used(BATCHED, *pair, loops)]
     assert [(one.rows, one.columns) for own in offered for one in own.products] == possible[-1:]
 
 
@@ -129,7 +85,7 @@ def offered(source: str, gpu: str, *, strict_fp: bool = False) -> list[KernelVar
 
 
 def test_products_are_offered_for_doubles_on_cards_with_tensor_cores_for_them() -> None:
-    source = contraction(Random(0)).replace("alpha + ", "")
+    source = ELSEWHERE.format(statement="C[j][i] += A[i][k] * B[k][j] * d[k];")
     for gpu, name in (("h200", MMA), ("a100", "mma_f64_8x8x4")):
         (one,) = offered(source, gpu)
         assert one.instruction is not None
@@ -201,23 +157,15 @@ def kernel_text(program: eatss.Program) -> str:
     return program.text.partition("__global__")[2].partition("#ifndef")[0]
 
 
-def forced(source: str, **keywords: object) -> eatss.Program:
-    """Return a program whose layout is one for tensor cores, whatever would be selected."""
-    given = {"tiles": {"i": 64, "j": 64, "k": 16}, "block": (16, 8), **keywords}
-    return eatss.codegen(
-        source,
-        gpu="h200",
-        placements={"A": "shared", "B": "shared"},
-        instructions=["mma_f64_16x8x4"],
-        **given,  # type: ignore[arg-type]
-    )
+FORCED: dict[str, Any] = {
+    "tiles": {"i": 64, "j": 64, "k": 16}, "block": (16, 8), "instructions": [MMA],
+}  # fmt: skip
+"""A layout for tensor cores, whatever would be selected."""
 
 
 def test_boxes_of_short_loops_have_a_place_for_all_that_is_read(tmp_path: Path) -> None:
     source = product("A[i][k] * B[k][j]", bounds=("70", "65", "15"))
-    folder = tmp_path / "program"
-    eatss.codegen(source, gpu="h200", output=folder)
-    assert verify(folder, device="cpu").ok
+    checked(source, tmp_path)
     selected = eatss.select(source, gpu="h200", target="cuda").kernels[0]
     assert selected.warps is None or int("15") >= dict(selected.tile_sizes)["k"]
 
@@ -225,7 +173,9 @@ def test_boxes_of_short_loops_have_a_place_for_all_that_is_read(tmp_path: Path) 
 def test_a_counter_is_no_factor_of_a_matrix() -> None:
     source = product("(i + N) * A[i][k] * B[k][j]")
     assert eatss.select(source, gpu="h200", target="cuda").kernels[0].warps is None
-    assert OTHERS_MMA not in kernel_text(forced(source))
+    staged = {"A": "shared", "B": "shared"}
+    found = eatss.codegen(source, gpu="h200", placements=staged, **FORCED)
+    assert OTHERS_MMA not in kernel_text(found)
 
 
 @pytest.mark.parametrize(
@@ -245,17 +195,8 @@ def test_tiles_that_are_never_full_are_not_selected_for_tensor_cores(
 def test_an_array_keeps_its_name() -> None:
     array = "wide_B"
     source = product(f"{array}[i][k] * B[k][j]", names=(array, "B"))
-    text = kernel_text(
-        eatss.codegen(
-            source,
-            gpu="h200",
-            tiles={"i": 64, "j": 64, "k": 16},
-            block=(16, 8),
-            placements={array: "shared", "B": "shared"},
-            instructions=["mma_f64_16x8x4"],
-            stages=3,
-        )
-    )
+    staged = {array: "shared", "B": "shared"}
+    text = kernel_text(eatss.codegen(source, gpu="h200", placements=staged, stages=3, **FORCED))
     assert OTHERS_MMA in text
     assert not any(f"{kind} {array} =" in text for kind in ("int", "bool", "const int"))
     assert f"double {array}[" not in text.partition("{")[2]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,13 +12,9 @@ from hypothesis import strategies as st
 import eatss
 from eatss.analysis.layout import SplitK
 from eatss.base.diagnostics import InputError
-from eatss.base.shipped import data_directory
-from eatss.program import Program
 from eatss.session.session import Session
-from eatss.verify.result import Verification
-from eatss.verify.run import verify
 from tests.examples import examples
-from tests.lower.checking import right
+from tests.lower.checking import checked
 from tests.lower.spreading import spread_and_verified
 
 FLOATING, INTEGERS = ("float", "double"), ("int", "unsigned", "long", "unsigned long")
@@ -149,48 +144,46 @@ EVERYWHERE = [
 ]
 
 
-@pytest.mark.parametrize("what", [*RESULTS])
-def test_one_result_of_two_loops_has_lanes_along_what_is_contiguous(
-    what: str, tmp_path: Path
+ONE_RESULT = "for (int j = 0; j < J; j++) for (int l = 0; l < L; l++) "
+A_RESULT_A_ROW = (
+    "for (int i = 0; i < I; i++) { s[i] = 0; for (int j = 0; j < J; j++)"
+    " for (int k = 0; k < K; k++) for (int l = 0; l < L; l++)"
+    " s[i] += a[j] * b[k] * c[l] * X[i][j][k][l]; }"
+)
+OF_TWO_LOOPS = (
+    "for (int i = 0; i < I; i++) for (int k = 0; k < K; k++) for (int j = 0; j < J; j++)"
+    " for (int l = 0; l < L; l++) S[i][k] += X[i][j][k][l] * a[j];"
+)
+
+
+@pytest.mark.parametrize(
+    ("nest", "spread", "threads", "said"),
+    [
+        *(
+            # lanes are along what is contiguous
+            (ONE_RESULT + update, (128, 256, 2, 5), None, f"the {what} over l is split over 128")
+            for what, update in RESULTS.items()
+        ),
+        (A_RESULT_A_ROW, (64, 128, 2, 4), 2, "the sum over l is split over 64"),
+        # of axes of the grid one is left
+        (OF_TWO_LOOPS, (1, 64, 3, 4), 2, ""),
+        (OF_TWO_LOOPS, (64, 64, 3, 4), 2, ""),
+    ],
+)
+def test_threads_share_one_loop_of_a_sum_and_blocks_another(
+    nest: str, spread: tuple[int, ...], threads: int | None, said: str, tmp_path: Path
 ) -> None:
-    nest = "  for (int j = 0; j < J; j++) for (int l = 0; l < L; l++)\n    "
-    text = FEW.replace("RESULT", nest + RESULTS[what])
-    spread = SplitK(lanes=128, tile=256, chunks=2, outer=5)
-    program, _ = spread_and_verified(text, tmp_path / "out", spread, *EVERYWHERE)
-    (kernel,) = program.kernels
-    (note,) = (one for one in kernel.notes if "is split over" in one)
-    assert f"{what} over l is split over 128 threads" in note
-    assert "over j by up to 5 blocks" in note
-    assert "eatss_load_wide(&X_row[2 * rl]" in program.text  # c stays in registers
-    assert "c_row" not in program.text
-
-
-def test_sums_over_three_loops_keep_a_result_a_row_of_threads(tmp_path: Path) -> None:
-    text = FEW.replace(
-        "RESULT",
-        "  for (int i = 0; i < I; i++) {\n    s[i] = 0;\n    for (int j = 0; j < J; j++)"
-        "\n      for (int k = 0; k < K; k++) for (int l = 0; l < L; l++)"
-        "\n        s[i] += a[j] * b[k] * c[l] * X[i][j][k][l];\n  }",
-    )
-    spread = SplitK(lanes=64, tile=128, chunks=2, outer=4)
-    program, _ = spread_and_verified(text, tmp_path / "out", spread, *EVERYWHERE, threads=2)
+    text = FEW.replace("RESULT", nest)
+    text = text.replace("double s[I]", "double S[I][K]") if "S[" in nest else text
+    lanes, tile, chunks, outer = spread
+    own = SplitK(lanes=lanes, tile=tile, chunks=chunks, outer=outer)
+    program, _ = spread_and_verified(text, tmp_path / "out", own, *EVERYWHERE, threads=threads)
     notes = " ".join(note for kernel in program.kernels for note in kernel.notes)
-    assert "the sum over l is split over 64 threads" in notes
-    assert "over j by up to 4 blocks" in notes
-
-
-@pytest.mark.parametrize("lanes", [1, 64])
-def test_blocks_share_one_loop_of_a_sum_where_results_have_two(lanes: int, tmp_path: Path) -> None:
-    text = FEW.replace(
-        "RESULT",
-        "  for (int i = 0; i < I; i++) for (int k = 0; k < K; k++)"
-        "\n    for (int j = 0; j < J; j++) for (int l = 0; l < L; l++)"
-        "\n      S[i][k] += X[i][j][k][l] * a[j];",
-    ).replace("double s[I]", "double S[I][K]")
-    spread = SplitK(lanes=lanes, tile=64, chunks=3, outer=4)  # of axes of the grid one is left
-    program, _ = spread_and_verified(text, tmp_path / "out", spread, *EVERYWHERE, threads=2)
-    notes = [note for kernel in program.kernels for note in kernel.notes]
-    assert any("over j by up to 4 blocks" in note for note in notes)
+    assert said in notes
+    assert f"over j by up to {outer} blocks" in notes
+    if nest.startswith(ONE_RESULT):
+        assert "eatss_load_wide(&X_row[2 * rl]" in program.text  # c stays in registers
+        assert "c_row" not in program.text
 
 
 VARIANCE = """
@@ -227,16 +220,13 @@ def test_rows_come_in_vectors_where_each_instance_reads_them(what: str, tmp_path
         f"void f({arguments})\n{{\n#pragma scop\n{around} for (int i = 0; i < M; i++)"
         f" for (int j = 0; j < N; j++) {update}\n#pragma endscop\n}}\n"
     )
-    place = tmp_path / "out"
-    program = eatss.codegen(text, gpu="h200", output=place)
+    program = checked(text, tmp_path, [{"M": m, "N": n} for m, n in ((3, 37), (5, 2050))])
     assert ("eatss_load_wide" in program.text) == wide
     assert "_row[" not in program.text or wide
-    right(verify(place, sizes=[{"M": m, "N": n} for m, n in ((3, 37), (5, 2050))]))
 
 
 def test_strict_sums_say_what_their_order_costs() -> None:
-    nest = "  for (int j = 0; j < J; j++) for (int l = 0; l < L; l++)\n    "
-    text = FEW.replace("RESULT", nest + RESULTS["sum"])
+    text = FEW.replace("RESULT", ONE_RESULT + RESULTS["sum"])
     program = eatss.codegen(text, gpu="h200", strict_fp=True)
     notes = [note for kernel in program.kernels for note in kernel.notes]
     assert "the order over j and l is kept: a thread adds up 9100 terms one by one" in notes
@@ -265,25 +255,12 @@ void f(int T, int n, float x[n], float y[n], float u[n], float v[n]) {
     assert not any("one thread" in note for one in found.kernels for note in one.notes)
 
 
-def test_spread_sums_equal_the_original(tmp_path: Path) -> None:
-    spread = SplitK(lanes=32, tile=64, chunks=2)  # the points go to 32 of the threads
-    text = (data_directory("kernels") / "atax.c").read_text(encoding="utf-8")
-    sizes = {"NX": 37, "NY": 70}, {"NX": 1, "NY": 300}
-    program, _ = spread_and_verified(text, tmp_path / "out", spread, *sizes, threads=128)
-    split = [code for code in program.kernels if code.reassociates]
-    assert split
-    for code in split:
-        x, y, z = code.block
-        assert x * y * z <= 1024
-        if spread.lanes > 1:
-            assert x == spread.lanes
-
-
 DECLARED = (
     "double fmax(double, double);\ndouble fmin(double, double);\n"
     "float fmaxf(float, float);\nfloat fminf(float, float);\n"
 )
 BOUNDS = ("0; {c} < M", "1; {c} < N", "{o}; {c} < M", "0; {c} <= {o}", "0; {c} < M - 2 * {o}")
+RANDOM_SIZES = ({"N": 9, "M": 70}, {"N": 21, "M": 13}, {"N": 1, "M": 0})
 LANES = [(32, 64), (32, 32), (8, 24), (1, 16), (64, 64), (128, 256)]
 
 
@@ -331,9 +308,8 @@ def test_random_reductions_equal_the_original(
     text: str, lanes: tuple[int, int], chunks: int, outer: int, threads: int | None
 ) -> None:
     spread = SplitK(lanes=lanes[0], tile=lanes[1], chunks=chunks, outer=outer)
-    sizes = ({"N": 9, "M": 70}, {"N": 21, "M": 13}, {"N": 1, "M": 0})
     with TemporaryDirectory() as folder:
-        spread_and_verified(text, Path(folder), spread, *sizes, threads=threads)
+        spread_and_verified(text, Path(folder), spread, *RANDOM_SIZES, threads=threads)
 
 
 HEAD = """
@@ -369,11 +345,6 @@ LEFT = {
 TILES_SIZES = [{"N": 5, "M": 7}, {"N": 18, "M": 9}, {"N": 3, "M": 1}, {"N": 4, "M": 0}]
 
 
-def in_tiles(text: str, folder: Path, **options: object) -> tuple[Program, Verification]:
-    program = eatss.codegen(text, gpu="h200", output=folder, force=True, **options)  # type: ignore[arg-type]
-    return program, right(verify(folder, device="cpu", sizes=TILES_SIZES))
-
-
 def loops_of(text: str) -> set[str]:
     (region,) = Session(text, code=True).symbolic.regions
     return {loop.name for kernel in region.scheduled.kernels for loop in kernel.loops}
@@ -385,22 +356,20 @@ def test_sums_over_several_loops_are_tiled(what: str, tmp_path: Path) -> None:
     assert {"e", "f"} <= loops_of(text)
     tiles = {"i": 4, "j": 8, "e": 3, "f": 4}
     own = {name: size for name, size in tiles.items() if name in loops_of(text)}
-    program, found = in_tiles(text, tmp_path, tiles=own)
+    program = checked(text, tmp_path, TILES_SIZES, bit_equal=False, tiles=own)
     assert any(kernel.reassociates for kernel in program.kernels)
-    assert not found.bit_equal
 
 
 @pytest.mark.parametrize("what", ["seen in between", "started anew"])
 def test_sums_whose_order_is_seen_keep_it(what: str, tmp_path: Path) -> None:
     text = HEAD + LEFT[what] + TAIL
     assert not {"e", "f"} <= loops_of(text)
-    in_tiles(text, tmp_path)
+    checked(text, tmp_path, TILES_SIZES)
 
 
 def test_strict_sums_keep_their_order(tmp_path: Path) -> None:
     text = HEAD + JOINED["triangular"] + TAIL
-    program, found = in_tiles(text, tmp_path, strict_fp=True)
-    assert found.bit_equal
+    program = checked(text, tmp_path, TILES_SIZES, bit_equal=True, strict_fp=True)
     assert {dict(kernel.tile_sizes).get("e", 1) for kernel in program.kernels} == {1}
 
 
@@ -411,36 +380,10 @@ def test_tiles_that_reorder_are_refused_beside_strict_fp() -> None:
     assert "give e=1" in str(raised.value)
 
 
-def random_sum(seed: int) -> tuple[str, dict[str, int]]:
-    """Return a program with a sum over two or three loops somewhere in it, and tiles."""
-    dice = random.Random(seed)
-    loops = ["e", "f", "g"][: dice.choice([2, 2, 3])]
-    bounds = {"e": "M", "f": dice.choice(["M", "e + 1", "M - 1"]), "g": dice.choice(["3", "M"])}
-    nest = " ".join(f"for (int {n} = 0; {n} < {bounds[n]}; {n}++)" for n in loops)
-    last = loops[-1]
-    value = dice.choice(
-        [
-            f"A[i][e][{last}] * B[e][f][j]",
-            f"A[i][f][e] * B[{last}][e][j] * P[i][j][e][f]",
-            f"P[i][j][e][f] - A[i][{last}][f]",
-            f"A[i][e][f] * D[i][j] * B[f][{last}][j]",
-        ]
-    )
-    update = dice.choice(["C[i][j] += {};", "C[i][j] -= {};", "C[i][j] = fmax({}, C[i][j]);"])
-    beside = dice.choice(["", "", f"D[i][j] += A[i][e][f] * {last};"])
-    body = f"{nest} {{ {update.format(value)} {beside} }}"
-    before = dice.choice(["", "C[i][j] = D[i][j];", "C[i][j] = 0.5 * C[i][j];"])
-    after = dice.choice(["", "D[i][j] = C[i][j];", "C[i][j] = C[i][j] + D[j][i];"])
-    text = f"{HEAD}{LOOPS} {{ {before} {body} {after} }}{TAIL}"
-    tiles = {name: dice.choice([1, 2, 3, 8]) for name in ("i", "j", *loops)}
-    return text, tiles
-
-
 @settings(max_examples=examples(2), suppress_health_check=list(HealthCheck))
-@given(seed=st.integers(0, 2**32))
+@given(text=nests(), data=st.data())
 def test_random_sums_are_right_in_any_tiles(
-    seed: int, tmp_path_factory: pytest.TempPathFactory
+    text: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    text, tiles = random_sum(seed)
-    tiles = {name: size for name, size in tiles.items() if name in loops_of(text)}
-    in_tiles(text, tmp_path_factory.mktemp("sums"), tiles=tiles)
+    tiles = {name: data.draw(st.sampled_from([1, 2, 3, 8])) for name in sorted(loops_of(text))}
+    checked(text, tmp_path_factory.mktemp("sums"), RANDOM_SIZES, tiles=tiles)

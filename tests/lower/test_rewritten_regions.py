@@ -21,7 +21,7 @@ from eatss.session.session import Session
 from eatss.verify.result import Verification
 from eatss.verify.run import verify
 from tests.examples import examples
-from tests.lower.checking import right
+from tests.lower.checking import checked, right
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
@@ -69,14 +69,10 @@ def verified_on_cpu(
     text: str, folder: Path, sizes: list[dict[str, int]], index_bits: Literal[32, 64] | None = None
 ) -> Program:
     """Generate a program for C text and demand that it computes what the text does."""
-    (folder / "f.c").write_text(text, encoding="utf-8")
-    program = eatss.codegen(
-        folder / "f.c", gpu="h200", output=folder / "out", index_bits=index_bits
-    )
+    program = eatss.codegen(text, gpu="h200", output=folder, index_bits=index_bits)
     names = {parameter.name for parameter in program.parameters}
     at = [{name: value for name, value in one.items() if name in names} for one in sizes]
-    found = verify(folder / "out", device="cpu", sizes=at)
-    assert (found.status, found.message) == ("ok", ""), text
+    right(verify(folder, device="cpu", sizes=at))
     return program
 
 
@@ -90,9 +86,8 @@ def test_a_collapsed_contraction_equals_the_original(which: str, tmp_path: Path)
     assert any("_" in loop for loop in tiles_of(program))
 
 
-def test_the_program_takes_the_arrays_and_sizes_of_the_source(tmp_path: Path) -> None:
-    (tmp_path / "f.c").write_text(source(*CONTRACTIONS["sizes are arguments"]), encoding="utf-8")
-    program = eatss.codegen(tmp_path / "f.c", gpu="h200")
+def test_the_program_takes_the_arrays_and_sizes_of_the_source() -> None:
+    program = eatss.codegen(source(*CONTRACTIONS["sizes are arguments"]), gpu="h200")
     (entry,) = program.entries
     shapes = {one.name: len(one.shape) for one in entry.arguments if one.role == "array"}
     assert shapes == {"C": 4, "A": 4, "B": 4}
@@ -232,29 +227,18 @@ def notes_of(program: Program) -> list[str]:
     return [note for kernel in program.kernels for note in kernel.notes]
 
 
-def verified(text: str, folder: Path, *, strict: bool = False, **sizes: int) -> Program:
-    """Generate code that computes anew all it can, and demand that it does what the text does."""
-    (folder / "f.c").write_text(text, encoding="utf-8")
-    program = eatss.codegen(
-        folder / "f.c", gpu="h200", output=folder / "out", recompute="all", strict_fp=strict
-    )
-    found = verify(folder / "out", device="cpu", sizes=[sizes])
-    assert (found.status, found.message) == ("ok", "")
-    assert found.bit_equal
-    return program
-
-
 @pytest.mark.parametrize("which", ["numbers of other types", "others see it"])
 def test_a_program_that_computes_anew_equals_the_original(which: str, tmp_path: Path) -> None:
-    program = verified(WRITTEN[which], tmp_path, N=19, M=70)
+    sizes = [{"N": 19, "M": 70}]
+    program = checked(WRITTEN[which], tmp_path, sizes, bit_equal=True, recompute="all")
     assert any("is computed anew where it is read" in note for note in notes_of(program))
     assert not program.entries[0].temporaries
     assert len(program.kernels) == 1
 
 
 def test_a_chain_of_stencils_is_one_kernel(tmp_path: Path) -> None:
-    program = verified(LOCAL, tmp_path, strict=False, NK=3, NI=9, NJ=70)
-    (kernel,) = program.kernels
+    sizes = [{"NK": 3, "NI": 9, "NJ": 70}]
+    (kernel,) = checked(LOCAL, tmp_path, sizes, bit_equal=True, recompute="all").kernels
     assert kernel.statements == ("S3",)
     assert kernel.notes[:3] == tuple(
         f"{name} is computed anew where it is read" for name in ("fli", "lap", "flj")

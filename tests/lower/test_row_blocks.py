@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -20,14 +21,21 @@ from eatss.cards.profile import Coefficient
 from eatss.choose.options import SelectOptions
 from eatss.choose.selection import Selection
 from eatss.cost.cuda_model import rows_prediction
+from eatss.cost.demand import Demand
 from eatss.frontend.options import Reading
 from eatss.lower.recipe import CodeRequest, recipe_from_dict
 from eatss.lower.row_planning import row_runs_for
+from eatss.plan.phases import RowRun
 from eatss.program import Program
 from eatss.session.session import Session
-from eatss.verify.result import Verification
 from eatss.verify.run import verify
-from tests.lower.checking import right
+from tests.lower.checking import (
+    broken,
+    checked,
+    every_barrier_is_missed,
+    is_kept_by_its_recipe,
+    right,
+)
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
@@ -175,8 +183,8 @@ def in_one(
     """Generate a program all of whose kernels are one, into a folder where one is given."""
     session, apart = kept_apart(text, tuple(f"{name}={value}" for name, value in fixed.items()))
     names = tuple(kernel.name for kernel in apart.kernels)
-    block = FusedRows(kernels=names, loops=1, rows=rows, lanes=lanes, tile=tile, whole=whole)
-    block = replace(block, columns=columns)
+    sizes = {"rows": rows, "lanes": lanes, "tile": tile, "whole": whole, "columns": columns}
+    block = FusedRows(kernels=names, loops=1, **sizes)
     first, *others = apart.kernels
     selection = replace(apart, kernels=(replace(first, row_block=block), *others))
     program = session.generate(session.recipe(selection, H200, CodeRequest()), H200)
@@ -185,14 +193,8 @@ def in_one(
     return program
 
 
-def checked(folder: Path, *sizes: dict[str, int]) -> Verification:
-    return verify(folder, device="cpu", sizes=list(sizes) or None)
-
-
-def test_one_kernel_does_what_several_do(tmp_path: Path) -> None:
-    program = in_one(SOFTMAX, 1, 64, 128, tmp_path / "made")
-    assert len(program.kernels) == 1
-    right(checked(tmp_path / "made", *SIZES))
+def is_right(folder: Path, *sizes: dict[str, int]) -> None:
+    right(verify(folder, device="cpu", sizes=sizes))
 
 
 def test_rows_that_a_launch_finds_short_enough_stay_in_registers(tmp_path: Path) -> None:
@@ -202,10 +204,9 @@ def test_rows_that_a_launch_finds_short_enough_stay_in_registers(tmp_path: Path)
     assert sum("2 elements of a row in registers" in note for note in kernel.notes) == 2
     (short,) = re.findall(r"if \(NJ < 129\) \{(.*?)\n    \} else \{", program.text, re.DOTALL)
     assert short.count("= in[i0") == 3  # whole tiles, others, and the first maximum
-    right(checked(folder, *SIZES, {"NI": 2, "NJ": 128}, {"NI": 2, "NJ": 129}))
-    longer = program.text.replace("if (NJ < 129)", "if (NJ < 140)")
-    (folder / program.file).write_text(longer, encoding="utf-8")
-    assert not checked(folder, {"NI": 2, "NJ": 131}).ok
+    is_right(folder, *SIZES, {"NI": 2, "NJ": 128}, {"NI": 2, "NJ": 129})
+    longer = "if (NJ < 129)", "if (NJ < 140)"
+    assert broken(program, folder, *longer, [{"NI": 2, "NJ": 131}]) != "ok"
 
 
 def test_rows_of_two_loops_are_as_long_as_their_product(tmp_path: Path) -> None:
@@ -222,7 +223,7 @@ def test_rows_of_two_loops_are_as_long_as_their_product(tmp_path: Path) -> None:
     )
     program = in_one(text, 1, 64, 128, tmp_path / "made", whole=1)
     assert "if (NJ_NJ < 129)" in program.text
-    right(checked(tmp_path / "made", {"NI": 3, "NJ": 11}, {"NI": 2, "NJ": 12}, {"NI": 1, "NJ": 1}))
+    is_right(tmp_path / "made", {"NI": 3, "NJ": 11}, {"NI": 2, "NJ": 12}, {"NI": 1, "NJ": 1})
 
 
 def test_what_others_read_of_a_row_before_it_is_written_keeps_no_row_from_registers() -> None:
@@ -237,33 +238,19 @@ def test_what_others_read_of_a_row_before_it_is_written_keeps_no_row_from_regist
 def test_every_barrier_between_phases_is_missed(tmp_path: Path) -> None:
     folder = tmp_path / "made"
     program = in_one(SOFTMAX, 2, 64, 256, folder, NI=5, NJ=200)
-    assert checked(folder).ok
-    pieces = program.text.split("__syncthreads();")
-    for at in range(1, len(pieces)):
-        broken = "__syncthreads();".join(pieces[:at]) + "__syncthreads();".join(pieces[at:])
-        (folder / program.file).write_text(broken, encoding="utf-8")
-        found = checked(folder)
-        assert found.status in ("race", "shared memory", "wrong result")
+    is_right(folder, {})
+    every_barrier_is_missed(program, folder, [{}])
 
 
 def test_a_row_that_needs_another_keeps_kernels_apart() -> None:
-    session = Session(BEFORE, code=True)
-    runs = row_runs_for(session.analysed, H200)
+    runs = row_runs_for(Session(BEFORE, code=True).analysed, H200)
     assert not any(len(run.kernels) > 1 for run in runs)
     assert len(in_one(BEFORE, 1, 64, 64).kernels) > 1
 
 
 def test_a_recipe_keeps_rows_and_is_refused_where_they_are_none() -> None:
-    program = in_one(SOFTMAX, 2, 64, 64)
-    assert program.recipe is not None
-    again = eatss.codegen(SOFTMAX, gpu="h200", recipe=recipe_from_dict(program.recipe))
-    assert again.text == program.text
-    for field, value in (("lanes", 48), ("rows", 64), ("tile", 100), ("kernels", ["kernel1"])):
-        broken = json.loads(json.dumps(program.recipe))
-        broken["kernels"][0]["row_block"][field] = value
-        with pytest.raises(eatss.InputError) as caught:
-            eatss.codegen(SOFTMAX, gpu="h200", recipe=recipe_from_dict(broken))
-        assert caught.value.diagnostics[0].code == "EATSS-K011"
+    wrong = (("lanes", 48), ("rows", 64), ("tile", 100), ("kernels", ["kernel1"]))
+    is_kept_by_its_recipe(in_one(SOFTMAX, 2, 64, 64), SOFTMAX, "row_block", *wrong)
 
 
 @pytest.mark.parametrize("own", ["1", "i % 3"])
@@ -284,7 +271,7 @@ def test_values_that_one_lane_makes_reach_all_lanes(own: str, tmp_path: Path) ->
     program = in_one(text, 1, 128, 128, folder)
     told = {note[0] for note in program.kernels[0].notes if "a value of a row" in note}
     assert (len(program.kernels), told) == (1, {"s"})
-    right(checked(folder, *SIZES))
+    is_right(folder, *SIZES)
 
 
 def test_columns_lie_beside_each_other_in_a_warp(tmp_path: Path) -> None:
@@ -295,18 +282,16 @@ def test_columns_lie_beside_each_other_in_a_warp(tmp_path: Path) -> None:
     assert set(re.findall(r"eatss_shuffle_down\(\w+, (\d+), (\d+)\)", program.text)) == {
         ("16", "32"), ("8", "32"), ("4", "32"),
     }  # fmt: skip
-    right(checked(folder, *SIZES, {"NI": 5, "NJ": 129}))
-    for one, other in (("_down(sum_r, 16,", "_down(sum_r, 2,"), ("r_warps[tj][", "r_warps[0][")):
-        (folder / program.file).write_text(program.text.replace(one, other), encoding="utf-8")
-        assert not checked(folder, {"NI": 6, "NJ": 131}).ok
+    is_right(folder, *SIZES, {"NI": 5, "NJ": 129})
+    for change in (("_down(sum_r, 16,", "_down(sum_r, 2,"), ("r_warps[tj][", "r_warps[0][")):
+        assert broken(program, folder, *change, [{"NI": 6, "NJ": 131}]) != "ok"
 
 
 def test_columns_that_nests_go_through_row_by_row_stay_in_registers(tmp_path: Path) -> None:
-    program = eatss.codegen(BY_ROWS, gpu=H200, output=tmp_path)
-    (kernel,) = program.kernels
+    sizes = [{"NI": 37, "NJ": 131}, {"NI": 8, "NJ": 1500}, {"NI": 1, "NJ": 1}]
+    (kernel,) = checked(BY_ROWS, tmp_path, sizes).kernels
     assert kernel.block[0] == 8
     assert sum("elements of a row in registers" in note for note in kernel.notes) == 2
-    right(checked(tmp_path, {"NI": 37, "NJ": 131}, {"NI": 8, "NJ": 1500}, {"NI": 1, "NJ": 1}))
 
 
 def in_steps(text: str, size: int, lanes: int, tile: int, folder: Path, **how: Any) -> Program:
@@ -348,7 +333,7 @@ def test_blocks_of_rows_go_through_steps(
     panel, rest = program.kernels
     assert (panel.block[0], rest.block[0]) == (8 if size == 8 else 4, 2)
     assert all("A: " in str(one.notes) for one in program.kernels)
-    right(checked(tmp_path, *({"M": m, "N": n} for m, n in OF_STEPS)))
+    is_right(tmp_path, *({"M": m, "N": n} for m, n in OF_STEPS))
 
 
 OF_STEPS = [(0, 3), (1, 1), (9, 0), (70, 9), (64, 17), (33, 8)]
@@ -357,14 +342,12 @@ OF_STEPS = [(0, 3), (1, 1), (9, 0), (70, 9), (64, 17), (33, 8)]
 def test_quotients_of_several_points_in_steps_have_one_reciprocal(tmp_path: Path) -> None:
     program = in_steps(STEPS, 4, 8, 64, tmp_path)
     sizes = {"M": 60, "N": 11}
-    right(checked(tmp_path, sizes))
+    is_right(tmp_path, sizes)
     for one, other, fine in (
         ("bool exact = true", "bool exact = false", True),  # all are divisions
         ("eatss_quotient<double>(A_k[ri], R_v,", "eatss_quotient<double>(A_k[ri], 2 * R_v,", False),
     ):
-        assert one in program.text
-        (tmp_path / program.file).write_text(program.text.replace(one, other), encoding="utf-8")
-        assert checked(tmp_path, sizes).ok == fine
+        assert (broken(program, tmp_path, one, other, [sizes]) == "ok") == fine
 
 
 def test_what_lasts_is_loaded_and_stored_once_a_block_of_steps(tmp_path: Path) -> None:
@@ -375,17 +358,15 @@ def test_what_lasts_is_loaded_and_stored_once_a_block_of_steps(tmp_path: Path) -
     stores = [one.count("] = A_k[") for one in (before, inside, behind)]
     assert (before.count("= A["), inside.count("= A["), stores) == (2, 0, [0, 0, 2])
     sizes = {"M": 60, "N": 11}
-    assert checked(tmp_path, sizes).ok
-    for one, other in (
+    is_right(tmp_path, sizes)
+    for change in (
         ("for (int k = 0;", "for (int k = 1;"),
         ("for (int k_1 = 0; k_1 < 4;", "for (int k_1 = 0; k_1 < 3;"),
         ("if (k_1 == 0)", "if (k_1 == 1)"),
         ("0 < j", "1 < j"),
         ("eatss_from_lane(Q_k[place], k +", "eatss_from_lane(Q_k[place], 0 * k +"),
     ):
-        assert one in program.text
-        (tmp_path / program.file).write_text(program.text.replace(one, other), encoding="utf-8")
-        assert not checked(tmp_path, sizes).ok
+        assert broken(program, tmp_path, *change, [sizes]) != "ok"
 
 
 def test_steps_stay_on_the_host_where_others_are_in_their_loop(tmp_path: Path) -> None:
@@ -397,40 +378,53 @@ def test_steps_stay_on_the_host_where_others_are_in_their_loop(tmp_path: Path) -
     folder = tmp_path / "part"
     apart = eatss.codegen(STEPS, gpu="h200", recipe=recipe_from_dict(recipe), output=folder)
     assert len(apart.kernels) > len(program.kernels) + 1
-    right(checked(folder, {"M": 70, "N": 9}))
+    is_right(folder, {"M": 70, "N": 9})
 
 
 def test_a_cell_goes_through_statements_in_a_register(tmp_path: Path) -> None:
-    folder = tmp_path / "made"
-    program = eatss.codegen(CELLS, gpu="h200", output=folder)
+    program = checked(CELLS, tmp_path / "made", [{"N": 0}, {"N": 1}, {"N": 2}, {"N": 40}])
     (kernel,) = program.kernels
     assert "t: a value of a row in a register of each of its threads" in kernel.notes
     assert program.text.count("t_v = t[") == 1
-    right(checked(folder, {"N": 0}, {"N": 1}, {"N": 2}, {"N": 40}))
+
+
+def demand(
+    source: str,
+    rows: Sequence[int],
+    lanes: int,
+    tile: int,
+    *,
+    loops: int = 1,
+    profile: GpuProfile = H200,
+    **more: int,
+) -> tuple[RowRun, Demand]:
+    """Return the longest run of kernels that share rows, and what columns of blocks take."""
+    session = Session(source, code=True)
+    facts = {one.name: one for one in session.analysed.facts}
+    run = max(row_runs_for(session.analysed, H200), key=lambda one: len(one.kernels))
+    sizes: dict[str, Any] = {
+        "lanes": np.full(len(rows), lanes),
+        "tile": np.full(len(rows), tile),
+        **more,
+    }
+    block = FusedRows(kernels=run.kernels, loops=loops, rows=np.array(rows), **sizes)
+    return run, rows_prediction(facts, run, block, profile, in_order=False).demand
 
 
 def test_the_price_has_the_shared_memory_and_the_barriers_of_columns() -> None:
-    session = Session(COLUMNS, code=True)
-    facts = {one.name: one for one in session.analysed.facts}
-    run = max(row_runs_for(session.analysed, H200), key=lambda one: len(one.kernels))
-    rows = np.array([1, 2, 4])
-    lanes, tile = np.full(3, 128), np.full(3, 128)
-    block = FusedRows(kernels=run.kernels, loops=1, rows=rows, lanes=lanes, tile=tile, columns=1)
-
-    def chain(profile: GpuProfile) -> np.ndarray:
-        return rows_prediction(facts, run, block, profile, in_order=False).demand.chain_cycles
-
-    code = [in_one(COLUMNS, n, 128, 128, columns=1).kernels[0].shared_bytes for n in rows.tolist()]
-    found = rows_prediction(facts, run, block, H200, in_order=False)
-    assert found.demand.shared_bytes.tolist() == code
-    assert found.demand.of_lanes.tolist() == [1, 1, 1]  # a share, however many phases there are
+    rows = [1, 2, 4]
+    code = [in_one(COLUMNS, n, 128, 128, columns=1).kernels[0].shared_bytes for n in rows]
+    _, found = demand(COLUMNS, rows, 128, 128, columns=1)
+    assert found.shared_bytes.tolist() == code
+    assert found.of_lanes.tolist() == [1, 1, 1]  # a share, however many phases there are
     known = H200.calibration
     assert known is not None
     figures = dict(known.coefficients) | {
         "barrier_cycles": Coefficient(value=100.0, low=100.0, high=100.0)
     }
-    slow = replace(known, coefficients=tuple(figures.items()))
-    once, *twice = (chain(replace(H200, calibration=slow)) - chain(H200)).tolist()
+    slow = replace(H200, calibration=replace(known, coefficients=tuple(figures.items())))
+    _, late = demand(COLUMNS, rows, 128, 128, columns=1, profile=slow)
+    once, *twice = (late.chain_cycles - found.chain_cycles).tolist()
     assert twice == pytest.approx([2 * once] * 2)
 
 
@@ -453,13 +447,8 @@ void two(float X[N][N], float Y[N][N], float Z[N][N])
 
 def test_the_price_waits_for_other_rows_of_an_array_whose_row_registers_keep() -> None:
     def cycles(source: str) -> float:
-        session = Session(source, code=True)
-        facts = {one.name: one for one in session.analysed.facts}
-        run = max(row_runs_for(session.analysed, H200), key=lambda one: len(one.kernels))
+        run, found = demand(source, [1], 256, 4096)
         assert [own.array for own in run.registers.kept] == ["X"]
-        one, lanes, tile = np.array([1]), np.array([256]), np.array([4096])
-        block = FusedRows(kernels=run.kernels, loops=1, rows=one, lanes=lanes, tile=tile)
-        demand = rows_prediction(facts, run, block, H200, in_order=False).demand
-        return float(demand.chain_cycles[0])
+        return float(found.chain_cycles[0])
 
     assert cycles(TWO.replace("Z[i - 1]", "X[i - 1]")) == pytest.approx(cycles(TWO))

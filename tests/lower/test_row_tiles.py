@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,9 @@ from eatss.lower.promotion import SharedTile
 from eatss.lower.promotion_builder import PromotionBuilder
 from eatss.lower.transform import chain
 from eatss.lower.transform.row_windows import with_row_windows
-from eatss.program import Program, names_in, save_program
+from eatss.program import Program, names_in
 from eatss.verify.run import verify
+from tests.lower.checking import broken, checked
 
 SIZES = (
     {"M": 0, "N": 5}, {"M": 1, "N": 1}, {"M": 33, "N": 2}, {"M": 40, "N": 37}, {"M": 70, "N": 200}
@@ -60,10 +61,20 @@ BODIES = {
 }  # fmt: skip
 
 
-def made(body: str, folder: Path, *, stages: int = 1, **asked: Any) -> Program:
-    used = {name: "shared" for name in "XYAB" if f"{name}[" in body}
-    asked |= {"placements": used, "stages": stages}
-    return eatss.codegen(program(body), gpu="h200", output=folder, **asked)
+def asked(body: str, **more: Any) -> dict[str, Any]:
+    """Return what is asked of a program: tiles of all that it uses."""
+    return {"placements": {name: "shared" for name in "XYAB" if f"{name}[" in body}, **more}
+
+
+def made(body: str, folder: Path) -> Program:
+    return eatss.codegen(program(body), gpu="h200", output=folder, **asked(body))
+
+
+def right(body: str, folder: Path, **more: Any) -> Program:
+    """Return a program that is right, and as it was predicted."""
+    found = checked(program(body), folder, SIZES, **asked(body, **more))
+    assert not any("not as predicted" in note for one in found.kernels for note in one.notes)
+    return found
 
 
 def stored(program: Program) -> int:
@@ -75,22 +86,16 @@ def stored(program: Program) -> int:
 def test_rows_that_threads_write_come_and_go_through_tiles(
     what: str, stages: int, tmp_path: Path
 ) -> None:
-    found = made(BODIES[what], tmp_path, stages=stages)
-    assert stored(found)
-    assert not any("not as predicted" in note for one in found.kernels for note in one.notes)
-    assert verify(tmp_path, device="cpu", sizes=SIZES).status == "ok"
+    assert stored(right(BODIES[what], tmp_path, stages=stages))
 
 
 @pytest.mark.parametrize(
     ("what", "threads"), [("forward", 128), ("two arrays", 40), ("columns", 64)]
 )
 def test_threads_beyond_the_points_of_a_tile_copy(what: str, threads: int, tmp_path: Path) -> None:
-    found = made(BODIES[what], tmp_path, stages=2, tiles={"i": 16}, block={"i": threads})
-    (kernel,) = found.kernels
-    assert kernel.block == (threads, 1, 1)
+    found = right(BODIES[what], tmp_path, stages=2, tiles={"i": 16}, block={"i": threads})
+    assert [one.block for one in found.kernels] == [(threads, 1, 1)]
     assert "if (ti < 16" in found.text
-    assert not any("not as predicted" in note for note in kernel.notes)
-    assert verify(tmp_path, device="cpu", sizes=SIZES).status == "ok"
 
 
 @pytest.mark.parametrize("threads", [None, 128])
@@ -98,8 +103,8 @@ def test_threads_that_copy_are_predicted(threads: int | None) -> None:
     text = program(BODIES["forward"])
     (chosen,) = eatss.select(text, gpu="h200", target="cuda").kernels
     block = {"i": threads or chosen.block[0][1]}
-    asked: dict[str, Any] = {} if threads is None else {"block": block}
-    (found,) = eatss.predict(text, gpu="h200", target="cuda", **asked).kernels
+    wanted: dict[str, Any] = {} if threads is None else {"block": block}
+    (found,) = eatss.predict(text, gpu="h200", target="cuda", **wanted).kernels
     assert chosen.predicted is not None
     assert dict(found.block) == block
     assert found.block[0][1] > found.tile_sizes[0][1]
@@ -113,10 +118,7 @@ def test_what_the_same_iteration_wrote_is_not_loaded(tmp_path: Path) -> None:
 
 
 def test_elements_that_the_loop_reads_through_other_references_stay(tmp_path: Path) -> None:
-    body = ROWS + FORWARD + "X[i][j] = 0.5 * X[i][j - 1] + X[i][1];"
-    found = made(body, tmp_path)
-    assert not stored(found)
-    assert verify(tmp_path, device="cpu", sizes=SIZES).status == "ok"
+    assert not stored(right(ROWS + FORWARD + "X[i][j] = 0.5 * X[i][j - 1] + X[i][1];", tmp_path))
 
 
 def test_rows_are_chosen_by_price() -> None:
@@ -180,34 +182,25 @@ void f(int M, int K, int N, double A[M][N], double X[M][N], double B[K][N], doub
 
 
 def test_recurrences_side_by_side_have_blocks_of_their_own(tmp_path: Path) -> None:
-    found = eatss.codegen(APART, gpu="h200", output=tmp_path)
-    (kernel,) = found.kernels
+    edges = ({"M": 0, "K": 3, "N": 9}, {"M": 33, "K": 0, "N": 40}, {"M": 33, "K": 70, "N": 100})
+    (kernel,) = checked(APART, tmp_path, edges).kernels
     assert any(note.startswith("one kernel of 2") for note in kernel.notes)
     assert not any("not as predicted" in note for note in kernel.notes)
     (chosen,) = eatss.select(APART, gpu="h200", target="cuda").kernels
     assert chosen.predicted is not None
     assert chosen.predicted.blocks == 2 * 4096 // chosen.tile_sizes[0][1]
-    edges = ({"M": 0, "K": 3, "N": 9}, {"M": 33, "K": 0, "N": 40}, {"M": 33, "K": 70, "N": 100})
-    assert verify(tmp_path, device="cpu", sizes=edges).status == "ok"
 
 
 # -- what is wrong is found ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
+def test_steps_whose_quotients_are_not_exact_are_done_again(tmp_path: Path) -> None:
+    found = made(BODIES["backward"], tmp_path)
+    for old, new in (
         ("if (exact == 0)", "if (false)"),
         ("exact &= fabs(quotient) >= least || (x == 0 && c > 0);", ""),
-    ],
-)
-def test_steps_whose_quotients_are_not_exact_are_done_again(
-    change: tuple[str, str], tmp_path: Path
-) -> None:
-    found = made(BODIES["backward"], tmp_path)
-    assert change[0] in found.text
-    save_program(replace(found, text=found.text.replace(*change)), tmp_path)
-    assert verify(tmp_path, device="cpu", first_failure=True).status == "wrong result"
+    ):
+        assert broken(found, tmp_path, old, new) == "wrong result"
 
 
 def stored_anyway(one: If) -> Nodes:
@@ -218,51 +211,37 @@ def done_in_part(one: If) -> Nodes:
     return (replace(one, body=one.orelse[:1]),)
 
 
-@pytest.mark.parametrize("broken", [stored_anyway, done_in_part])
+@pytest.mark.parametrize("way", [stored_anyway, done_in_part])
 def test_steps_that_are_not_done_again_are_a_fault_of_ours(
-    broken: Callable[[If], Nodes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    way: Callable[[If], Nodes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def changed(kernel: Kernel, taken: set[str]) -> Kernel:
         found = with_row_windows(kernel, taken)
         return replace(
-            found, body=mapped_of(found.body, If, lambda o: broken(o) if asked(o) else o)
+            found,
+            body=mapped_of(
+                found.body, If, lambda o: way(o) if "exact" in names_in(*o.conditions) else o
+            ),
         )
-
-    def asked(one: If) -> bool:
-        return "exact" in names_in(*one.conditions)
 
     monkeypatch.setattr(chain, "with_row_windows", changed)
     with pytest.raises(InternalError, match="is not computed again"):
         made(BODIES["two arrays"], tmp_path)
 
 
-def without(what: str) -> Callable[[PromotionBuilder, Nodes, str], Scope]:
-    """Return phases of which those called so do nothing."""
-    original = PromotionBuilder._phase
-
-    def changed(self: PromotionBuilder, nodes: Nodes, name: str) -> Scope:
-        return original(self, () if name.startswith(what) else nodes, name)
-
-    return changed
-
-
-@pytest.mark.parametrize("what", ["store", "load"])
+@pytest.mark.parametrize("what", ["store", "load", "what lies beside the tile"])
 def test_tiles_that_are_not_copied_are_found(
     what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(PromotionBuilder, "_phase", without(what))
-    made(BODIES["forward"], tmp_path)
-    assert verify(tmp_path, device="cpu", sizes=SIZES, first_failure=True).status != "ok"
+    phase, loads = PromotionBuilder._phase, SharedTile.loads
 
+    def empty(self: PromotionBuilder, nodes: Nodes, name: str) -> Scope:
+        return phase(self, () if name.startswith(what) else nodes, name)
 
-def test_what_lies_beside_the_tile_has_to_come(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    original = SharedTile.loads
+    def first_only(self: SharedTile, at: Names) -> list[SharedTile]:
+        return [*loads(self, at)][: 1 if what.startswith("what") else None]
 
-    def first_only(self: SharedTile, at: Names) -> Iterator[SharedTile]:
-        yield from [*original(self, at)][:1]
-
+    monkeypatch.setattr(PromotionBuilder, "_phase", empty)
     monkeypatch.setattr(SharedTile, "loads", first_only)
     made(BODIES["forward"], tmp_path)
     assert verify(tmp_path, device="cpu", sizes=SIZES, first_failure=True).status != "ok"
@@ -271,6 +250,4 @@ def test_what_lies_beside_the_tile_has_to_come(
 def test_tiles_of_another_part_hold_nothing_of_it(tmp_path: Path) -> None:
     first = "for (int j = 0; j < N; j++) { s = 0.5 * s + A[i][j]; X[i][j] = s; }"
     behind = FORWARD + "Y[i][j] = 0.5 * Y[i][j - 1] + X[i][j];"
-    found = made(f"{ROWS}{{ s = 0; {first} {behind} }}", tmp_path)
-    assert "sh.X_1[" in found.text
-    assert verify(tmp_path, device="cpu", sizes=SIZES).status == "ok"
+    assert "sh.X_1[" in right(f"{ROWS}{{ s = 0; {first} {behind} }}", tmp_path).text

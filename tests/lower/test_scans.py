@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
-from functools import cache
+import re
 from pathlib import Path
 
 import pytest
@@ -13,12 +12,10 @@ from hypothesis import strategies as st
 
 import eatss
 from eatss.analysis.layout import SplitK
-from eatss.program import Program, save_program
-from eatss.session.session import Session
-from eatss.verify.result import Verification
 from eatss.verify.run import verify
 from tests.examples import examples
-from tests.lower.spreading import made, spread_and_verified, spread_as
+from tests.lower.checking import broken, checked
+from tests.lower.spreading import spread_and_verified
 
 pytestmark = pytest.mark.usefixtures("kept", "analysed_once")
 
@@ -111,31 +108,12 @@ def test_what_uses_steps_runs_behind_them(
     assert any("is shared by 32 threads" in note for one in found.kernels for note in one.notes)
 
 
-def test_a_step_before_taken_for_its_own_is_reported(tmp_path: Path) -> None:
-    source, text = tmp_path / "earlier.c", with_steps("float", USES[3][2])
-    source.write_text(text, encoding="utf-8")
-    symbolic = Session(source).symbolic
-    selection = spread_as(symbolic, SplitK(lanes=32, tile=128, chunks=1), threads=2)
-    whole = made(symbolic, selection, source)
-    old, new = "t_r_2[4 * rv + (e + 1)] = t_r[4 * rv + e];", ""
-    assert old in whole.text
-    save_program(replace(whole, text=whole.text.replace(old, new)), tmp_path)
-    assert not verify(tmp_path, device="cpu", sizes=[{"N": 5, "M": 150}]).ok
-
-
 LEFT_USES = (
     "t += x[i][j]; y[i][j] = t + y[i][j - 1];",  # another step of what is written
     "t += x[i][j]; y[i][j] = t; x[i][j + 1] = y[i][j];",
     "x[i][j] = w[j]; t += x[i][j];",  # comes first
     "t += x[i][j]; q += t;",
 )
-
-
-def test_what_needs_other_steps_is_left_alone(tmp_path: Path) -> None:
-    text = with_steps("double", *(f"{one} y[i][j] += t - q;" for one in LEFT_USES))
-    spread = SplitK(lanes=32, tile=64, chunks=1)
-    found, _ = spread_and_verified(text, tmp_path / "out", spread, {"N": 5, "M": 90})
-    assert not any("running" in note for one in found.kernels for note in one.notes)
 
 
 LEFT = (
@@ -146,10 +124,18 @@ LEFT = (
 )
 
 
-def test_other_recurrences_are_left_alone(tmp_path: Path) -> None:
-    nest = "  for (int i = 0; i < N; i++)\n    for (int j = 2; j < M; j++)\n      "
+NEST = "  for (int i = 0; i < N; i++)\n    for (int j = 2; j < M; j++)\n      "
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        with_steps("double", *(f"{one} y[i][j] += t - q;" for one in LEFT_USES)),
+        program("double", "\n".join(NEST + one for one in LEFT)),
+    ],
+)
+def test_other_recurrences_are_left_alone(text: str, tmp_path: Path) -> None:
     spread = SplitK(lanes=32, tile=64, chunks=1)
-    text = program("double", "\n".join(nest + one for one in LEFT))
     found, _ = spread_and_verified(text, tmp_path / "out", spread, {"N": 5, "M": 90})
     assert not any("running" in note for one in found.kernels for note in one.notes)
 
@@ -160,24 +146,17 @@ RUNNING = program(
 )  # fmt: skip
 
 
-def test_strict_running_sums_keep_their_order(tmp_path: Path) -> None:
-    strict = eatss.codegen(RUNNING, gpu="h200", strict_fp=True)
-    assert "eatss_lane_below" not in strict.text
-    assert not any(one.reassociates for one in strict.kernels)
-    whole = eatss.codegen(RUNNING.replace("double", "int"), gpu="h200", strict_fp=True)
-    assert "eatss_lane_below" in whole.text
-
-
 def test_tiles_of_a_user_have_vectors_as_long_as_they_fit(tmp_path: Path) -> None:
     wide = eatss.codegen(RUNNING, gpu="h200")
     assert "s_r[2 * rv" in wide.text
-    narrow = eatss.codegen(RUNNING, gpu="h200", tiles={"j": 8}, output=tmp_path / "out")
+    narrow = checked(RUNNING, tmp_path, [{"N": 5, "M": 150}], tiles={"j": 8})
     assert "s_r[2 * rv" not in narrow.text
     assert not any("not as predicted" in one for own in narrow.kernels for one in own.notes)
-    assert verify(tmp_path / "out", device="cpu", sizes=[{"N": 5, "M": 150}]).ok
 
 
+EARLIER = with_steps("float", USES[3][2])
 BROKEN = {
+    "a step before taken for its own": ("t_r_2[4 * rv + (e + 1)] = t_r[4 * rv + e];", ""),
     "nothing passed on": ("s_r_1 = eatss_from_lane(s_r_ends[rv], 31);", ""),
     "a step of a vector left out": ("s_r_front += s_r[2 * rv + (e + 1)];", ""),
     "the vector of the lane before it": ("1, 32, s_r_front)", "0, 32, s_r_front)"),
@@ -187,16 +166,11 @@ BROKEN = {
 
 @pytest.mark.parametrize("what", [*BROKEN])
 def test_a_broken_running_sum_is_reported(what: str, tmp_path: Path) -> None:
-    source = tmp_path / "running.c"
-    source.write_text(RUNNING, encoding="utf-8")
-    symbolic = Session(source).symbolic
-    selection = spread_as(symbolic, SplitK(lanes=32, tile=64, chunks=1), threads=2)
-    whole = made(symbolic, selection, source)
-    old, new = BROKEN[what]
-    assert old in whole.text
-    save_program(replace(whole, text=whole.text.replace(old, new)), tmp_path)
-    found = verify(tmp_path, device="cpu", sizes=[{"N": 5, "M": 150}])
-    assert found.status == "wrong result"
+    text, tile = (EARLIER, 128) if "its own" in what else (RUNNING, 64)
+    spread = SplitK(lanes=32, tile=tile, chunks=1)
+    sizes = {"N": 5, "M": 150}
+    whole, _ = spread_and_verified(text, tmp_path / "out", spread, sizes, threads=2)
+    assert broken(whole, tmp_path / "out", *BROKEN[what], [sizes]) == "wrong result"
 
 
 def test_what_is_no_number_in_front_of_a_row_stays() -> None:
@@ -241,11 +215,6 @@ def test_recurrences_without_rows_run_in_chunks(text: str, tmp_path: Path) -> No
     assert found.coverage.changed > 0
 
 
-def test_strict_recurrences_have_no_chunks() -> None:
-    strict = eatss.codegen(DECAY, gpu="h200", strict_fp=True)
-    assert {name for one in strict.kernels for name in one.statements} == {"S0"}
-
-
 def test_chunks_of_a_selection_are_those_of_its_recipe() -> None:
     selection = eatss.select(DECAY, gpu="h200", target="cuda")
     assert [(one.statement, one.length) for one in selection.chunks] == [
@@ -256,32 +225,6 @@ def test_chunks_of_a_selection_are_those_of_its_recipe() -> None:
         eatss.codegen(DECAY, gpu="h200", selection=selection, strict_fp=True)
     made = eatss.codegen(DECAY, gpu="h200", selection=selection)
     assert made.text == eatss.codegen(DECAY, gpu="h200").text
-
-
-WRONG = {
-    "the element before is another": ("* s[64 * i_chunk + i] +", "* s[64 * i_chunk + i + 1] +"),
-    "a factor is left out": ("0.5f * s_chunks_r + sh.x", "s_chunks_r + sh.x"),
-}
-
-
-@cache
-def code_of(text: str) -> Program:
-    return eatss.codegen(text, gpu="h200")
-
-
-def broken(text: str, old: str, new: str, folder: Path, size: int) -> Verification:
-    """Verify the code of a text that is changed."""
-    program = code_of(text)
-    assert old in program.text
-    save_program(replace(program, text=program.text.replace(old, new)), folder)
-    (folder / program.original.file).write_text(text, encoding="utf-8")
-    return verify(folder, device="cpu", sizes=[{"N": size}])
-
-
-@pytest.mark.parametrize("what", [*WRONG])
-def test_broken_chunks_are_reported(what: str, tmp_path: Path) -> None:
-    found = broken(DECAY, *WRONG[what], tmp_path, 9000)
-    assert found.status in ("wrong result", "out of bounds")
 
 
 # Tiles of a row ------------------------------------------------------------------------------
@@ -297,17 +240,21 @@ BACK = chunked(
 
 @pytest.mark.parametrize("text", [SUM, BACK])
 def test_tiles_of_long_rows_look_back_in_one_launch(text: str, tmp_path: Path) -> None:
-    made = eatss.codegen(text, gpu="h200", output=tmp_path)
+    made = checked(text, tmp_path, [*ENDS.values()])
     assert len(made.kernels) == made.text.count("eatss_next_tile(&") == 1
-    assert verify(tmp_path, device="cpu", sizes=[*ENDS.values()]).ok
 
 
-def test_strict_order_keeps_tiles_of_floats_from_looking_back() -> None:
-    strict = eatss.codegen(SUM, gpu="h200", strict_fp=True)
-    assert "eatss_next_tile(&" not in strict.text
-    integers = SUM.replace("float s", "int s").replace("float x", "int x")
-    whole = eatss.codegen(integers, gpu="h200", strict_fp=True)
-    assert "eatss_next_tile(&" in whole.text
+@pytest.mark.parametrize(
+    ("text", "part"), [(RUNNING, "eatss_lane_below("), (SUM, "eatss_next_tile(&"), (DECAY, "")]
+)
+def test_strict_sums_of_floats_keep_their_order(text: str, part: str) -> None:
+    strict = eatss.codegen(text, gpu="h200", strict_fp=True)
+    assert {name for one in strict.kernels for name in one.statements} == {"S0"}
+    assert not any(one.reassociates for one in strict.kernels)
+    if part:
+        assert part not in strict.text
+        integers = re.sub("(double|float) (?=[sx])", "int ", text)
+        assert part in eatss.codegen(integers, gpu="h200", strict_fp=True).text
 
 
 def test_running_sums_of_one_array_have_words_of_their_own(tmp_path: Path) -> None:
@@ -316,12 +263,15 @@ def test_running_sums_of_one_array_have_words_of_their_own(tmp_path: Path) -> No
         "for (int i = 0; i < N; i++) y[i] = s[i] * s[N - 1 - i];\n"
         "for (int i = 1; i < N; i++) s[i] = s[i - 1] + y[N - 1 - i];"
     )
-    made = eatss.codegen(chunked(body, s="[N]", x="[N]", y="[N]"), gpu="h200", output=tmp_path)
+    made = checked(chunked(body, s="[N]", x="[N]", y="[N]"), tmp_path, [{"N": 1600}])
     assert made.text.count("eatss_next_tile(&") == 2
-    assert verify(tmp_path, device="cpu", sizes=[{"N": 1600}]).ok
 
 
-MISTAKES = {
+CHUNKS = {
+    "the element before is another": ("* s[64 * i_chunk + i] +", "* s[64 * i_chunk + i + 1] +"),
+    "a factor is left out": ("0.5f * s_chunks_r + sh.x", "s_chunks_r + sh.x"),
+}
+TILES = {
     "nothing is before": ("block, 0, ", "block, block, "),
     "what is before is left out": ("s_r_1 = eatss_before_tile(", "eatss_before_tile("),
     "states lie a place too far": ("&f_k0_tiles[1], run", "&f_k0_tiles[3], run"),
@@ -329,9 +279,13 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize("what", [*MISTAKES])
-def test_a_broken_look_back_is_reported(what: str, tmp_path: Path) -> None:
-    assert not broken(SUM, *MISTAKES[what], tmp_path, 1600).ok
+@pytest.mark.parametrize(("text", "changes"), [(DECAY, CHUNKS), (SUM, TILES)])
+def test_broken_chunks_and_tiles_are_reported(
+    text: str, changes: dict[str, tuple[str, str]], tmp_path: Path
+) -> None:
+    program = eatss.codegen(text, gpu="h200", output=tmp_path)
+    for what, change in changes.items():
+        assert broken(program, tmp_path, *change, [{"N": 9000}]) != "ok", what
 
 
 def test_a_loop_of_one_tile_has_no_code_for_another() -> None:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
 from pathlib import Path
 
 import pytest
 
 from eatss.api import codegen
 from eatss.base.diagnostics import InputError
-from eatss.lower.recipe import CodegenOptions
 from eatss.program import Program
 from eatss.verify.result import Verification
 from eatss.verify.run import verify
+from tests.lower.checking import checked, right
 
 PROGRAMS = {
     "assignments inside each other, that convert": """
@@ -211,29 +210,25 @@ PROGRAMS = {
 
 @pytest.mark.parametrize("title", PROGRAMS)
 def test_it_computes_what_the_original_computes(title: str, tmp_path: Path) -> None:
-    source = tmp_path / "program.c"
-    source.write_text(PROGRAMS[title])
-    program = codegen(source, gpu="h200", output=tmp_path / "out")
+    program = codegen(PROGRAMS[title], gpu="h200", output=tmp_path / "out")
     most = 70 if all(parameter.kind == "argument" for parameter in program.parameters) else 20
     names = [parameter.name for parameter in program.parameters]
     sizes = [{name: least + 2 * k for k, name in enumerate(names)} for least in (1, 9, most)]
-    verification = verify(tmp_path / "out", device="cpu", sizes=sizes)
-    assert verification.ok, verification.message
+    right(verify(tmp_path / "out", device="cpu", sizes=sizes))
 
 
-def test_a_region_that_does_nothing_is_refused() -> None:
-    source = "void f(double a[9]) {\n#pragma scop\nfor (int i = 0; i < 0; i++) a[i] = 0;\n"
+@pytest.mark.parametrize(
+    ("array", "loop", "code"),
+    [
+        ("a[9]", "for (int i = 0; i < 0; i++) a[i] = 0;", "EATSS-P006"),  # does nothing
+        ("D[0][4]", "for (int i = 0; i < n; i++) D[0][0] += 1;", "EATSS-P007"),  # no elements
+    ],
+)
+def test_what_has_nothing_to_do_is_refused(array: str, loop: str, code: str) -> None:
+    text = f"void f(int n, double {array}) {{\n#pragma scop\n{loop}\n#pragma endscop\n}}\n"
     with pytest.raises(InputError) as caught:
-        codegen(source + "#pragma endscop\n}\n", gpu="h200")
-    assert caught.value.diagnostics[0].code == "EATSS-P006"
-
-
-def test_an_array_without_elements_is_refused() -> None:
-    text = "void f(int n, int D[0][4]) {\n#pragma scop\n"
-    text += "  for (int i = 0; i < n; i++) D[0][0] += 1;\n#pragma endscop\n}\n"
-    with pytest.raises(InputError) as caught:
-        codegen(text, gpu="a100")
-    assert [finding.code for finding in caught.value.diagnostics] == ["EATSS-P007"]
+        codegen(text, gpu="h200")
+    assert [finding.code for finding in caught.value.diagnostics] == [code]
 
 
 GEMM = """\
@@ -325,56 +320,26 @@ ORDINARY_PROGRAMS = {
 
 
 @pytest.mark.parametrize("name", ORDINARY_PROGRAMS)
-def test_generated_code_does_what_the_c_does(
-    name: str, verify_text: Callable[..., Verification]
-) -> None:
+def test_generated_code_does_what_the_c_does(name: str, tmp_path: Path) -> None:
     text, sizes = ORDINARY_PROGRAMS[name]
-    small = {size: min(value, 1) for size, value in sizes.items()}
-    assert verify_text(text, CodegenOptions(), [sizes, small]).ok
-
-
-LOOPS_WORK = 4e5
-"""Points of the box of the sizes up to which a run takes milliseconds."""
-
-
-def small_sizes(program: Program) -> list[dict[str, int]]:
-    """Return no extent at all, less than a tile, and up to a tile and a rest where affordable."""
-    names = [parameter.name for parameter in program.parameters]
-    tiles = {parameter.name: parameter.tile for parameter in program.parameters}
-    small = {name: 7 + 2 * k for k, name in enumerate(names)}
-    large = {name: max(tiles[name] + 3 + k, 19) for k, name in enumerate(names)}
-    while points(large) > LOOPS_WORK:
-        widest = max(large, key=lambda name: large[name])
-        large[widest] = large[widest] * 3 // 4
-    nothing = dict.fromkeys(names, 0)
-    if any(kernel.reassociates for kernel in program.kernels):
-        return [nothing, large]  # the bounds on rounding take a compilation for each size
-    return [nothing, small, large]
-
-
-def points(sizes: dict[str, int]) -> int:
-    """Return the points of three loops over the longest sizes, or of a loop over each."""
-    longest = sorted(sizes.values(), reverse=True)
-    return (
-        int(prod(longest)) if len(longest) > 2 else longest[0] ** (4 - len(longest)) * longest[-1]
-    )
+    checked(text, tmp_path, [sizes, {size: min(value, 1) for size, value in sizes.items()}])
 
 
 @pytest.mark.parametrize(
-    ("kernel", "dtype", "gpu"),
+    ("kernel", "dtype", "gpu", "sizes"),
     [
-        ("trmm", "float", "a100"),
-        *((one, "double", "h200") for one in ("atax", "lu")),
+        ("trmm", "float", "a100", [{"NI": 0}, {"NI": 7}, {"NI": 73}]),
+        ("atax", "double", "h200", [{"NX": 0, "NY": 0}, {"NX": 259, "NY": 132}]),
+        ("lu", "double", "h200", [{"N": 0}, {"N": 7}, {"N": 73}]),
     ],
 )
 def test_a_kernel_equals_the_original_where_its_text_was_not_verified_before(
     kernel: str,
     dtype: str,
     gpu: str,
+    sizes: list[dict[str, int]],
     generate: Callable[..., Program],
     verify_kernel: Callable[..., Verification],
 ) -> None:
-    program = generate(kernel, dtype=dtype, gpu=gpu)
-    found = verify_kernel(program, small_sizes(program))
-    assert (found.status, found.message) == ("ok", "")
+    found = right(verify_kernel(generate(kernel, dtype=dtype, gpu=gpu), sizes))
     assert found.results[-1].compared > 0

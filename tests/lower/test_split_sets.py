@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import eatss
 from eatss.base.shipped import data_directory
-from eatss.program import save_program
-from eatss.verify.run import verify
-from tests.lower.checking import right
+from tests.lower.checking import broken, checked
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
@@ -40,26 +37,22 @@ APART = UPDATE.replace("k = 0; k < N;", "k = 2; k < N - 2;").replace(
 
 @pytest.mark.parametrize("text", [UPDATE, APART])
 def test_updates_with_pivots_are_cut_and_right(tmp_path: Path, text: str) -> None:
-    program = eatss.codegen(
-        text, gpu="h200", output=tmp_path / "out", strict_fp=True, tile_time=False
-    )
+    program = checked(text, tmp_path, SIZES, bit_equal=True, strict_fp=True, tile_time=False)
     assert all("_" in name for kernel in program.kernels for name in kernel.statements)
-    right(verify(tmp_path / "out", device="cpu", sizes=SIZES), bit_equal=True)
 
 
 def test_floyd_warshall_is_the_same_in_every_bit(tmp_path: Path) -> None:
     kernel = data_directory("kernels") / "floyd-warshall.c"
-    program = eatss.codegen(kernel, gpu="h200", output=tmp_path / "out")
+    program = checked(kernel, tmp_path, SIZES, bit_equal=True)
     assert len(program.kernels) == 3  # diagonal, panels, products
-    right(verify(tmp_path / "out", device="cpu", sizes=SIZES), bit_equal=True)
 
 
 def test_broken_pieces_and_orders_are_found(tmp_path: Path) -> None:
-    program = eatss.codegen(UPDATE, gpu="h200", strict_fp=True, tile_time=False)
+    program = eatss.codegen(UPDATE, gpu="h200", output=tmp_path, strict_fp=True, tile_time=False)
     launches = [one for one in program.text.splitlines() if "EATSS_LAUNCH(f_k" in one]
     assert len(launches) == 8
     stored = "A[i * N + j] -= 0.25 * A[i * N + k] * A[k * N + j];"
-    broken = [
+    texts = [
         program.text.replace(launches[0], "@")
         .replace(launches[1], launches[0])
         .replace("@", launches[1]),
@@ -67,13 +60,9 @@ def test_broken_pieces_and_orders_are_found(tmp_path: Path) -> None:
         program.text.replace(stored, ";"),
         program.text.replace("j < k && i < k", "j < k - 1 && i < k"),  # a piece is too small
     ]
-    for number, text in enumerate(broken):
+    for text in texts:
         assert text != program.text
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        save_program(replace(program, text=text), folder)
-        (folder / program.original.file).write_text(UPDATE, encoding="utf-8")
-        assert verify(folder, device="cpu", sizes=SIZES, first_failure=True).status != "ok", number
+        assert broken(program, tmp_path, program.text, text, SIZES) != "ok"
 
 
 def test_what_would_take_too_long_is_left() -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -21,9 +20,10 @@ import eatss
 from eatss.lower.recipe import CodegenOptions
 from eatss.lower.whole_tiles import factors_beside_zeros
 from eatss.polyhedral.scop import Scop
-from eatss.program import Program, load_program, save_program
+from eatss.program import Program
 from eatss.verify.result import Verification
 from eatss.verify.run import verify
+from tests.lower.checking import broken, right
 
 STRICT = CodegenOptions(strict_fp=True)
 
@@ -56,9 +56,7 @@ def test_strict_sums_equal_the_original_in_every_bit(
     verify_kernel: Callable[..., Verification],
 ) -> None:
     program = generate(name, options=STRICT)
-    found = verify_kernel(program, sizes_of(program))
-    assert (found.status, found.message) == ("ok", "")
-    assert found.bit_equal
+    found = right(verify_kernel(program, sizes_of(program)), bit_equal=True)
     assert all(result.worst_error == 0.0 == result.bound for result in found.results)
 
 
@@ -66,9 +64,7 @@ def test_spread_sums_of_random_numbers_differ_in_some_bit(
     generate: Callable[..., Program], verify_kernel: Callable[..., Verification]
 ) -> None:
     program = generate("atax", dtype="float")
-    found = verify_kernel(program, [{"NX": 70, "NY": 300}])
-    assert found.status == "ok"
-    assert not found.bit_equal
+    found = right(verify_kernel(program, [{"NX": 70, "NY": 300}]), bit_equal=False)
     assert found.results[0].worst_error > 0.0
 
 
@@ -95,59 +91,42 @@ BOUNDS = {"below": ("0", "i"), "above": ("i + 1", "N"), "the diagonal, too": ("0
 WARPS: dict[str, Any] = {"instructions": ["mma_f64_16x8x4"], "stages": 2}
 TEST = "finite &= eatss_is_finite("
 
-Made = Callable[..., Path]
 
-
-@pytest.fixture
-def made(tmp_path: Path) -> Made:
-    """Return what writes a product over a triangle and its code, and returns the folder."""
-
-    def run(bounds: str, **options: Any) -> Path:
-        lower, upper = BOUNDS[bounds]
-        source = tmp_path / "product.c"
-        source.write_text(PRODUCT.replace("LOWER", lower).replace("UPPER", upper), encoding="utf-8")
-        folder = tmp_path / "made"
-        eatss.codegen(source, gpu="h200", output=folder, force=True, **SMALL, **options)
-        return folder
-
-    return run
+def triangle(bounds: str) -> str:
+    """Return a product over a triangle."""
+    lower, upper = BOUNDS[bounds]
+    return PRODUCT.replace("LOWER", lower).replace("UPPER", upper)
 
 
 def test_a_triangle_is_right_with_infinities_and_without_and_no_test_can_be_left_out(
-    made: Made,
+    tmp_path: Path,
 ) -> None:
-    folder = made("above", **WARPS)
-    program = load_program(folder)
+    program = eatss.codegen(triangle("above"), gpu="h200", output=tmp_path, **SMALL, **WARPS)
     assert TEST in program.text
-    whole = verify(folder, device="cpu")
-    assert whole.ok, whole.message
+    whole = right(verify(tmp_path, device="cpu"))
     assert any(result.not_finite for result in whole.results)
     blind = re.sub(r"finite &= eatss_is_finite\([^;]*\);", "", program.text)
-    save_program(replace(program, text=blind), folder)
-    assert verify(folder, device="cpu", first_failure=True).status == "wrong result"
+    assert broken(program, tmp_path, program.text, blind) == "wrong result"
 
 
-def test_a_rectangle_has_no_test_and_strict_code_none_either(tmp_path: Path, made: Made) -> None:
-    assert TEST not in load_program(made("below", stages=1, strict_fp=True)).text
-    source = tmp_path / "product.c"
-    source.write_text(PRODUCT.replace("LOWER", "0").replace("UPPER", "N"), encoding="utf-8")
-    eatss.codegen(source, gpu="h200", output=tmp_path / "made", force=True, **SMALL)
-    assert TEST not in load_program(tmp_path / "made").text
+def test_a_rectangle_has_no_test_and_strict_code_none_either() -> None:
+    rectangle = PRODUCT.replace("LOWER", "0").replace("UPPER", "N")
+    for text, strict in ((triangle("below"), True), (rectangle, False)):
+        program = eatss.codegen(text, gpu="h200", stages=1, strict_fp=strict, **SMALL)
+        assert TEST not in program.text
 
 
 @pytest.mark.parametrize("bounds", BOUNDS)
 @pytest.mark.parametrize("staged", ["AB", "A"])
 def test_factors_beside_zeros_are_those_that_are_not_zero_at_some_point(
-    bounds: str, staged: str, tmp_path: Path
+    bounds: str, staged: str
 ) -> None:
     """Against brute force, on a tile of a small triangle."""
-    lower, upper = BOUNDS[bounds]
-    source = tmp_path / "product.c"
-    source.write_text(PRODUCT.replace("LOWER", lower).replace("UPPER", upper), encoding="utf-8")
-    scop: Scop = eatss.inspect(source, defines={"N": 6}).scops[0].scop
+    scop: Scop = eatss.inspect(triangle(bounds), defines={"N": 6}).scops[0].scop
     (statement,) = scop.statements
     tile = set(product(range(2, 6), range(2), range(6)))
-    inside = {one for one in tile if _has(statement.domain, one)}
+    sets = {one: _set(scop, statement.name, [one]) for one in tile}
+    inside = {one for one, own in sets.items() if own.is_subset(statement.domain)}
     elements = {"A": lambda i, j, k: (i, k), "B": lambda i, j, k: (k, j)}
     numbers = {one.array: at for at, one in enumerate(statement.accesses) if one.array in staged}
     own = {array: {elements[array](*one) for one in inside} for array in numbers}
@@ -161,11 +140,6 @@ def test_factors_beside_zeros_are_those_that_are_not_zero_at_some_point(
         assert found is None
     else:
         assert found == tuple(sorted(set().union(*not_zero)))
-
-
-def _has(domain: isl.Set, point: tuple[int, ...]) -> bool:
-    text = f"{{ {domain.get_tuple_name()}[{', '.join(map(str, point))}] }}"
-    return not isl.Set.read_from_str(domain.get_ctx(), text).intersect(domain).is_empty()
 
 
 def _set(scop: Scop, name: str, points: Collection[tuple[int, ...]]) -> isl.Set:

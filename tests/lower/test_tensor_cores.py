@@ -79,10 +79,10 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_fault_is_seen(name: str, generate: Generate, broken: Check) -> None:
+def test_a_fault_is_seen(name: str, generate: Generate, broken: Callable[..., str]) -> None:
     program = generate("gemm", options=SMALL)
     before, after, *kinds = BROKEN[name]
-    assert broken(program, before, after, SIZES).status in kinds
+    assert broken(program, before, after, SIZES) in kinds
 
 
 def test_copies_run_ahead_only_where_a_card_can() -> None:
@@ -128,9 +128,11 @@ def test_a_product_is_within_its_bound(
     assert (bound.statements, bound.element_type) == (("S1",), "float")
 
 
-def test_factors_of_eight_bits_are_beyond_the_bound(generate: Generate, broken: Check) -> None:
+def test_factors_of_eight_bits_are_beyond_the_bound(
+    generate: Generate, broken: Callable[..., str]
+) -> None:
     before, after = "value), 0xffffe000u)", "value), 0xffff0000u)"
-    assert broken(small("on", generate), before, after, TF32_SIZES).status == "wrong result"
+    assert broken(small("on", generate), before, after, TF32_SIZES) == "wrong result"
 
 
 def test_a_plan_that_says_nothing_of_rounding_does_not_pass(
@@ -138,8 +140,7 @@ def test_a_plan_that_says_nothing_of_rounding_does_not_pass(
 ) -> None:
     program = small("on", generate)
     silent = replace(only(program), rounded_sums=())
-    text = program.text.replace("*/", " */", 1) + "\n"  # it is verified apart from the other one
-    found = verify_kernel(replace(program, kernels=(silent,), text=text), FEW_STEPS)
+    found = verify_kernel(replace(program, kernels=(silent,)), FEW_STEPS)
     assert found.status == "wrong result"
 
 
@@ -171,7 +172,6 @@ def test_the_model_chooses_sizes_for_it() -> None:
     ("options", "code"),
     [
         ({"gpu": "h200", "tf32": "on", "strict_fp": True}, "EATSS-K019"),
-        ({"gpu": "h200", "tf32": "split", "strict_fp": True}, "EATSS-K019"),
         ({"gpu": "v100", "tf32": "on"}, "EATSS-M001"),
         ({"gpu": "h200", "tf32": "yes"}, "EATSS-C004"),
         ({"gpu": "h200", "tf32": "on", "objective": "paper"}, "EATSS-C004"),
@@ -203,13 +203,14 @@ def added(value: Expression, types: Sequence[ElementType]) -> Expression | None:
 
 
 def value_of(value: Expression, numbers: Sequence[float]) -> float:
-    if isinstance(value, Read):
-        return numbers[value.access]
-    if isinstance(value, Unary):
-        return -value_of(value.operand, numbers)
+    match value:
+        case Read(access=at):
+            return numbers[at]
+        case Unary(operand=inner):
+            return -value_of(inner, numbers)
     assert isinstance(value, Binary)
     left, right = value_of(value.left, numbers), value_of(value.right, numbers)
-    return {"*": left * right, "-": left - right, "+": left + right}[value.operator]
+    return left * right if value.operator == "*" else left - right
 
 
 @given(st.lists(st.floats(allow_nan=False), min_size=2, max_size=5), st.booleans())

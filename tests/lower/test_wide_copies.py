@@ -6,19 +6,18 @@ import re
 from collections.abc import Callable
 from itertools import chain, product
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import eatss
 from eatss.lower.pieces import NameTable
 from eatss.lower.promotion import CopyLoop, copy_loop
 from eatss.lower.recipe import CodegenOptions
 from eatss.plan.stage import LEAST_IN_A_ROW, MOST_IN_PIECES, copied_in_rows
 from eatss.program import Constant, Program, evaluate
 from eatss.verify.result import Verification
-from eatss.verify.run import verify
 from tests.lower.checking import checked, right
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
@@ -52,15 +51,16 @@ def copied(walk: CopyLoop, threads: int) -> list[list[tuple[int, ...]]]:
     """Return the places that each turn of each thread begins at."""
     found = []
     for thread in range(threads):
-        first = evaluate(walk.lower, {"thread": thread})
-        turns = range(first, walk.count, walk.step)
+        turns = range(evaluate(walk.lower, {"thread": thread}), walk.count, walk.step)
         known = [{"thread": thread, walk.counter: turn} for turn in turns]
         found.append([tuple(evaluate(one, names) for one in walk.places) for names in known])
     return found
 
 
 @given(COUNTS, LENGTHS, THREADS, st.sampled_from([2, 4]))
-def test_every_element_is_copied_once(rows: int, columns: int, threads: int, width: int) -> None:
+def test_neighbouring_threads_copy_what_follows_in_a_row_and_every_element_once(
+    rows: int, columns: int, threads: int, width: int
+) -> None:
     planned = copied_in_rows((rows, columns), threads, width)
     assert planned == fills_rows(rows, columns, threads, width)
     if not planned:
@@ -68,11 +68,14 @@ def test_every_element_is_copied_once(rows: int, columns: int, threads: int, wid
     walk = copy_loop((rows, columns), threads, "thread", NameTable(), width)
     assert isinstance(walk.lower, Constant)
     assert walk.unrolled
-    found = []
-    for row, column in chain(*copied(walk, threads)):
-        assert column % width == 0
-        found += [(row, column + one) for one in range(width)]
-    assert sorted(found) == list(product(range(rows), range(columns)))
+    lanes = taken_together(columns // width, threads)
+    assert lanes * width >= min(columns, LEAST_IN_A_ROW)
+    found = copied(walk, threads)
+    assert sorted(chain(*found)) == list(product(range(rows), range(0, columns, width)))
+    for places in zip(*found, strict=True):  # those of a turn
+        for at in range(0, threads, lanes):
+            (row, column), *others = places[at : at + lanes]
+            assert others == [(row, column + width * one) for one in range(1, lanes)]
 
 
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=4), THREADS)
@@ -82,33 +85,6 @@ def test_boxes_of_any_dimensions_are_copied_once(sizes: list[int], threads: int)
     if sum(size > 1 for size in sizes) > 2:
         assert not walk.unrolled
         assert not copied_in_rows(sizes, threads, 2)
-
-
-@given(
-    st.sampled_from([2, 3, 4, 6, 8, 12, 20, 24, 40, 48]),
-    st.sampled_from([32, 64, 96, 128, 192, 256]),
-    st.integers(1, 3),
-    st.sampled_from([1, 2, 4]),
-)
-def test_neighbouring_threads_copy_what_follows_in_a_row(
-    vectors: int, threads: int, times: int, width: int
-) -> None:
-    lanes, columns = taken_together(vectors, threads), vectors * width
-    rows = threads // lanes * times
-    short = lanes < vectors and lanes * width < LEAST_IN_A_ROW
-    planned = copied_in_rows((rows, columns), threads, width)
-    assert planned != (short or rows == 1)
-    if not planned:
-        return
-    walk = copy_loop((rows, columns), threads, "thread", NameTable(), width)
-    assert walk.count == times * vectors // lanes
-    assert lanes * width >= min(columns, LEAST_IN_A_ROW)
-    found = copied(walk, threads)
-    assert sorted(chain(*found)) == list(product(range(rows), range(0, columns, width)))
-    for places in zip(*found, strict=True):  # those of a turn
-        for at in range(0, threads, lanes):
-            (row, column), *others = places[at : at + lanes]
-            assert others == [(row, column + width * one) for one in range(1, lanes)]
 
 
 @given(COUNTS, LENGTHS, THREADS, st.sampled_from([(2, 2), (4, 2), (4, 4), (1, 2), (1, 4)]))
@@ -125,6 +101,7 @@ def test_every_part_of_a_record_is_copied_once(
     assert sorted(found) == list(product(range(rows), range(columns), range(record)))
 
 
+STAGED: dict[str, Any] = {"share": {"k": 1}, "placements": {"A": "shared", "B": "shared"}}
 COMPLEX = """
 #ifndef N
 #define N 256
@@ -156,15 +133,13 @@ def test_parts_of_complex_numbers_are_in_one_row(
         [{"N": 64}, {"N": 48}, {"N": 17}, {"N": 1}],
         tiles={"i": 64, "j": 64, "k": 16},
         block={"i": 16, "j": 16},
-        share={"k": 1},
-        placements={"A": "shared", "B": "shared"},
         stages=2,
         strict_fp=True,  # without tensor cores
+        **STAGED,
     )
     assert f"A[2][64][{rows[0]}];" in program.text
     assert f"B[2][16][{rows[1]}];" in program.text
-    assert "eatss_copy_wide_ahead(&sh.A" in program.text
-    assert "eatss_copy_wide_ahead(&sh.B" in program.text
+    assert {*re.findall(r"eatss_copy_wide_ahead\(&sh\.(.)", program.text)} == {*"AB"}
     assert not any("not as predicted" in str(one.notes) for one in program.kernels)
 
 
@@ -240,19 +215,8 @@ def made(
     last: int = 0,
 ) -> Program:
     text = PRODUCT.replace("ROW", str(row)).replace("VALUE", value).replace("LAST", str(last))
-    program = eatss.codegen(
-        text,
-        gpu="h200",
-        output=folder,
-        tiles={"i": 128, "j": 128, "k": 8},
-        block={"i": 8, "j": 16},
-        share={"k": 1},
-        placements={"A": "shared", "B": "shared"},
-        stages=2,
-    )
-    found = verify(folder, device="cpu", sizes=SIZES)
-    assert (found.status, found.message) == ("ok", "")
-    return program
+    tiles, block = {"i": 128, "j": 128, "k": 8}, {"i": 8, "j": 16}
+    return checked(text, folder, SIZES, tiles=tiles, block=block, stages=2, **STAGED)
 
 
 def asked(program: Program) -> str:
@@ -281,31 +245,6 @@ def test_boxes_that_begin_elsewhere_are_right(tmp_path: Path) -> None:
 
 Check = Callable[..., Verification]
 
-SHARES_SIZES = [
-    {"NI": 320, "NJ": 64, "NK": 192},
-    {"NI": 170, "NJ": 70, "NK": 138},
-    {"NI": 97, "NJ": 65, "NK": 131},
-    {"NI": 160, "NJ": 32, "NK": 32},
-    {"NI": 5, "NJ": 3, "NK": 1},
-    {"NI": 50, "NJ": 34, "NK": 0},
-]
-
-
-def options(rows: int, depth: int, stages: int) -> CodegenOptions:
-    return CodegenOptions(
-        tile_sizes=(("", (("i", rows), ("j", 32), ("k", depth))),),
-        block=(("", (16, 8)),),
-        instructions=("mma_f64_16x8x4",),
-        stages=stages,
-    )
-
-
-def test_products_are_right_at_sizes_that_fit_and_at_others(
-    generate: Generate, verify_kernel: Check
-) -> None:
-    right(verify_kernel(generate("gemm", options=options(96, 32, 2)), SHARES_SIZES))
-
-
 ROWS_PRODUCT = """
 #ifndef N
 #define N 512
@@ -324,18 +263,11 @@ void f(float C[N][N], float A[N][N], float B[N][N + 1])
 
 def of_rows(folder: Path, text: str, columns: int, steps: int, sizes: list[dict[str, int]]) -> str:
     """Return the text of a product in tiles of rows, its results checked."""
-    program = eatss.codegen(
-        text,
-        gpu="rtx4090",
-        output=folder,
-        tiles={"i": 16, "j": columns, "k": steps},
-        block={"i": 8, "j": 8},
-        share={"k": 1},
-        placements={"A": "shared", "B": "shared"},
-    )
-    found = verify(folder, device="cpu", sizes=sizes)
-    assert (found.status, found.message, found.bit_equal) == ("ok", "", True)
-    return program.text
+    tiles, block = {"i": 16, "j": columns, "k": steps}, {"i": 8, "j": 8}
+    card = {"gpu": "rtx4090"}
+    return checked(
+        text, folder, sizes, bit_equal=True, tiles=tiles, block=block, **STAGED, **card
+    ).text
 
 
 def test_points_are_in_rows_of_vectors(tmp_path: Path) -> None:
@@ -362,7 +294,5 @@ def test_products_of_threads_that_load_operands_ahead_are_right(
     program = generate("gemm", dtype="float", options=options)
     assert re.search(r"\bA_step\[", program.text)
     sizes = [(256, 256, 24), (270, 145, 21), (133, 97, 13), (5, 3, 1), (34, 50, 0)]
-    found = verify_kernel(
-        program, [dict(zip(("NI", "NJ", "NK"), one, strict=True)) for one in sizes]
-    )
-    assert (found.status, found.message) == ("ok", "")
+    named = [dict(zip(("NI", "NJ", "NK"), one, strict=True)) for one in sizes]
+    right(verify_kernel(program, named))

@@ -124,15 +124,13 @@ ANY = Stage()
 def turn_before(cycle: Cycle) -> IntExpr:
     """Return the stage of the iteration before, and of ``count - 1`` iterations later."""
     name = Name(cycle.name)
-    first = equals(name, 0)
-    return select(first, cycle.count - 1, name - 1)
+    return select(equals(name, 0), cycle.count - 1, name - 1)
 
 
 def turn_after(cycle: Cycle) -> IntExpr:
     """Return the stage of the next iteration."""
     name = Name(cycle.name)
-    last = equals(name, cycle.count - 1)
-    return select(last, 0, name + 1)
+    return select(equals(name, cycle.count - 1), 0, name + 1)
 
 
 def may_meet(one: Stage, other: Stage) -> bool:
@@ -196,6 +194,16 @@ Pending: TypeAlias = frozenset[Use]
 """All of it. A barrier leaves what is still on its way."""
 
 NOTHING: Pending = frozenset()
+
+_MET: Mapping[type[Node], str] = {
+    Barrier: "a barrier stands",
+    AllFinite: "a vote stands",
+    Agreed: "a vote stands",
+    Fixup: "sums are put together",
+    NextTile: "tiles are taken",
+    LookBack: "tiles are taken",
+}
+"""What all threads of a block have to get to, in words."""
 
 Overlaid: TypeAlias = Sequence[Sequence[str]]
 """Groups of tiles, by name, that lie in the same memory [``Kernel.overlaid``]."""
@@ -339,8 +347,7 @@ class Follower:
         """
         self._defined, self._cycles, self._uses, self._faults = {}, {}, {}, []
         self._numbered = set()
-        pending = self._follow(nodes, before, uniform=True)
-        return pending, distinct(self._faults)
+        return self._follow(nodes, before, uniform=True), distinct(self._faults)
 
     def _follow(self, nodes: Sequence[Node], before: Pending, *, uniform: bool) -> Pending:
         """Return what is pending behind nodes; ``uniform`` says that all threads get to them."""
@@ -378,19 +385,15 @@ class Follower:
 
     def _apart(self, node: Node, *, uniform: bool) -> Iterator[str]:
         """Yield what stands where not all threads get to, of what all of them have to do."""
-        where = "where not all threads of a block get to"
-        if isinstance(node, Barrier) and not uniform:
-            yield f"a barrier stands {where}"
-        if isinstance(node, AllFinite) and (not uniform or self._varies(node.unless)):
-            yield f"a vote stands {where}"
-        if isinstance(node, Agreed) and not uniform:
-            yield f"a vote stands {where}"
-        if isinstance(node, Fixup) and (not uniform or self._varies(node.number, node.own)):
-            yield f"sums are put together {where}"
-        if isinstance(node, NextTile | LookBack) and not uniform:
-            yield f"tiles are taken {where}"
-        if isinstance(node, Intrinsic) and node.instruction.together and not uniform:
-            yield f"{node.instruction.name} stands where not all threads of a warp get to"
+        match node:
+            case AllFinite():
+                uniform = uniform and not self._varies(node.unless)
+            case Fixup():
+                uniform = uniform and not self._varies(node.number, node.own)
+            case Intrinsic() if node.instruction.together and not uniform:
+                yield f"{node.instruction.name} stands where not all threads of a warp get to"
+        if not uniform and type(node) in _MET:
+            yield f"{_MET[type(node)]} where not all threads of a block get to"
 
     def _turns(self, loop: For, before: Pending, *, uniform: bool) -> Pending:
         """Return what is pending behind a loop, whatever the number of its iterations."""

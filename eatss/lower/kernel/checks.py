@@ -262,8 +262,7 @@ def _fits(node: Copy) -> bool:
 
 def _in_whole_rows(element: Element, width: int) -> bool:
     """Tell whether rows of an element's buffer are whole multiples of so many elements."""
-    layout = element.buffer.layout
-    last = layout.allocated[-1]
+    last = element.buffer.layout.allocated[-1]
     return isinstance(last, Constant) and last.value % width == 0
 
 
@@ -312,8 +311,7 @@ def overlay_faults(nodes: Sequence[Node], overlaid: Sequence[Sequence[str]]) -> 
     often = Counter(name for group in overlaid for name in {*group})
     twice = [f"{name} lies in two places" for name, count in often.items() if count > 1]
     groups = {name: at for at, group in enumerate(overlaid) for name in group}
-    fills = _Fills(nodes, groups)
-    return distinct((*twice, *_met(nodes, groups), *fills.faults))
+    return distinct((*twice, *_met(nodes, groups), *_Fills(nodes, groups).faults))
 
 
 def _groups_in(node: Node, groups: Mapping[str, int]) -> set[int]:

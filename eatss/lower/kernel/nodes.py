@@ -106,6 +106,10 @@ class Buffer:
         layout = Extents(tuple(sizes))
         return cls(name=name, space=space, element_type=element_type, layout=layout)
 
+    def registers(self, name: str, *extents: IntExpr | int) -> Buffer:
+        """Return registers for elements of it, one where there are no extents."""
+        return Buffer.of("register", name, self.element_type, *extents)
+
     def at(self, *subscripts: IntExpr) -> Element:
         """Return an element."""
         return Element(buffer=self, subscripts=subscripts)

@@ -173,6 +173,15 @@ def mapped_of(
     return mapped(nodes, changed)
 
 
+def outermost(nodes: Iterable[Node], change: Callable[[Node], Nodes]) -> Nodes:
+    """Return nodes with ``change`` in place of the outermost that it makes something of."""
+
+    def changed(nodes: Iterable[Node]) -> Nodes:
+        return tuple(new for one in nodes for new in change(one) or (with_bodies(one, changed),))
+
+    return changed(nodes)
+
+
 def sent(nodes: Iterable[Node]) -> Nodes:
     """Return copies that do not pass through registers where they need not."""
     return mapped_of(nodes, Copy, lambda one: replace(one, ahead=one.kind.asynchronous))
@@ -407,8 +416,7 @@ def instruction_notes(kernel: Kernel, names: Sequence[str]) -> Iterator[str]:
 
 def grid_strides(kernel: Kernel) -> tuple[Axis, ...]:
     """Return the axes of the grid along which loops take a block from tile to tile."""
-    steps = [node.step for node in every_of(kernel.body, For)]
-    names = set(names_in(*steps))
+    names = set(names_in(*[node.step for node in every_of(kernel.body, For)]))
     return tuple(axis for axis in AXES if CUDA.blocks + axis in names)
 
 

@@ -97,9 +97,9 @@ from eatss.lower.kernel.uses import (
     every_of,
     mapped,
     mapped_of,
+    outermost,
     own_names,
     trips_from_zero,
-    with_bodies,
     with_elements,
 )
 from eatss.lower.transform.use_instruction import in_order
@@ -217,8 +217,7 @@ class RegisterStagedCopies:
                 continue
             copy = next(every_of((walk,), Copy))
             box = copy.target.buffer
-            name, count = free_name(f"{box.name}_line", free), trips_from_zero(walk) or 0
-            line = Buffer.of("register", name, box.element_type, count)
+            line = box.registers(free_name(f"{box.name}_line", free), trips_from_zero(walk) or 0)
             element = line.at(Name(walk.counter))
             declared.append(line)
             loads += _into(stage, element)
@@ -287,8 +286,7 @@ def with_rows_in_registers(
             if one.buffer.name in arrays and one.subscripts[-1:] == (Name(value.name),):
                 if others:
                     continue
-                name, kind = free_name(f"{one.buffer.name}_row", taken), one.buffer.element_type
-                row = Buffer.of("register", name, kind, count)
+                row = one.buffer.registers(free_name(f"{one.buffer.name}_row", taken), count)
                 rows.add(row)
                 homes[one] = row.at(Name(point))
                 front.append(Declare(buffer=row))
@@ -301,10 +299,7 @@ def with_rows_in_registers(
         body = with_elements(loop.body, lambda one: homes.get(one, one))
         return (*front, replace(loop, body=body), *behind) if front else ()
 
-    def changed(nodes: Sequence[Node]) -> Nodes:
-        return tuple(new for one in nodes for new in loaded(one) or (with_bodies(one, changed),))
-
-    return replace(kernel, body=changed(kernel.body)), frozenset(rows)
+    return replace(kernel, body=outermost(kernel.body, loaded)), frozenset(rows)
 
 
 def with_vectorised_stores(
@@ -315,8 +310,7 @@ def with_vectorised_stores(
     It loads some ``rows`` so. Names that are ``taken`` stay what they are.
     """
     known = {(node.buffer, node.width): node for node in kernel.body if isinstance(node, Aligned)}
-    copies = every_of(kernel.body, Copy)
-    loaded = {(one.source.buffer, one.target.buffer) for one in copies}
+    loaded = {(one.source.buffer, one.target.buffer) for one in every_of(kernel.body, Copy)}
     new = []
 
     def aligned(row: _Row) -> Name:
@@ -327,37 +321,29 @@ def with_vectorised_stores(
             known[buffer, width] = new[-1]
         return Name(known[buffer, width].name)
 
-    def both(loop: For) -> If | None:
-        """Return a loop with and without vectors, none where its rows have none or other tests."""
+    def both(loop: Node) -> Nodes:
+        """Return an unrolled loop with and without vectors, the outermost that has the same tests.
+
+        So what one row waits for does not hold up the next.
+        """
+        if not isinstance(loop, For) or loop.unroll != "whole":
+            return ()
         found = [row for one in every_of((loop,), For) if (row := _in_vectors(one, rows))]
         own = {name for node in every((loop,)) for name in own_names(node)}
         tests = [test for row in found for test in row.tests]
         if not found or own & set(names_in(*tests)):
-            return None
+            return ()
         if any((one.copy.target.buffer, one.copy.source.buffer) in loaded for one in found):
-            return None
+            return ()
         conditions = dict.fromkeys((*map(aligned, found), *tests))
 
         def in_vectors(node: Node) -> Nodes:
             return next(((row.vectors,) for row in found if row.loop == node), (node,))
 
         body = mapped((loop,), in_vectors)
-        return If(conditions=tuple(conditions), body=body, orelse=(loop,))
+        return (If(conditions=tuple(conditions), body=body, orelse=(loop,)),)
 
-    def changed(nodes: Sequence[Node]) -> Nodes:
-        """Return nodes whose unrolled loops are there a second time, with rows in vectors.
-
-        The test stands around the outermost loop that does not change it: so what one row waits for
-        does not hold up the next.
-        """
-        whole = (
-            both(one) if isinstance(one, For) and one.unroll == "whole" else None for one in nodes
-        )
-        return tuple(
-            found or with_bodies(node, changed) for node, found in zip(nodes, whole, strict=True)
-        )
-
-    body = changed(kernel.body)
+    body = outermost(kernel.body, both)
     used = {*names_in(*(stride for one in new for stride in one.buffer.layout.strides))}
     values = [at for at, one in enumerate(body, 1) if isinstance(one, Let) and one.name in used]
     at = max(values, default=0)

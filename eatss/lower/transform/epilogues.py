@@ -251,8 +251,7 @@ class _Sum:
         own = self.buffer.at(*places)
         # what the value does not read any more is not named where its places are not known
         reads = (one if one.buffer.space == "argument" else own for one in first.reads)
-        number = len(statement.accesses)
-        times = product_of((*self.shared, Read(access=number)))
+        times = product_of((*self.shared, Read(access=len(statement.accesses))))
         value = Binary(operator="+", left=Read(access=0), right=times)
         return replace(
             first,

@@ -55,6 +55,7 @@ from eatss.lower.kernel.uses import (
     every,
     every_of,
     names_of,
+    outermost,
     rewritten,
     substituted,
     trips_from_zero,
@@ -256,12 +257,9 @@ def _operands(
             if known or element.buffer not in boxes:
                 continue
             loops = [one for one in needed if isinstance(one, For)]
-            own = Buffer.of(
-                "register",
-                free_name(f"{element.buffer.name}_step", taken),
-                element.buffer.element_type,
-                *(trips_from_zero(one) or 1 for one in loops),
-            )
+            extents = (trips_from_zero(one) or 1 for one in loops)
+            name = free_name(f"{element.buffer.name}_step", taken)
+            own = element.buffer.registers(name, *extents)
             held = own.at(*(Name(one.counter) for one in loops))
             found.append(_Operand(element=element, path=needed, held=held))
     return tuple(found)
@@ -295,23 +293,22 @@ def in_serpentine_order(nodes: Sequence[Node], taken: set[str]) -> Nodes:
     Those stay as they are where a point meets what is written at another. Names are added to those
     that are ``taken``.
     """
-    own = partial(in_serpentine_order, taken=taken)
-    return tuple(_two_rows(node, taken) or with_bodies(node, own) for node in nodes)
+    return outermost(nodes, partial(_two_rows, taken=taken))
 
 
-def _two_rows(rows: Node, taken: set[str]) -> For | None:
-    """Return a loop over two rows at a time, ``None`` for what is no such loop."""
+def _two_rows(rows: Node, taken: set[str]) -> Nodes:
+    """Return a loop over two rows at a time, nothing for what is no such loop."""
     match rows:
         case For(body=(*values, For() as row)):
             count = trips_from_zero(rows) or 1
         case _:
-            return None
+            return ()
     plain = all(isinstance(one, Let) for one in values) and not any(every_of(row.body, For))
     computed, places = [*every_of(row.body, Compute)], {Name(rows.counter), Name(row.counter)}
     written = {one.target.buffer for one in computed}
     met = (one for own in computed for one in (own.target, *own.reads) if one.buffer in written)
     if count % 2 or not plain or not all(places <= set(one.subscripts) for one in met):
-        return None  # points do not come in any order
+        return ()  # points do not come in any order
     pair, back = free_name(f"{rows.counter}_pair", taken), free_name(f"{row.counter}_back", taken)
     points = trips_from_zero(row) or 0
     backwards = Let(name=row.counter, value=Constant(points - 1) - Name(back), narrow=True)
@@ -323,4 +320,4 @@ def _two_rows(rows: Node, taken: set[str]) -> For | None:
         Scope(body=(place, *values, one))
         for place, one in zip(places_of_rows, there_and_back, strict=True)
     )
-    return counted(pair, count // 2, scopes)
+    return (counted(pair, count // 2, scopes),)

@@ -245,9 +245,7 @@ class _Ahead:
 
     def _at(self, nodes: Sequence[Node], place: IntExpr, slot: IntExpr) -> Nodes:
         """Return nodes of the iteration at a place, with the buffers of a slot."""
-        change = {self.loop.counter: place}
-        there = substituted(nodes, change)
-        return in_slot(there, self.staged, slot)
+        return in_slot(substituted(nodes, {self.loop.counter: place}), self.staged, slot)
 
     def _here(self, nodes: Sequence[Node]) -> Nodes:
         """Return nodes with the buffers of this iteration."""
@@ -263,8 +261,7 @@ class _Ahead:
 
     def _plain(self, own: Sequence[Node], copying: Copying, place: IntExpr) -> _Plain:
         """Return the copies of an iteration without tests, and where that is right."""
-        stages = [one for one in own if isinstance(one, Staging)]
-        tests, copies = copying.plain(stages)
+        tests, copies = copying.plain([one for one in own if isinstance(one, Staging)])
         end = (Commit(),) if self.starts else ()
         return all_of((self._is_turn(place), *tests)), (*sent(copies), *end)
 

@@ -267,8 +267,7 @@ def with_threadblock_swizzle(kernel: Kernel, taken: set[str]) -> Kernel:
 
     Names that are ``taken`` stay what they are.
     """
-    used = names_of(kernel.body)
-    if not {_X.name, _Y.name} <= used:
+    if not {_X.name, _Y.name} <= names_of(kernel.body):
         return kernel
     number, rows = free_name("block", taken), free_name("rows", taken)
     first = SWIZZLED_ROWS * (_Y // SWIZZLED_ROWS)
@@ -281,8 +280,7 @@ def with_threadblock_swizzle(kernel: Kernel, taken: set[str]) -> Kernel:
         _X.name: Name(number) // Name(rows),
         _Y.name: first + Name(number) % Name(rows),
     }
-    body = substituted(kernel.body, change)
-    return replace(kernel, body=(*order, *body))
+    return replace(kernel, body=(*order, *substituted(kernel.body, change)))
 
 
 def with_blocks_backwards(kernel: Kernel, taken: set[str]) -> Kernel:

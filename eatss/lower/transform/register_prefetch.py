@@ -257,8 +257,7 @@ class Prefetch:
 
     def _at(self, nodes: Sequence[Node], step: IntExpr, number: IntExpr) -> Nodes:
         """Return nodes of a step, in the set of registers that belongs to its number."""
-        change = {self.counter: step}
-        found = substituted(nodes, change)
+        found = substituted(nodes, {self.counter: step})
         if len(self.phases) > 1:
             return found
         which: IntExpr = number % STEPS_LOADED
@@ -322,8 +321,7 @@ class Prefetch:
             return self
         phases = [own for one in self.phases for own in one.products]
         for each in (_instructions, lambda _: 1):  # if a cache keeps no part, one of products
-            products = _computed(phases, each)
-            size = steps_of_a_part(count, products, threads)
+            size = steps_of_a_part(count, _computed(phases, each), threads)
             if size:
                 break
         else:

@@ -174,8 +174,8 @@ def _loaded(rows: Node, whole: frozenset[Buffer], taken: set[str]) -> Nodes:
         names = depends_on(names_in(*element.subscripts), values)
         moves = points.counter in names and not names & of_rows  # along points, not from row to row
         if moves and element.buffer in whole and element not in homes:
-            own, kind = element.buffer, element.buffer.element_type
-            row = Buffer.of("register", free_name(f"{own.name}_row", taken), kind, count)
+            own = element.buffer
+            row = own.registers(free_name(f"{own.name}_row", taken), count)
             homes[element] = row.at(Name(points.counter))
     if not homes:
         return (rows,)

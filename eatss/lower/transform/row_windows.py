@@ -152,9 +152,9 @@ class _Steps:
         counter, step = Name(loop.counter), Name(free_name("w", taken))
         homes = dict[Element, tuple[Buffer, int]]()
         for first, found in self.touched.items():
-            name, kind = free_name(f"{first.buffer.name}_w", taken), first.buffer.element_type
+            name = free_name(f"{first.buffer.name}_w", taken)
             least, *_, last = sorted({*found[0], *found[1]})
-            homes[first] = Buffer.of("register", name, kind, last + 1 - least), least
+            homes[first] = first.buffer.registers(name, last + 1 - least), least
 
         def home(own: Element, more: int = 0) -> Element:
             if own not in self.places:

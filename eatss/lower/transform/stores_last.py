@@ -43,7 +43,6 @@ from itertools import chain
 from eatss.analysis.variant import WORD_BYTES
 from eatss.base.trees import free_name
 from eatss.lower.kernel.nodes import (
-    Buffer,
     Compute,
     Copy,
     Declare,
@@ -63,8 +62,8 @@ from eatss.lower.kernel.uses import (
     every_of,
     loads_along,
     mapped_of,
+    outermost,
     trips_from_zero,
-    with_bodies,
     with_homes,
 )
 from eatss.polyhedral.expression import (
@@ -92,16 +91,12 @@ def with_stores_last(kernel: Kernel, points: Collection[str], taken: set[str]) -
         taken: names that are not free; those that come to be are added.
     """
 
-    def changed(nodes: Nodes) -> Nodes:
-        found: list[Node] = []
-        for node in nodes:
-            together = _together(node, points, taken) if isinstance(node, For) else ()
-            if not together and isinstance(node, For):
-                together = _loads_first(node, points, taken)
-            found += together or (with_bodies(node, changed),)
-        return tuple(found)
+    def changed(node: Node) -> Nodes:
+        if not isinstance(node, For):
+            return ()
+        return _together(node, points, taken) or _loads_first(node, points, taken)
 
-    return replace(kernel, body=changed(kernel.body))
+    return replace(kernel, body=outermost(kernel.body, changed))
 
 
 def _together(loop: For, points: Collection[str], taken: set[str]) -> Nodes:
@@ -148,8 +143,10 @@ def _loads_first(loop: For, points: Collection[str], taken: set[str]) -> Nodes:
         if own.buffer.space == "global" and own not in homes:
             moved = depends_on(names_in(*own.subscripts), lets)
             along = {one: trips for one, trips in loops.items() if one in moved}
-            name, kind = free_name(f"{own.buffer.name}_r", taken), own.buffer.element_type
-            homes[own] = Buffer.of("register", name, kind, *along.values()).at(*map(Name, along))
+            registers = own.buffer.registers(
+                free_name(f"{own.buffer.name}_r", taken), *along.values()
+            )
+            homes[own] = registers.at(*map(Name, along))
     repeated = len(lets) < len([*every_of((loop,), Let)])
     if repeated or sum(one.buffer.size_bytes for one in homes.values()) > _MOST_WORDS * WORD_BYTES:
         return ()
@@ -200,10 +197,8 @@ def _homes(nodes: Nodes, taken: set[str], around: tuple[For, ...]) -> Iterator[E
     """Yield the registers that each statement's values have until they are stored."""
     for node in nodes:
         if isinstance(node, Compute):
-            target = node.target.buffer
-            name, kind = free_name(f"{target.name}_r", taken), target.element_type
-            extents = (trips_from_zero(one) or 0 for one in around)
-            own = Buffer.of("register", name, kind, *extents)
+            target, extents = node.target.buffer, (trips_from_zero(one) or 0 for one in around)
+            own = target.registers(free_name(f"{target.name}_r", taken), *extents)
             yield own.at(*(Name(one.counter) for one in around))
         elif isinstance(node, For):
             yield from _homes(node.body, taken, (*around, node))

@@ -89,7 +89,7 @@ from eatss.program import (
     names_in,
     select,
 )
-from eatss.program.expression import IntExprs
+from eatss.program.expression import Grid, IntExprs
 
 _BLOCK, _BLOCKS = Name(f"{CUDA.block}x"), Name(f"{CUDA.blocks}x")
 _PLACES = (CUDA.block, CUDA.blocks)
@@ -111,7 +111,7 @@ class Stream:
 
     blocks: int
     loop: str
-    tiles: tuple[IntExpr, IntExpr, IntExpr]
+    tiles: Grid
     thread: IntExpr
 
 

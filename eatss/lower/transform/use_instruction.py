@@ -65,7 +65,7 @@ from eatss.program import (
     names_in,
     substitute,
 )
-from eatss.program.expression import Sizes
+from eatss.program.expression import Environment, Sizes
 from eatss.program.linear import Linear, linear
 from eatss.program.tokens import is_reserved
 
@@ -181,7 +181,7 @@ class _Nest:
     source: Source | None
     compute: Compute
 
-    def at(self, index: IntExpr, changes: Mapping[str, IntExpr]) -> IntExpr:
+    def at(self, index: IntExpr, changes: Environment) -> IntExpr:
         """Return an index in terms of threads and points, with changes made to those."""
         for let in self.lets:
             index = substitute(index, {let.name: let.value})
@@ -217,8 +217,7 @@ class _Side:
         turns, number = self.axis.turns, Name(matrix)
         if turns <= 1:
             return self.count * number + slot
-        before = self.count * turns * (number // turns) + turns * slot
-        return before + number % turns
+        return (self.count * turns * (number // turns) + turns * slot) + number % turns
 
     def slot(self, values: Sizes) -> int:
         """Return which of a thread's points has slots of these values."""

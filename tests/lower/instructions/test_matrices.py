@@ -8,9 +8,10 @@ from __future__ import annotations
 import random
 import re
 import subprocess
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -57,6 +58,20 @@ TYPES: dict[ElementType, Any] = {
 DTYPES = {"double": np.float64, "float": np.float32, "int": np.int32}
 
 
+def on_cpu(instruction: Instruction, declared: str, body: str, folder: Path) -> bytes:
+    """Return what ``d`` is after the lanes of a warp ran."""
+    (folder / "all.cpp").write_text(
+        f'#include "{SHIM}/eatss_cpu.hpp"\n{CPU_HALVES}{instruction.cpu_definitions}\n'
+        f"#define inf INFINITY\n#define nan NAN\n{declared}\n"
+        f"void body(void *) {{ int lane = threadIdx.x; {body} }}\n"
+        'int main() { eatss::launch("k", (void *)&body, 1, 32, 0, body, nullptr);\n'
+        "fwrite(d, sizeof d, 1, stdout); return eatss_cpu_error() != nullptr; }\n"
+    )
+    command = ["g++", "-std=c++17", "-DEATSS_CPU", "-w", "all.cpp", "-o", "all", "-lm"]
+    subprocess.run(command, check=True, cwd=folder)
+    return subprocess.run([folder / "all"], check=True, capture_output=True).stdout
+
+
 def run_on_cpu(
     instruction: Instruction, before: dict[str, Values], folder: Path
 ) -> dict[tuple[int, ...], float]:
@@ -78,18 +93,8 @@ def run_on_cpu(
         name: ", ".join(f"{name}[lane][{slot}]" for slot in range(len(lanes[0])))
         for name, lanes in held.items()
     }
-    tables = "\n".join(map(table, before))
-    (folder / "all.cpp").write_text(
-        f'#include "{SHIM}/eatss_cpu.hpp"\n{CPU_HALVES}{instruction.cpu_definitions}\n'
-        f"#define inf INFINITY\n#define nan NAN\n{tables}\n"
-        "void body(void *) { int lane = threadIdx.x; "
-        f"{instruction.cuda.format(**words)} }}\n"
-        'int main() { eatss::launch("k", (void *)&body, 1, 32, 0, body, nullptr);\n'
-        "fwrite(d, sizeof d, 1, stdout); return eatss_cpu_error() != nullptr; }\n"
-    )
-    command = ["g++", "-std=c++17", "-DEATSS_CPU", "-w", "all.cpp", "-o", "all", "-lm"]
-    subprocess.run(command, check=True, cwd=folder)
-    found = subprocess.run([folder / "all"], check=True, capture_output=True).stdout
+    body = instruction.cuda.format(**words)
+    found = on_cpu(instruction, "\n".join(map(table, before)), body, folder)
     values = np.frombuffer(found, DTYPES[kind.value])
     places = [place for own in held["d"] for place in own]
     return dict(zip(places, values.tolist(), strict=True))
@@ -109,8 +114,7 @@ def test_a_warp_computes_the_product(instruction: Instruction, tmp_path: Path) -
         assert len(lanes) == CUDA.lanes
         assert len(set(places)) == len(places), "an element is of one lane"
         if instruction in MMAS_OF_BYTES:  # sums wrap around
-            kind = operand.element_type or ElementType.INT32
-            limits = np.iinfo(TYPES[kind])
+            limits = np.iinfo(TYPES[(operand.element_type or ElementType.INT32)])
             some = (int(limits.min), int(limits.max), 3, draw.randint(0, 100))
             before[operand.name] = {place: draw.choice(some) for place in places}
         else:
@@ -124,38 +128,45 @@ def test_a_warp_computes_the_product(instruction: Instruction, tmp_path: Path) -
     assert after["d"] != before["d"]
 
 
-@pytest.mark.parametrize("instruction", FLOATS, ids=lambda one: one.name)
-def test_lanes_hold_what_ptx_says_up_to_the_order_of_steps(instruction: Instruction) -> None:
-    """PTX ISA, "Matrix Fragments for mma.m16n8k8", with ``.tf32``."""
-    steps: dict[int, int] = {}
+Places: TypeAlias = Callable[[int, int], list[tuple[int, int]]]
+"""What a lane holds of a factor, by its group and its thread there."""
+
+OF_FLOATS: tuple[Places, Places] = (
+    lambda row, at: [(row + 8 * (i % 2), at + 4 * (i // 2)) for i in range(4)],
+    lambda row, at: [(at + 4 * i, row) for i in range(2)],
+)
+OF_BYTES: tuple[Places, Places] = (
+    lambda row, at: [(row + 8 * (i // 4 % 2), 4 * at + i % 4 + 16 * (i // 8)) for i in range(16)],
+    lambda row, at: [(4 * at + i % 4 + 16 * (i // 4), row) for i in range(8)],
+)
+FRAGMENTS = [*((one, *OF_FLOATS) for one in FLOATS), (MMAS_OF_BYTES[0], *OF_BYTES)]
+
+
+@pytest.mark.parametrize(("instruction", "first", "second"), FRAGMENTS)
+def test_lanes_hold_fragments_as_ptx_says(
+    instruction: Instruction, first: Places, second: Places
+) -> None:
+    """PTX ISA, "Matrix Fragments for mma.m16n8k8" and "…k32 with integer type".
+
+    Floats come in any order of steps: those of both factors are the same.
+    """
     held = {one.name: held_by(instruction, one) for one in instruction.operands}
+    pairs = [(second(0, at), held["b"][at]) for at in range(4)]
+    steps = {told: k for own in pairs for (told, _), (k, _) in zip(*own, strict=True)}
+    assert sorted(steps.values()) == sorted(steps)
+    assert instruction in FLOATS or all(told == k for told, k in steps.items())
     for lane in range(CUDA.lanes):
         group, thread = divmod(lane, 4)
-        for i, (row, k) in enumerate(held["a"][lane]):
-            assert row == group + 8 * (i % 2)
-            steps.setdefault(thread + 4 * (i // 2), k)
-            assert steps[thread + 4 * (i // 2)] == k
-        for i, (k, column) in enumerate(held["b"][lane]):
-            assert column == group
-            assert steps[thread + 4 * i] == k
+        assert held["a"][lane] == [(row, steps[k]) for row, k in first(group, thread)]
+        assert held["b"][lane] == [(steps[k], column) for k, column in second(group, thread)]
         assert held["d"][lane] == [(group + 8 * (i // 2), 2 * thread + i % 2) for i in range(4)]
-    assert sorted(steps.values()) == list(range(8))
 
 
-@pytest.mark.parametrize("instruction", MMAS_OF_BYTES[:1], ids=lambda one: one.name)
-def test_lanes_hold_bytes_as_ptx_says(instruction: Instruction) -> None:
-    """PTX ISA, "Matrix Fragments for mma.m16n8k32 with integer type"."""
-    held = {one.name: held_by(instruction, one) for one in instruction.operands}
-    types = re.findall(r"m16n8k32\.row\.col\.s32\.(\w+)\.(\w+)\.s32", instruction.definitions)
+def test_texts_multiply_the_types_of_their_factors() -> None:
     names = {ElementType.INT8: "s8", ElementType.UINT8: "u8"}
-    assert types == [tuple(names[one] for one in instruction.factor_types.values())]
-    for lane in range(CUDA.lanes):
-        group, thread = divmod(lane, 4)
-        assert held["a"][lane] == [
-            (group + 8 * (i // 4 % 2), 4 * thread + i % 4 + 16 * (i // 8)) for i in range(16)
-        ]
-        assert held["b"][lane] == [(4 * thread + i % 4 + 16 * (i // 4), group) for i in range(8)]
-        assert held["d"][lane] == [(group + 8 * (i // 2), 2 * thread + i % 2) for i in range(4)]
+    for one in MMAS_OF_BYTES:
+        types = re.findall(r"m16n8k32\.row\.col\.s32\.(\w+)\.(\w+)\.s32", one.definitions)
+        assert types == [tuple(names[own] for own in one.factor_types.values())]
 
 
 def to_bits(value: float, bits: int) -> float:
@@ -197,21 +208,6 @@ EVERY_LOAD = [pytest.param(size, one, id=one.name) for size, own in LOADS.items(
 LOAD_TYPES = {1: "signed char", 2: "eatss_half"}
 
 
-def printed_by(instruction: Instruction, box: str, body: str, folder: Path) -> str:
-    """Return what the lanes of a warp have in words, and what is wrong, after they ran."""
-    (folder / "all.cpp").write_text(
-        f'#include "{SHIM}/eatss_cpu.hpp"\n{CPU_HALVES}{instruction.cpu_definitions}\n'
-        f"unsigned d[4 * {CUDA.lanes}];\nstruct box {{ EATSS_TRACKED({box}; }};\n"
-        f"void body(void *) {{ EATSS_SHARED(box, sh); int lane = threadIdx.x;\n{body} }}\n"
-        'int main() { eatss::launch("k", (void *)&body, 1, 32, 0, body, nullptr);\n'
-        'for (unsigned word : d) printf("%u ", word);\n'
-        "if (eatss_cpu_error()) puts(eatss_cpu_error()); }\n"
-    )
-    command = ["g++", "-std=c++17", "-DEATSS_CPU", "-w", "all.cpp", "-o", "all", "-lm"]
-    subprocess.run(command, check=True, cwd=folder)
-    return subprocess.run([folder / "all"], check=True, capture_output=True, text=True).stdout
-
-
 @pytest.mark.parametrize(("size", "instruction"), EVERY_LOAD[::4])
 def test_lanes_get_what_the_table_says(size: int, instruction: Instruction, tmp_path: Path) -> None:
     target, rows = instruction.operands
@@ -220,14 +216,15 @@ def test_lanes_get_what_the_table_says(size: int, instruction: Instruction, tmp_
     words = ", ".join(f"d[32 * {word} + lane]" for word in range(count))
     # rows lie in another order than lanes name them, one of padding behind each
     body = (
-        f"for (int at = 0; at < {long}; at++) {{ {LOAD_TYPES[size]} value;\n"
+        f"EATSS_SHARED(box, sh); for (int at = 0; at < {long}; at++) {{ {LOAD_TYPES[size]} value;\n"
         f"const int own = 256 * lane + 37 * at + 1; memcpy(&value, &own, {size});\n"
         "sh.rows[2 * ((lane + 5) % 32)][at] = value; }\n"
         "__syncthreads();\n"
         f"{instruction.cuda.format(d=words, rows='sh.rows[2 * ((lane + 5) % 32)][0]')}"
     )
-    printed = printed_by(instruction, f"{LOAD_TYPES[size]}) rows[64][{long}]", body, tmp_path)
-    found = list(map(int, printed.split()))[: CUDA.lanes * count]
+    box = f"struct box {{ EATSS_TRACKED({LOAD_TYPES[size]}) rows[64][{long}]; }};"
+    declared = f"unsigned d[{CUDA.lanes * count}];\n{box}"
+    found = np.frombuffer(on_cpu(instruction, declared, body, tmp_path), np.uint32).tolist()
     values: Values = {
         (row, at): float((256 * row + 37 * at + 1) % 256**size)
         for own in held_by(instruction, rows)
@@ -250,25 +247,17 @@ def test_lanes_hold_what_ptx_says(size: int, instruction: Instruction) -> None:
     for lane, own in enumerate(held_by(instruction, rows)):
         assert own == [(lane, column) for column in range(long)]
     for lane, own in enumerate(held_by(instruction, target)):
-        far, near = lane // 4, of_a_word * (lane % 4)
+        far, quad = divmod(lane, 4)
         if instruction is TRANSPOSED_BYTES:  # a matrix has pairs of bytes
-            words = [own[at : at + 4] for at in range(0, len(own), 4)]
-            assert {column for word in words[:2] for _, column in word} == {2 * far}
-            assert {column for word in words[2:] for _, column in word} == {2 * far + 1}
-            pairs = [[row for row, _ in word] for word in words]
-            both = [[2 * (lane % 4) + 8 * matrix + at for at in (0, 1)] for matrix in range(4)]
-            transposed = lane % 4 > 1
-            order = [1, 0, 3, 2] if transposed else [0, 1, 2, 3]
-            parts = [both[at] for at in order]
-            assert pairs == [parts[0] + parts[1], parts[2] + parts[3]] * 2
+            assert own == [
+                (2 * quad + 8 * (2 * (word % 2) + (half ^ (quad > 1))) + at, 2 * far + word // 2)
+                for word, half, at in product(range(4), range(2), range(2))
+            ]
             continue
-        of_all = [
-            (matrix, near + at)
-            for matrix in range(len(own) // of_a_word)
-            for at in range(of_a_word)
+        matrices = len(own) // of_a_word
+        places = [
+            (ROW * matrix, of_a_word * quad + at)
+            for matrix, at in product(range(matrices), range(of_a_word))
         ]
         transposed = "trans" in instruction.name
-        assert own == [
-            (ROW * matrix + at, far) if transposed else (ROW * matrix + far, at)
-            for matrix, at in of_all
-        ]
+        assert own == [(m + at, far) if transposed else (m + far, at) for m, at in places]

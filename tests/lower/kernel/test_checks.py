@@ -15,25 +15,27 @@ from eatss.lower.kernel.nodes import (
     Copy,
     Declare,
     Element,
-    Fixup,
     For,
     If,
     Intrinsic,
     Kernel,
     Let,
     Node,
-    PartialSum,
     Scope,
 )  # fmt: skip
 from eatss.polyhedral.expression import ElementType
 from eatss.program import Constant, IntExpr, Name, Program
 from tests.lower.small_kernels import (
+    ARRIVED,
+    PARTS,
+    SUMS,
     ZERO,
     N,
     at,
     buffer,
     kernel,
     loop,
+    together,
 )
 
 K = Name("k")
@@ -76,21 +78,6 @@ def test_a_fault_is_said(body: tuple[Node, ...], said: str | None) -> None:
     found = kernel_faults(made(*body), ())
     assert (found == ()) == (said is None), found
     assert said is None or said in found[0]
-
-
-PARTS, ARRIVED = buffer("parts", "global", 8, 4), buffer("arrived", "global", 4)
-SUMS = buffer("sum", "register", 4)
-
-
-def together(slot: str = "part", own: str = "n", sum_at: str = "s") -> Fixup:
-    one = PartialSum(
-        counters=("s",), extents=(4,), sum=at(SUMS, Name(sum_at)),
-        left=at(PARTS, N, Name("s")), found=at(PARTS, Name(slot), Name("s")),
-    )  # fmt: skip
-    return Fixup(
-        name="whole", number=N, own=Name(own), part="part", thread=Name("threadIdx.x"),
-        arrived=at(ARRIVED, N), sums=(one,),
-    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

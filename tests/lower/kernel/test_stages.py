@@ -67,8 +67,7 @@ def pipeline(stages: int, *, wait: int, sync: bool = True, last: bool = False) -
     copy = (If(conditions=(N,), body=(send(stages, free),)), COMMIT)
     read = use(stages, Name("stage"))
     turn = (read, *copy) if last else (*copy, read)
-    barrier = (SYNC,) if sync else ()
-    return [*first, turns(stages, Wait(pending=wait), *barrier, *turn)]
+    return [*first, turns(stages, Wait(pending=wait), *((SYNC,) if sync else ()), *turn)]
 
 
 @pytest.mark.parametrize("stages", [2, 3, 4, 5])

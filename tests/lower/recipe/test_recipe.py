@@ -40,7 +40,6 @@ from eatss.lower.recipe import (
     CodeRequest,
     KernelRecipe,
     NamedThreads,
-    PlacedReference,
     Recipe,
     read_recipe,
     recipe_from_dict,
@@ -67,8 +66,7 @@ def selected(kernel: str, *, strict_fp: bool) -> Selection:
 
 def decided(kernel: str, limit: int | None = None, **own: Any) -> Recipe:
     session, wanted = analysed(kernel), CodeRequest(**own)
-    selection = selected(kernel, strict_fp=wanted.strict_fp)
-    return session.recipe(selection, H200, wanted, limit)
+    return session.recipe(selected(kernel, strict_fp=wanted.strict_fp), H200, wanted, limit)
 
 
 @pytest.mark.parametrize(
@@ -113,43 +111,26 @@ def test_what_is_expected_with_boxes_of_the_user_is_the_prediction_of_the_code(
 
 # as JSON
 
-NAMES = st.text("abcij_", min_size=1, max_size=3)
-SIZES = st.dictionaries(NAMES, st.integers(1, 4096), max_size=3).map(lambda d: tuple(d.items()))
-SPREADS = st.builds(SplitK, lanes=st.integers(1, 32), tile=st.integers(1, 64), chunks=st.just(4))
-PLACES = st.builds(
-    PlacedReference,
-    array=NAMES,
-    access=NAMES,
-    statements=st.lists(NAMES, max_size=2).map(tuple),
-    memory=st.sampled_from(["l1", "shared", "private"]),
+SIZES = st.dictionaries(st.text(max_size=3), st.integers(1, 4096), max_size=3)
+PAIRS = SIZES.map(lambda sizes: tuple(sizes.items()))
+THREADS = st.lists(st.integers(1, 64), min_size=1, max_size=3).map(tuple)
+BLOCKS = THREADS | st.builds(NamedThreads, threads=PAIRS)
+
+
+def of_kernels(own: Any) -> Any:
+    return st.dictionaries(st.text(max_size=3), own, max_size=2).map(lambda d: tuple(d.items()))
+
+
+OPTIONS = st.builds(
+    CodegenOptions,
+    tile_sizes=of_kernels(PAIRS),
+    block=of_kernels(BLOCKS),
+    placements=of_kernels(st.sampled_from(["l1", "shared"])),
+    index_bits=...,
+    shared_limit_bytes=...,
 )
-KERNELS = st.builds(
-    KernelRecipe,
-    name=NAMES,
-    statements=st.lists(NAMES, max_size=2).map(tuple),
-    tile_sizes=SIZES,
-    block=SIZES,
-    references=st.lists(PLACES, max_size=2).map(tuple),
-    spread=st.none() | SPREADS,
-)
-BLOCKS = st.lists(st.integers(1, 64), min_size=1, max_size=3).map(tuple) | st.builds(
-    NamedThreads, threads=SIZES
-)
-RECIPES = st.builds(
-    Recipe,
-    gpu=NAMES,
-    dtype=st.sampled_from(["double", "float"]),
-    kernels=st.lists(KERNELS, max_size=2).map(tuple),
-    options=st.builds(
-        CodegenOptions,
-        tile_sizes=st.lists(st.tuples(NAMES, SIZES), max_size=2).map(tuple),
-        block=st.lists(st.tuples(NAMES, BLOCKS), max_size=2).map(tuple),
-        placements=st.lists(st.tuples(NAMES, st.sampled_from(["l1", "shared"]))).map(tuple),
-        strict_fp=st.booleans(),
-        index_bits=st.sampled_from([None, 32, 64]),
-        shared_limit_bytes=st.none() | st.integers(0, 1 << 18),
-    ),
-)
+KERNELS = st.builds(KernelRecipe, tile_sizes=PAIRS, block=PAIRS, spread=..., warps=...)
+RECIPES = st.builds(Recipe, kernels=st.lists(KERNELS, max_size=2).map(tuple), options=OPTIONS)
 
 
 @given(RECIPES)
@@ -229,6 +210,19 @@ def test_nothing_is_chosen_beside_a_recipe() -> None:
 
 
 BEFORE = Path(__file__).parent / "written_before"
+
+
+def is_as_before(written: dict[str, Any], path: Path, *later: str) -> None:
+    """Demand that something is written as a file has it, but for what came later."""
+    before = json.loads(path.read_text())
+    assert before["kernels"][0].pop("host_loop") is None
+    for name in ("split", "classes", "factored", "private", "reverse", "chunks"):
+        assert not written.pop(name)
+    assert written.pop("fused") == "none"
+    assert not any(written["kernels"][0].pop(name) for name in (*later, "class_block"))
+    assert written == before
+
+
 PRODUCT = Layout(
     tile_sizes=(("i", 96), ("j", 192), ("k", 32)),
     block=(("i", 16), ("j", 16)),
@@ -262,22 +256,11 @@ def test_a_recipe_of_before_is_read_and_carried_out(
     (kernel,) = recipe.kernels
     assert kernel.chosen() == layout.chosen()
     written = recipe_to_dict(recipe)
-    names = ("time_tile", "loop_block", "class_block")
-    assert [written["kernels"][0].pop(name) for name in names] == [None, None, None]
     assert written["options"].pop("fast_math") is False
-    assert not written.pop("split") + written.pop("classes") + written.pop("factored")
-    assert not written.pop("private") + written.pop("reverse") + written.pop("chunks")
-    assert written.pop("fused") == "none"
-    before = json.loads(path.read_text())
-    assert before["kernels"][0].pop("host_loop") is None
-    assert written == before
-    source = data_directory("kernels") / "gemm.c"
-    session = Session(source, Reading(defines=defines), code=True)
+    is_as_before(written, path, "time_tile", "loop_block")
+    session = Session(data_directory("kernels") / "gemm.c", Reading(defines=defines), code=True)
     (code,) = session.generate(recipe, load_profile(recipe.gpu)).kernels
     assert code.shared_bytes == shared_bytes
-
-
-LATER = ("bound", "boxes", "time_tile", "loop_block")
 
 
 def test_a_selection_of_before_is_read() -> None:
@@ -289,12 +272,4 @@ def test_a_selection_of_before_is_read() -> None:
     assert kernel.predicted.shared_bytes == 155648
     written = selection.to_dict()
     assert written["options"].pop("gap") is None  # what came later
-    later = [written["kernels"][0].pop(name) for name in LATER]
-    assert later == [0, 0, None, None]
-    assert written["kernels"][0].pop("class_block") is None
-    assert not written.pop("split") + written.pop("classes") + written.pop("factored")
-    assert not written.pop("private") + written.pop("reverse") + written.pop("chunks")
-    assert written.pop("fused") == "none"
-    before = json.loads(path.read_text())
-    assert before["kernels"][0].pop("host_loop") is None
-    assert written == before
+    is_as_before(written, path, "bound", "boxes", "time_tile", "loop_block")

@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 import eatss
-from eatss.program import Program, load_program
-from eatss.verify.run import verify
-from tests.lower.checking import right
+from eatss.program import Program
+from tests.lower.checking import checked
 
 TILES = {"i": 32, "j": 32, "k": 16}
 SCALED = """
@@ -61,11 +60,7 @@ def test_what_a_sum_begins_with_is_what_it_was_and_sums_that_read_themselves_sta
         "C[i][j] += U[i][j]; U[i][j] = 0;"
         " for (int k = 0; k < NK; k++) C[i][j] += A[i][k] * B[k][j];",
     )
-    tiles = {"i": 32, "j": 32, "k": 16}
-    eatss.codegen(source, gpu="h200", tiles=tiles, block=(16, 8), output=tmp_path / "f")
-    assert (
-        verify(tmp_path / "f", device="cpu", sizes=[{"NI": 37, "NJ": 35, "NK": 17}]).status == "ok"
-    )
+    checked(source, tmp_path, [{"NI": 37, "NJ": 35, "NK": 17}], tiles=TILES, block=(16, 8))
 
 
 def test_factors_of_the_same_points_stand_together(tmp_path: Path) -> None:
@@ -83,14 +78,12 @@ def test_factors_of_the_same_points_stand_together(tmp_path: Path) -> None:
     #pragma endscop
     }
     """
-    tiles = {"i": 16, "j": 16, "k": 8}
-    program = eatss.codegen(
-        source, gpu="h200", output=tmp_path, tiles=tiles, block={"i": 4, "j": 4}, share={"k": 1}
-    )
+    how: dict[str, Any] = {"tiles": {"i": 16, "j": 16, "k": 8}, "block": {"i": 4, "j": 4}}
+    sizes = [{"N": 7}, {"N": 33}]
+    program = checked(source, tmp_path, sizes, bit_equal=False, share={"k": 1}, **how)
     text = re.sub(r"(sh\.)?(\w+)(\[[^\[\]]*\])+", r"\2", program.text)
     assert re.findall(r"C_r \+= (.*);", text) == ["A * (B * v)"] * text.count("C_r +=")
     assert program.kernels[0].regroups
-    right(verify(tmp_path, device="cpu", sizes=[{"N": 7}, {"N": 33}]), bit_equal=False)
 
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
@@ -124,22 +117,15 @@ SMALL: dict[str, Any] = {
 
 
 def made(tmp_path: Path, finish: str, **options: Any) -> Program:
-    """Write a program and its code, and return that."""
-    source = tmp_path / "product.c"
-    source.write_text(SYMMETRIC.replace("FINISH", finish), encoding="utf-8")
-    eatss.codegen(source, gpu="h200", output=tmp_path / "made", **SMALL, **options)
-    return load_program(tmp_path / "made")
+    return checked(SYMMETRIC.replace("FINISH", finish), tmp_path, [{"N": 37}], **SMALL, **options)
 
 
 def test_one_set_of_registers_for_two_sums_is_right(tmp_path: Path) -> None:
     program = made(tmp_path, TOGETHER, instructions=["mma_f64_16x8x4"], stages=2)
     assert len(program.kernels) == 1
     assert "sum_C_r" not in program.text
-    found = verify(tmp_path / "made", device="cpu", sizes=[{"N": 37}])
-    assert found.ok, found.message
 
 
 def test_two_sets_where_the_other_sum_is_subtracted(tmp_path: Path) -> None:
     finish = "C[i][j] = beta * C[i][j] - alpha * t[i][j];"
     assert "sum_C_r" in made(tmp_path, finish, stages=1).text
-    assert verify(tmp_path / "made", device="cpu", sizes=[{"N": 37}]).ok

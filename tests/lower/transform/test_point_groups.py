@@ -10,7 +10,6 @@ Columns of two matrices that a lane loads follow each other, and threads share o
 from __future__ import annotations
 
 import re
-from functools import cache
 from itertools import product
 
 from hypothesis import given
@@ -19,57 +18,25 @@ from hypothesis import strategies as st
 import eatss
 from eatss.base.shipped import data_directory
 from eatss.lower.kernel.barriers import barrier_faults, barriers_in, without_barrier
-from eatss.lower.kernel.nodes import (
-    Copy,
-    Element,
-    Kernel,
-    Let,
-    Node,
-    Scope,
-)
+from eatss.lower.kernel.nodes import Kernel, Let
 from eatss.lower.kernel.uses import taken_names
 from eatss.lower.transform.chain import with_barriers
 from eatss.lower.transform.point_groups import with_blocks_backwards, with_threadblock_swizzle
 from eatss.program import Name, evaluate
-from tests.lower.small_kernels import (
-    N,
-    at,
-    buffer,
-    kernel,
-    loop,
-    only_if,
-)
+from tests.lower.small_kernels import N, kernel, nodes
 
 
-@cache
-def element(name: str) -> Element:
-    return at(buffer(name, "global" if name == "A" else "shared", 8), N)
+def texts(depth: int) -> st.SearchStrategy[str]:
+    leaf = st.builds("{} {}".format, st.sampled_from(["fill", "use"]), st.sampled_from("STU"))
+    inner = texts(depth - 1) if depth else leaf
+    loops = st.builds("loop k {{ {} }}".format, inner)
+    branches = st.builds("if n {{ {} }} else {{ {} }}".format, inner, inner)
+    return st.lists(st.one_of(leaf, loops, branches) if depth else leaf, max_size=4).map(" ".join)
 
 
-def fill(name: str) -> Copy:
-    return Copy(target=element(name), source=element("A"))
-
-
-def use(name: str) -> Copy:
-    return Copy(target=element("A"), source=element(name))
-
-
-def bodies(depth: int) -> st.SearchStrategy[list[Node]]:
-    names = st.sampled_from(["S", "T", "U"])
-    leaf = st.one_of(names.map(fill), names.map(use))
-    if depth == 0:
-        return st.lists(leaf, max_size=4)
-    inner = bodies(depth - 1)
-    nested = st.one_of(
-        inner.map(lambda body: loop("k", N, *body)),
-        inner.map(lambda body: Scope(body=tuple(body))),
-        st.builds(lambda one, other: only_if(N, body=one, orelse=other), inner, inner),
-    )
-    return st.lists(st.one_of(leaf, nested), max_size=4)
-
-
-@given(bodies(2))
-def test_barriers_are_enough_and_none_can_go(body: list[Node]) -> None:
+@given(texts(2))
+def test_barriers_are_enough_and_none_can_go(text: str) -> None:
+    body = nodes(text, n=N)
     found = with_barriers(body)
     assert barrier_faults(found) == ()
     for number in range(barriers_in(found)):
@@ -77,7 +44,7 @@ def test_barriers_are_enough_and_none_can_go(body: list[Node]) -> None:
     left = found
     while barriers_in(left):
         left = without_barrier(left, 0)
-    assert left == tuple(body)
+    assert left == body
 
 
 KERNEL = kernel(

@@ -7,25 +7,24 @@ Sums, quotients and remainders in their shortest form have the values they had.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-import eatss
 from eatss.lower.kernel.checks import kernel_faults
 from eatss.lower.kernel.nodes import (
     Argument,
-    Buffer,
     Copy,
     Declare,
-    Element,
     If,
     Init,
     Node,
     Scope,
+    over_places,
 )
 from eatss.lower.transform.registers_defined import with_registers_defined
 from eatss.lower.transform.use_instruction import in_order
@@ -35,13 +34,11 @@ from eatss.program import (
     IntExpr,
     Name,
     Operator,
-    Program,
     evaluate,
     multiplied,
     total,
 )
-from eatss.verify.run import verify
-from tests.lower.checking import right
+from tests.lower.checking import checked
 from tests.lower.small_kernels import (
     ZERO,
     Machine,
@@ -57,31 +54,9 @@ MEMORY = buffer("C", "global", 8)
 SUMS = buffer("C_r", "register", 4, 16)
 
 
-def places(own: Buffer, make: Callable[[Element], Node]) -> Node:
-    """Return what is done at all places of registers."""
-    if not own.layout.extents:
-        return make(Element(buffer=own))
-    counters = ("ri", "rj", "rk")[: len(own.layout.extents)]
-    node = make(Element(buffer=own, subscripts=tuple(map(Name, counters))))
-    return over(own, counters, node)
-
-
-def over(own: Buffer, counters: Sequence[str], node: Node) -> Node:
-    """Return loops over all places of registers."""
-    for counter, extent in reversed(list(zip(counters, own.layout.extents, strict=True))):
-        end = extent.value if isinstance(extent, Constant) else 1
-        node = loop(counter, end, node, unroll="whole")
-    return node
-
-
-def load(own: Buffer = SUMS) -> Node:
-    memory = at(MEMORY, ZERO)
-    return places(own, lambda one: Copy(target=one, source=memory))
-
-
-def store(own: Buffer = SUMS) -> Node:
-    memory = at(MEMORY, ZERO)
-    return places(own, lambda one: Copy(target=memory, source=one))
+ONE, SUM = at(MEMORY, ZERO), at(SUMS, Name("ri"), Name("rj"))
+LOAD = over_places(SUMS, ("ri", "rj"), Copy(target=SUM, source=ONE))
+STORE = over_places(SUMS, ("ri", "rj"), Copy(target=ONE, source=SUM))
 
 
 def where(tests: str, *body: Node) -> If:
@@ -140,8 +115,8 @@ def behind_tests(draw: st.DrawFn, inner: Node) -> Node:
 
 
 @given(
-    st.lists(behind_tests(load()), min_size=1, max_size=3),
-    st.lists(behind_tests(store()), min_size=1, max_size=3),
+    st.lists(behind_tests(LOAD), min_size=1, max_size=3),
+    st.lists(behind_tests(STORE), min_size=1, max_size=3),
 )
 def test_nothing_without_a_value_is_read(loads: list[Node], stores: list[Node]) -> None:
     body = (DECLARED, *loads, *stores)
@@ -151,41 +126,31 @@ def test_nothing_without_a_value_is_read(loads: list[Node], stores: list[Node]) 
         assert (found != body) == (missed(body) > 0)
 
 
-def triangle(value: str, folder: Path | None = None) -> Program:
-    source = f"""
-    #ifndef N
-    #define N 4096
-    #endif
-    void f(float C[N][N], float A[N][N], float B[N][N])
-    {{
-    #pragma scop
-        for (int i = 0; i < N; i++)
-            for (int j = 0; j < N; j++)
-                for (int k = i + 1; k < N; k++)
-                    C[i][j] += {value};
-    #pragma endscop
-    }}
-    """
-    return eatss.codegen(
-        source,
-        gpu="h200",
-        output=folder,
-        tiles={"i": 32, "j": 32, "k": 16},
-        block={"i": 8, "j": 8},
-        placements={"A": "shared", "B": "shared"},
-    )
+TRIANGLE = """
+#ifndef N
+#define N 4096
+#endif
+void f(float C[N][N], float A[N][N], float B[N][N])
+{
+#pragma scop
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < N; j++)
+            for (int k = i + 1; k < N; k++)
+                C[i][j] += A[k][i] * B[k][j];
+#pragma endscop
+}
+"""
 
 
 def test_a_row_of_points_is_loaded_once_for_all_rows(tmp_path: Path) -> None:
-    program = triangle("A[k][i] * B[k][j]", tmp_path)
+    sizes = [{"N": size} for size in (5, 32, 49, 100)]
+    how: dict[str, Any] = {"tiles": {"i": 32, "j": 32, "k": 16}, "block": {"i": 8, "j": 8}}
+    staged = {"A": "shared", "B": "shared"}
+    program = checked(TRIANGLE, tmp_path, sizes, bit_equal=True, placements=staged, **how)
     front, test, behind = program.text.partition("if (i < k)")
     assert test
     assert "B_row[rj] = sh.B[k - k0][j - j0];" in front.rpartition("for (int ri")[0]
     assert "C_r[ri][rj] += sh.A[k - k0][i - i0] * B_row[rj];" in behind
-    right(
-        verify(tmp_path, device="cpu", sizes=[{"N": 5}, {"N": 32}, {"N": 49}, {"N": 100}]),
-        bit_equal=True,
-    )
 
 
 NAMES = ("lane", "warp", "step")

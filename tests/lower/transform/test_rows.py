@@ -20,17 +20,15 @@ from eatss.lower.kernel.nodes import (
     Let,
     Node,
 )
+from eatss.lower.kernel.uses import mapped_of
 from eatss.lower.transform.copy_ways import with_vectorised_stores
 from eatss.lower.transform.rows_one_by_one import with_rows_one_by_one
 from eatss.polyhedral.expression import ElementType
 from eatss.program import (
-    Apply,
     Constant,
     IntExpr,
     Name,
-    Operator,
-    multiplied,
-    total,
+    equals,
 )
 from tests.lower.small_kernels import (
     Machine,
@@ -47,20 +45,12 @@ ROWS = 4
 SIZE = Name("N")
 
 
-def quotient(one: IntExpr, by: int) -> Apply:
-    return Apply(Operator.QUOTIENT, (one, Constant(by)))
-
-
-def remainder(one: IntExpr, by: int) -> Apply:
-    return Apply(Operator.REMAINDER, (one, Constant(by)))
-
-
 def value_of(threads: int, vector: int) -> IntExpr:
     """Return ``j0 + vector * tj + vector * threads * (rj / vector) + rj % vector``."""
     point = Name("rj")
-    found = total(Name("j0"), multiplied(Constant(vector), Name("tj")))
-    found = total(found, multiplied(Constant(vector * threads), quotient(point, vector)))
-    return total(found, remainder(point, vector))
+    found = Name("j0") + vector * Name("tj")
+    found = found + (vector * threads) * (point // vector)
+    return found + point % vector
 
 
 def unrolled(counter: str, count: int, *body: Node) -> For:
@@ -81,9 +71,8 @@ def stores(
     copy: Node = Copy(target=memory, source=register)
     inside = If(conditions=tuple(tests), body=(copy,)) if tests else copy
     columns = unrolled("rj", points, Let(name="j", value=value), inside)
-    first = Let(name="i", value=total(Name("i0"), Name("ri")))
-    guarded = If(conditions=(Name("i") < SIZE,), body=(columns,))
-    return unrolled("ri", ROWS, first, guarded)
+    first = Let(name="i", value=Name("i0") + Name("ri"))
+    return unrolled("ri", ROWS, first, If(conditions=(Name("i") < SIZE,), body=(columns,)))
 
 
 class Stores(Machine):
@@ -135,30 +124,21 @@ def test_tests_stand_around_all_rows() -> None:
     assert isinstance(test, If)
     assert test.conditions[0] == Name("wide_C")
     assert test.orelse == (stores(4, value_of(8, 2)),)
-    assert test.conditions[1] == Apply(Operator.EQ, (remainder(Name("j0"), 2), Constant(0)))
+    assert test.conditions[1] == equals(Name("j0") % 2, 0)
 
 
-def loading(points: int) -> For:
+def loading(points: int) -> Node:
     """Return loops that load what they store elsewhere."""
     rows = stores(points, value_of(8, 2))
-
-    def transposed(node: Node) -> Node:
-        if isinstance(node, For | If):
-            return replace(node, body=tuple(map(transposed, node.body)))
-        if isinstance(node, Copy):
-            return replace(node, target=node.source, source=node.target)
-        return node
-
-    found = transposed(rows)
-    assert isinstance(found, For)
+    (found,) = mapped_of((rows,), Copy, lambda o: replace(o, target=o.source, source=o.target))
     return found
 
 
 POINT, APART = Name("rj"), value_of(8, 2)
 OTHERS: dict[str, tuple[Node, ...]] = {
-    "points that lie apart": (stores(4, total(Name("j0"), multiplied(Constant(8), POINT))),),
+    "points that lie apart": (stores(4, Name("j0") + 8 * POINT),),
     "rows of an odd length": (stores(4, APART, row=Constant(77)),),
-    "a test that is no bound": (stores(4, APART, tests=(remainder(Name("j"), 3),)),),
+    "a test that is no bound": (stores(4, APART, tests=(Name("j") % 3,)),),
     "a bound of another kind": (stores(4, APART, tests=(Name("j") < POINT,)),),
     "what memory had": (loading(4), stores(4, APART)),
 }
@@ -172,7 +152,7 @@ def test_what_is_no_row_of_vectors_stays(what: str) -> None:
 
 M = Name("m")
 R, C, S = buffer("R", "register", 4), buffer("C", "global", 4), buffer("S", "shared", 4)
-OWN = Let(name="i", value=total(N, Name("r")))
+OWN = Let(name="i", value=N + Name("r"))
 
 
 def rows(counter: str, *body: Node, count: int = 4) -> For:
@@ -206,14 +186,11 @@ def test_equal_tests_that_follow_each_other_are_one() -> None:
 
 
 def test_a_test_that_all_rows_share_goes_in() -> None:
-    test = only_if(M >= 1, body=(rows("s", zero()),))
-    found = joined(rows("r", OWN, LOAD), test)
+    found = joined(rows("r", OWN, LOAD), only_if(M >= 1, body=(rows("s", zero()),)))
     assert found == (rows("r", OWN, LOAD, only_if(M >= 1, body=(zero("r"),))),)
 
 
-OTHER_ROW = Copy(
-    target=at(R, Name("r")), source=at(R, Apply(Operator.SUB, (Constant(3), Name("r"))))
-)
+OTHER_ROW = Copy(target=at(R, Name("r")), source=at(R, 3 - Name("r")))
 ONE_PLACE = Copy(target=at(C, M), source=at(R, Name("r")))
 
 
