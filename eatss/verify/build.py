@@ -49,7 +49,14 @@ _EXACT = (
     "-Wl,-Bsymbolic",
 )
 SECTIONS = ("-ffunction-sections", "-fdata-sections")
-NUMBERS = ("-std=gnu++17", "-fpermissive", *_EXACT, "-O2", "-fno-strict-aliasing")
+NUMBERS = (
+    "-std=gnu++17",
+    "-fpermissive",
+    "-fno-operator-names",
+    *_EXACT,
+    "-O2",
+    "-fno-strict-aliasing",
+)
 TEXT = (
     "-std=c++17",
     "-DEATSS_CPU",

@@ -54,11 +54,10 @@ def numpy_name(argument: Argument | Temporary) -> str:
 
 def limits_of(argument: Argument) -> tuple[int, int]:
     """Return the least and the greatest value of an integer argument."""
-    name = numpy_name(argument)
-    if name == "?":
+    if (name := numpy_name(argument)) == "?":
         return 0, 1
-    values = 1 << 8 * int(name[1:])
-    return (0, values - 1) if name[0] == "u" else (-values // 2, values // 2 - 1)
+    known = np.iinfo(name)
+    return int(known.min), int(known.max)
 
 
 Flavour: TypeAlias = Literal[
@@ -169,9 +168,8 @@ def make_buffers(
 
 def as_parameter(value: np.generic[Any]) -> ctypes._SimpleCData[Any]:
     """Return a number as C passes it by value; a half, a structure of its bits, as these."""
-    bits: np.generic[Any] = value.view(np.uint16) if value.dtype == np.float16 else value
-    c_type = np.ctypeslib.as_ctypes_type(np.dtype(bits.dtype.str))
-    passed: ctypes._SimpleCData[Any] = c_type(bits.item())
+    bits = value.view(np.uint16) if value.dtype == np.float16 else value
+    passed: ctypes._SimpleCData[Any] = np.ctypeslib.as_ctypes_type(bits.dtype)(bits.item())
     return passed
 
 

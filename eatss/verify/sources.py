@@ -16,13 +16,21 @@ TextByName: TypeAlias = Mapping[str, str]
 """What is written for each name."""
 
 
+_WORDS_OF_CPP = """
+    alignas alignof catch class constexpr decltype delete explicit export friend mutable namespace
+    new noexcept nullptr operator private protected public template this throw try typeid typename
+    using virtual
+"""
+"""Words that may be names in C."""
+
 _HEAD = {
     "c": "#define EATSS_ANY(k) (eatss_p[k])\n"
     "#define EATSS_IS_POINTER(a, T) \\\n"
     "    __builtin_types_compatible_p(__typeof__(a), T *)\n"
     "#define EATSS_IS_DECAYED(a) \\\n"
     "    __builtin_types_compatible_p(__typeof__(a), __typeof__(&(a)[0]))\n",
-    "c++": "#define EATSS_ANY(k) (eatss_any{eatss_p[k]})\n"
+    "c++": "".join(f"#define {word} eatss_of_c_{word}\n" for word in _WORDS_OF_CPP.split())
+    + "#define EATSS_ANY(k) (eatss_any{eatss_p[k]})\n"
     "#define EATSS_IS_POINTER(a, T) eatss_is_pointer(a)\n"
     "#define EATSS_IS_DECAYED(a) ((const void *)&(a) != (const void *)&(a)[0])\n",
 }

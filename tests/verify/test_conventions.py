@@ -456,3 +456,12 @@ def test_sums_in_another_order_are_within_a_bound_that_is_close(folder: Folder) 
     assert found.status == "ok", found.message
     assert max(result.worst_error for result in found.results) > 0
     assert all(result.bound < 1e-7 for result in found.results)
+
+
+def test_names_of_the_original_may_be_words_of_cpp(folder: Folder) -> None:
+    arguments = tuple(
+        replace(one, name=name, source_name=name)
+        for one, name in zip(SUM_ARGUMENTS, ("this", "xor"), strict=True)
+    )
+    original = SUM_C.replace("*s", "*this").replace("s[0]", "this[0]").replace("A[", "xor[")
+    assert run(folder(program(SUM_CU, arguments, reassociates=True), original)).status == "ok"
