@@ -102,6 +102,7 @@ _PACKAGES = {
     "numpy": ("numpy", "enumerating candidates, measuring"),
     "scipy": ("scipy", "intervals, integrals"),
     "networkx": ("networkx", "the graph of statements"),
+    "pycparser": ("pycparser", "reading the host code of PPCG"),
     "pydantic": ("pydantic", "schemas of documents"),
     "tomlkit": ("tomlkit", "search spaces"),
     "click": ("click", "the command line"),
