@@ -262,66 +262,51 @@ def difference(left: IntExpr, right: IntExpr) -> IntExpr:
         return total(left, Constant(-right.value))
     if left == right:
         return Constant(0)
-    if isinstance(left, Apply) and left.operator is Operator.ADD and right in left.operands:
-        rest = list(left.operands)
-        rest.remove(right)
-        return rest[0] if len(rest) == 1 else Apply(Operator.ADD, tuple(rest))
+    match left:
+        case Apply(Operator.ADD, operands) if right in operands:
+            at = operands.index(right)
+            rest = (*operands[:at], *operands[at + 1 :])
+            return rest[0] if len(rest) == 1 else Apply(Operator.ADD, rest)
     return Apply(Operator.SUB, (left, right))
 
 
-def total(left: IntExpr, right: IntExpr) -> IntExpr:
+def total(left: IntExpr, right: IntExpr) -> IntExpr:  # noqa: PLR0911 - a table
     """Return ``left + right``, constants folded."""
-    if isinstance(left, Constant) and isinstance(right, Constant):
-        return Constant(left.value + right.value)
-    if isinstance(left, Constant):
-        if left.value < 0:
-            return difference(right, Constant(-left.value))
-        left, right = right, left
-    if isinstance(right, Constant):
-        if right.value == 0:
+    match left, right:
+        case Constant(one), Constant(other):
+            return Constant(one + other)
+        case Constant(one), _:
+            return difference(right, Constant(-one)) if one < 0 else total(right, left)
+        case _, Constant(0):
             return left
-        folded = _folded(left, right.value)
-        if folded is not None:
-            return folded
-        if right.value < 0:
-            return Apply(Operator.SUB, (left, Constant(-right.value)))
+        case Apply(Operator.ADD, (inner, Constant(constant))), Constant(addend):
+            return total(inner, Constant(constant + addend))
+        case Apply(Operator.SUB, (inner, Constant(constant))), Constant(addend):
+            return total(inner, Constant(addend - constant))
+        case _, Constant(addend) if addend < 0:
+            return Apply(Operator.SUB, (left, Constant(-addend)))
     return Apply(Operator.ADD, (left, right))
-
-
-def _folded(left: IntExpr, addend: int) -> IntExpr | None:
-    """Return ``left + addend`` where ``left`` is ``x + c`` or ``x - c`` already."""
-    if not isinstance(left, Apply) or len(left.operands) != 2:
-        return None
-    inner, constant = left.operands
-    if not isinstance(constant, Constant):
-        return None
-    if left.operator is Operator.ADD:
-        return total(inner, Constant(constant.value + addend))
-    if left.operator is Operator.SUB:
-        return total(inner, Constant(addend - constant.value))
-    return None
 
 
 def multiplied(left: IntExpr, right: IntExpr) -> IntExpr:
     """Return ``left * right``, constants folded."""
-    if isinstance(left, Constant) and isinstance(right, Constant):
-        return Constant(left.value * right.value)
-    for one, other in ((left, right), (right, left)):
-        if one == Constant(1):
+    match left, right:
+        case Constant(one), Constant(other):
+            return Constant(one * other)
+        case (Constant(1), other) | (other, Constant(1)):
             return other
-        if one == Constant(0):
-            return one
+        case (Constant(0), _) | (_, Constant(0)):
+            return Constant(0)
     return Apply(Operator.MUL, (left, right))
 
 
 def minimum(value: IntExpr, most: int) -> IntExpr:
     """Return the smaller of a positive value and a constant, folded where one is known."""
-    if isinstance(value, Constant):
-        return Constant(min(value.value, most))
-    if isinstance(value, Apply) and value.operator is Operator.MIN:
-        inner, known = value.operands
-        if isinstance(known, Constant):
-            return minimum(inner, min(known.value, most))
+    match value:
+        case Constant(known):
+            return Constant(min(known, most))
+        case Apply(Operator.MIN, (inner, Constant(known))):
+            return minimum(inner, min(known, most))
     return Constant(1) if most == 1 else Apply(Operator.MIN, (value, Constant(most)))
 
 
