@@ -136,9 +136,10 @@ def integer_of(text: str) -> IntExpr:
 
 def _parsed(block: str) -> c.Compound:
     try:
-        return CParser().parse(f"void f(void) {block}").ext[0].body
+        found: c.Compound = CParser().parse(f"void f(void) {block}").ext[0].body
     except ParseError as error:
         raise NotUnderstoodError(f"the host code is of no known form: {error}") from None
+    return found
 
 
 def _integer(node: c.Node) -> IntExpr:  # noqa: PLR0911 - a table

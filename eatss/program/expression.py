@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from enum import StrEnum
-from functools import partialmethod
+from functools import partialmethod, reduce
 from math import prod
 from operator import eq, floordiv, ge, gt, le, lt, mod, xor
 from typing import TypeAlias
@@ -160,40 +160,28 @@ def binds_as_a_name(expression: IntExpr) -> bool:
     return _c(expression)[1] == _ATOM
 
 
-def _c(expression: IntExpr) -> tuple[str, int]:
+def _c(expression: IntExpr) -> tuple[str, int]:  # noqa: PLR0911 - a table
     """Return C text and how tightly its outermost operator binds."""
-    if isinstance(expression, Constant):
-        return str(expression.value), _ATOM if expression.value >= 0 else _UNARY
-    if isinstance(expression, Name):
-        return expression.name, _ATOM
+    match expression:
+        case Constant(value):
+            return str(value), _ATOM if value >= 0 else _UNARY
+        case Name(name):
+            return name, _ATOM
     operator, operands = expression.operator, expression.operands
-    if operator in _CFUNCTIONS:
-        return _call(_CFUNCTIONS[operator], operands), _ATOM
+    if function := _CFUNCTIONS.get(operator):  # of two arguments, nested for more
+        return reduce(
+            lambda one, other: f"{function}({one}, {other})", map(c_text, operands)
+        ), _ATOM
     if operator is Operator.SELECT:
-        condition, yes, no = (_c(operand)[0] for operand in operands)
+        condition, yes, no = map(c_text, operands)
         return f"({condition} ? {yes} : {no})", _ATOM
     if len(operands) == 1:
         return f"-{_inside(operands[0], _UNARY + 1)}", _UNARY  # never "--"
-    return _infix(operator, operands)
-
-
-def _infix(operator: Operator, operands: Sequence[IntExpr]) -> tuple[str, int]:
     if operator is Operator.XOR:  # with more parentheses than C needs, for who reads it
         return f"({' ^ '.join(_inside(operand, _UNARY) for operand in operands)})", _ATOM
     level = _PRECEDENCE[operator]
-    symbol = _C_OPERATORS.get(operator, operator.value)
-    text = _inside(operands[0], level)
-    for operand in operands[1:]:
-        text += f" {symbol} {_inside(operand, level + 1)}"
-    return text, level
-
-
-def _call(function: str, operands: Sequence[IntExpr]) -> str:
-    """Return nested calls of a function of two arguments."""
-    text = _c(operands[0])[0]
-    for operand in operands[1:]:
-        text = f"{function}({text}, {_c(operand)[0]})"
-    return text
+    texts = (_inside(operand, level + (at > 0)) for at, operand in enumerate(operands))
+    return f" {_C_OPERATORS.get(operator, operator.value)} ".join(texts), level
 
 
 def _inside(expression: IntExpr, level: int) -> str:

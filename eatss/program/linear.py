@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from eatss.base.frozen import complete, fixed
 from eatss.program import Apply, Constant, IntExpr, Name, Operator
-from eatss.program.expression import SizePairs, Sizes
+from eatss.program.expression import IntExprs, SizePairs, Sizes
 
 Coefficients: TypeAlias = SizePairs
 """Those of a linear form by name, in order."""
@@ -189,7 +189,7 @@ def _raised(expression: IntExpr) -> IntExpr | None:
     """Return ``expression + 1`` where that is no longer."""
     match expression:
         case Apply(Operator.MIN | Operator.MAX, operands):
-            raised = complete(map(_raised, operands))
+            raised: IntExprs | None = complete(map(_raised, operands))
             return None if raised is None else replace(expression, operands=raised)
         case Constant() | Apply(Operator.ADD | Operator.SUB, (_, Constant())):
             return expression + 1

@@ -175,7 +175,7 @@ def bounds_by_running(
 
 def _round_as(library: ctypes.CDLL, roundings: Roundings) -> None:
     for kind, figures in roundings.items():
-        (ctypes.c_double * len(figures)).in_dll(library, f"eatss_rounds_{kind}")[:] = figures
+        (ctypes.c_double * len(figures)).in_dll(library, f"eatss_rounds_{kind}")[:] = list(figures)
 
 
 def _bounds(buffers: Buffers, call: Call) -> list[Floats | None]:

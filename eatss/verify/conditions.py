@@ -56,7 +56,7 @@ _FUNCTIONS: Mapping[str, Callable[[Any, Any], Any]] = {
     "eatss_max": np.maximum,
     "eatss_floordiv": operator.floordiv,
 }
-_FAR, _LARGE = 2**40, 2**21
+_FAR, _LARGE = 2.0**40, 2**21
 _MOST_VALUES, _MOST_AXES, _SHARED = 1_000_000, 30, 6
 _FIRST, _LAST = 4, 3
 
@@ -88,14 +88,6 @@ class _Kernel:
         every = reversed(self.definitions.get(name, ()))
         return next((one for one in every if one.known_from <= line), None)
 
-    def names(self, tree: ast.AST | None, line: int) -> Iterator[str]:
-        """Yield the names that an expression at a line is made of."""
-        for node in ast.walk(tree) if tree else ():
-            if isinstance(node, ast.Name):
-                yield node.id
-                if (found := self.definition(node.id, line)) is not None and not found.step:
-                    yield from self.names(found.first, found.line)
-
 
 class Conditions:
     """The conditions of a program's text."""
@@ -121,13 +113,11 @@ class Conditions:
     def asks_where_arrays_start(self, number: int) -> bool:
         """Tell whether what leads to a place depends on where arrays start."""
         branch = self._branches[number]
-        return any(
-            name.startswith(_ALIGNED)
-            for one in (number, *(k for k, _ in branch.inside))
-            for name in self._kernels[branch.function].names(
-                self._trees[one], self._branches[one].line
-            )
-        )
+        sizes = dict.fromkeys(self._names, 1)
+        values = _Values(self._kernels[branch.function], sizes, {}, first_only=False)
+        for one in (number, *(k for k, _ in branch.inside)):
+            self._truth_of(values, one)
+        return values.asks_where_arrays_start
 
     @cache  # noqa: B019 - it lives as long as its process
     def least_sizes(self, number: int, way: bool) -> OwnSizes:
@@ -222,6 +212,7 @@ class _Values:
     ) -> None:
         self._kernel, self._known, self._first_only = kernel, known, first_only
         self.counters = counters
+        self.asks_where_arrays_start = False
         self._found: dict[tuple[str, int, bool], _Range] = {}
 
     def of(  # noqa: PLR0911 - a table
@@ -234,7 +225,7 @@ class _Values:
 
         match tree:
             case ast.Constant(value=int(value)):
-                return value, value
+                return _exactly(value)
             case ast.Name(id=name):
                 return self._named(name, line, begins)
             case ast.BoolOp(op, operands):
@@ -252,8 +243,8 @@ class _Values:
 
     def _named(self, name: str, line: int, begins: bool) -> _Range:
         if name in self._known or name.startswith(_ALIGNED):
-            value = self._known.get(name, 1)
-            return value, value
+            self.asks_where_arrays_start |= name.startswith(_ALIGNED)
+            return _exactly(self._known.get(name, 1))
         kind, _, axis = name.rpartition("_")
         if kind in ("threadIdx", "blockIdx"):
             of_thread = kind == "threadIdx"
@@ -292,6 +283,11 @@ class _Values:
         values = values.reshape(-1, *(1 for _ in self.counters))
         self.counters[one.name, one.line] = values, values
         return values, values
+
+
+def _exactly(value: int) -> _Range:
+    number = float(value)  # products of large ones are none of NumPy's integers
+    return number, number
 
 
 def _truth(found: _Range) -> _Range:

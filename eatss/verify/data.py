@@ -168,8 +168,9 @@ def make_buffers(
 
 def as_parameter(value: np.generic[Any]) -> ctypes._SimpleCData[Any]:
     """Return a number as C passes it by value; a half, a structure of its bits, as these."""
-    bits = value.view(np.uint16) if value.dtype == np.float16 else value
-    passed: ctypes._SimpleCData[Any] = np.ctypeslib.as_ctypes_type(bits.dtype)(bits.item())
+    bits: np.generic[Any] = value.view(np.uint16) if value.dtype == np.float16 else value
+    c_type = np.ctypeslib.as_ctypes_type(np.dtype(bits.dtype.str))
+    passed: ctypes._SimpleCData[Any] = c_type(bits.item())
     return passed
 
 

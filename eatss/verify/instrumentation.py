@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from eatss.base.frozen import fixed, frozen
 from eatss.base.text import Edit, edited
-from eatss.program import Program
+from eatss.program import Argument, Program, Temporary
 from eatss.program.expression import c_text
 from eatss.program.tokens import Token, closing, definitions
 
@@ -89,12 +89,12 @@ def instrumented_text(program: Program) -> tuple[str, tuple[Branch, ...]]:
     branches: list[Branch] = []
     edits: list[Edit] = []
 
-    def count(found: Sequence[_Condition], inside: Inside) -> None:
+    def count(name: str, found: Sequence[_Condition], inside: Inside) -> None:
         for one in found:
             first, last, number = one.tested[0].start, one.tested[-1].end, len(branches)
             tested = text[first:last]
             branch = Branch(
-                function=function.name,
+                function=name,
                 line=text.count("\n", 0, first) + 1,
                 kind=one.kind,
                 condition=" ".join(tested.split()),
@@ -110,13 +110,14 @@ def instrumented_text(program: Program) -> tuple[str, tuple[Branch, ...]]:
                 branches.append(new)
             asked = f"eatss::all_hold({number + 1}, {', '.join(parts)})" if parts else tested
             edits.append((first, last, f"eatss::took_{one.kind}({number}, {asked})"))
-            count(one.holds, (*inside, (number, True)))
-            count(one.fails or (), (*inside, (number, False)))
+            count(name, one.holds, (*inside, (number, True)))
+            count(name, one.fails or (), (*inside, (number, False)))
 
     kernels = {kernel.name for kernel in program.kernels}
     for function in definitions(text, [*kernels, *(one.launcher for one in program.entries)]):
         is_kernel = function.name in kernels
-        count(_Reader(function.body, choices=is_kernel).statements(0, len(function.body)), ())
+        found = _Reader(function.body, choices=is_kernel).statements(0, len(function.body))
+        count(function.name, found, ())
         if is_kernel and function.parameters:
             first, last = function.parameters[0].start, function.body[0].start
             names = _RESTRICTED.findall(text, first, last)
@@ -143,11 +144,10 @@ def _rows(program: Program, first: int, last: int) -> Iterator[Edit]:
 
     An element beside its row is often another one of the array, and beside it in the last row only.
     """
-    shapes = {
-        (one.name, tuple(map(c_text, one.shape[1:])))
-        for entry in program.entries
-        for one in (*entry.arguments, *entry.temporaries)
-    }
+    arrays: list[Argument | Temporary] = []
+    for entry in program.entries:
+        arrays += (*entry.arguments, *entry.temporaries)
+    shapes = {(one.name, tuple(map(c_text, one.shape[1:]))) for one in arrays}
     several = Counter(name for name, _ in shapes)
     known = {name: extents for name, extents in shapes if several[name] == 1}
     for match in _ELEMENT.finditer(program.text, first, last):

@@ -254,9 +254,8 @@ Stage: TypeAlias = Literal["compile", "original", "generated", "bounds"]
 
 @frozen
 class Run:
-    """A launch: an entry by number, and sizes; its results are compared, or its code alone.
+    """A launch: an entry by number, and sizes; its results are compared, of a ``probe`` its code.
 
-    ``code`` is what its launcher has to return where that is all there is to compare.
     ``limit_s`` is the processor time the original may take: where it takes longer, or where C has
     no meaning, the run is left out; ``None`` if the run is wanted whatever it takes. What is
     ``spare`` may take longer than others before it counts as one that does not end. ``flavour`` is
@@ -267,7 +266,7 @@ class Run:
 
     entry: int
     sizes: SizePairs
-    code: int | None = None
+    probe: bool = False
     limit_s: float | None = None
     spare: bool = False
     flavour: Flavour = "uniform"

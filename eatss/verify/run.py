@@ -47,7 +47,6 @@ from eatss.verify.sizes import (
     choose_sizes,
     edge_sizes,
     estimated_points,
-    expected_code,
     has_fixed_sizes,
     limits,
     refused_sizes,
@@ -219,18 +218,16 @@ def _runs(program: Program, sizes: Sequence[Sizes] | None) -> tuple[Run, ...]:
 def _runs_at(program: Program, every: Sequence[Sizes], like: Run) -> list[Run]:
     """Return runs of all entries; those whose assumptions do not hold have to be refused."""
     return [
-        replace(
-            like, entry=number, sizes=tuple(given.items()), code=expected_code(entry, given) or None
-        )
+        replace(like, entry=number, sizes=tuple(given.items()))
         for given in every
-        for number, entry in enumerate(program.entries)
+        for number in range(len(program.entries))
     ]
 
 
 def _probed(program: Program, probes: Sequence[Probe]) -> list[Run]:
     return [
-        Run(entry=program.entries.index(entry), sizes=tuple(given.items()), code=code)
-        for entry, code, given in probes
+        Run(entry=program.entries.index(entry), sizes=tuple(given.items()), probe=True)
+        for entry, _, given in probes
     ]
 
 

@@ -91,7 +91,7 @@ class Search:
 
     def note(self, run: Run) -> None:
         """Learn from a run how long others will take, in steps that all machines count alike."""
-        if run.code is None:
+        if not run.probe:
             taken = self.steps() - self._steps
             self._steps += taken
             self._spent += taken + self._beside

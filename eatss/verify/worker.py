@@ -59,6 +59,7 @@ from eatss.verify.result import (
     must_be_bit_equal,
 )
 from eatss.verify.search import Search
+from eatss.verify.sizes import expected_code
 
 _SHIFTS = frozenset(("<<", ">>", "<<=", ">>="))
 
@@ -187,8 +188,9 @@ class _Worker:
         self._stage("compile", run)
         try:
             machine = self._machine(dict(run.sizes))
-            if run.code is not None:
-                return self._code(run, entry, machine, blank)
+            code = expected_code(entry, dict(run.sizes))
+            if run.probe or code:
+                return self._code(run, entry, machine, blank, code)
             for reference in self._references(run, entry):
                 result = self._both_orders(run, aimed, entry, machine, reference, blank)
                 if best is None or _vague(result) < _vague(best):
@@ -248,7 +250,9 @@ class _Worker:
             raise observed
         return result
 
-    def _code(self, run: Run, entry: Entry, machine: Machine, blank: SizeResult) -> SizeResult:
+    def _code(
+        self, run: Run, entry: Entry, machine: Machine, blank: SizeResult, code: int
+    ) -> SizeResult:
         """Check that the entry refuses sizes at which an assumption does not hold, or accepts."""
         buffers = make_buffers(entry, dict.fromkeys(dict(run.sizes), 0), "uniform", 0)
         self._stage("generated", run)
@@ -257,13 +261,13 @@ class _Worker:
                 buffer.array[...] = dict(run.sizes)[buffer.argument.name]
         dry = {"dry": True} if isinstance(machine, CpuMachine) else {}
         launched = machine.launch(entry, buffers, backward=False, **dry)
-        if not run.code:
+        if not code:
             _check(entry, launched, buffers)
-        elif launched.code != run.code:
-            said = entry.assumptions[-run.code - 1].message
-            message = f"{entry.launcher} returned {launched.code}, not {run.code} ({said})"
+        elif launched.code != code:
+            said = entry.assumptions[-code - 1].message
+            message = f"{entry.launcher} returned {launched.code}, not {code} ({said})"
             raise _FailedError("not refused", message)
-        return replace(blank, refused=run.code != 0)
+        return replace(blank, refused=code != 0)
 
     def _references(self, run: Run, entry: Entry) -> Iterator[_Reference]:
         """Yield runs of the original on several kinds of data; finite ones, if there are any."""
