@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from eatss.program import Program
+from eatss.program.expression import Sizes
 from eatss.verify.data import Buffer, Buffers, dtype_of
 from eatss.verify.result import Difference, SizeResult
 
@@ -113,6 +114,9 @@ def _first(buffer: Buffer, left: Array, right: Array, wrong: Truths) -> Differen
     return None
 
 
+_PERTURBED = 3
+_SAFETY = 8.0
+
 _UNIT = {"_Float16": 2.0**-11, "float": 2.0**-24, "double": 2.0**-53}
 
 
@@ -183,6 +187,65 @@ def _bounds(buffers: Buffers, call: Call) -> list[Floats | None]:
     shadows = [_numbers(buffer) for buffer in buffers]
     call((ctypes.c_void_p * len(shadows))(*(shadow.ctypes.data for shadow in shadows)))
     return [_bound_of(buffer, shadow) for buffer, shadow in zip(buffers, shadows, strict=True)]
+
+
+def bounds_by_perturbing(
+    before: Buffers,
+    expected: Buffers,
+    sizes: Sizes,
+    run: Callable[[Buffers], object],
+    roundings: Roundings,
+) -> Bounds:
+    """Bound the error of programs that do not compile as C++.
+
+    For sums of at most n products of numbers up to X in size an error is at most
+    2 n u · n X², with n the sum of all sizes, longer than any one sum is where each size
+    bounds one loop of it. Where the generated program rounds products and sums more, its error is
+    that of its roundings, and of its products; both are allowed.
+
+    Rounding is also as good as a relative change of the data by at most n u (backward error). The
+    original runs on data changed so, at random; ``_SAFETY`` times the furthest that an element
+    moves is added: where a quotient by a small number, or a matrix without full rank, turns a
+    little into much, much is allowed.
+
+    Args:
+        before: the arguments before the run.
+        expected: the arguments as the original left them.
+        sizes: values of the parameters.
+        run: runs the original on arguments.
+        roundings: how the generated program rounds.
+    """
+    length = max(2, sum(max(0, value) for value in sizes.values()))
+    floats = [one.array for one in expected if one.array.dtype.kind == "f"]
+    sizes_of_values = [np.abs(one[np.isfinite(one)]).max(initial=1.0) for one in floats]
+    most = float(max(sizes_of_values, default=1.0)) ** 2 * length
+
+    def share(buffer: Buffer, times: float) -> float | None:
+        """Return how much so many times the roundings of a sum, and a product, change a number."""
+        kind = buffer.argument.element_type
+        product, sums, *_ = roundings.get(kind, EXACT_FACTORS)
+        return times * (1.0 + sums) * length * _UNIT[kind] + product if kind in _UNIT else None
+
+    found: list[Floats | None] = [
+        np.full(buffer.shape, own * most)
+        if buffer.argument.writes and (own := share(buffer, 2.0)) is not None
+        else None
+        for buffer in expected
+    ]
+    for seed in range(_PERTURBED):
+        rng = np.random.default_rng(seed)
+        changed = [buffer.copy() for buffer in before]
+        for buffer in changed:
+            if (change := share(buffer, 1.0)) is not None:
+                signs = rng.choice(np.array([-1.0, 1.0]), buffer.shape)
+                buffer.array[...] *= 1.0 + change * signs
+        run(changed)
+        for bound, one, other in zip(found, changed, expected, strict=True):
+            if bound is not None:
+                with np.errstate(invalid="ignore"):
+                    moved = np.abs(one.array - other.array)
+                np.add(bound, _SAFETY * np.where(np.isnan(moved), np.inf, moved), out=bound)
+    return found
 
 
 def _numbers(buffer: Buffer) -> Array:

@@ -198,11 +198,13 @@ def with_switches(expanded: str, program: Program, directory: Path, *, system_he
     own = str((directory / program.original.file).absolute())
     parts = {entry.region: (k, entry) for k, entry in enumerate(program.entries) if _is_part(entry)}
     lines = []
+    users: set[str] = set()
     here, left_out, region = False, False, -1
     for line in expanded.splitlines():
         if marker := _LINE_MARKER.match(line):
             here = re.sub(r"\\(.)", r"\1", marker[2]) == own
-            left_out = not system_headers and "3" in marker[3].split()
+            users |= {marker[2]} if "3" not in marker[3].split() else set()
+            left_out = not system_headers and marker[2] not in users  # of theirs may be macros
             line = f'# {marker[1]} "{marker[2]}"'  # noqa: PLW2901 - without its flags
         elif here and (pragma := _PRAGMA.match(line)):
             enters = pragma[1] == "scop"

@@ -30,6 +30,7 @@ from eatss.verify.compare import (
     Bounds,
     Pointers,
     bits_equal,
+    bounds_by_perturbing,
     bounds_by_running,
     compare,
     count_not_finite,
@@ -327,7 +328,7 @@ class _Worker:
         bounds: Bounds = [None] * len(before)
         if not self._bit_equal and not bits_equal(expected, actual):
             if reference.bounds is None:
-                reference.bounds = self._bounds(run, entry, before)
+                reference.bounds = self._bounds(run, before, expected)
             bounds = reference.bounds
         alike = run.flavour in (INFINITE, EXTREME) and not (
             run.flavour == EXTREME and self._bit_equal
@@ -342,18 +343,22 @@ class _Worker:
         seen = launched.observed
         return result, None if seen is None else _FailedError(*seen, result)
 
-    def _bounds(self, run: Run, entry: Entry, before: Buffers) -> Bounds:
+    def _bounds(self, run: Run, before: Buffers, expected: Buffers) -> Bounds:
         sizes = dict(run.sizes)
         self._stage("compile", run)
         try:
             library = self._builder.load(self._builder.numbers(sizes), sizes)
-        except CompileError as error:
-            raise input_error(
-                "EATSS-V005",
-                f"function '{entry.function}' is no C++, so that nothing tells how far rounding "
-                f"may take it: {error}",
-                hint="write it so that it is C and C++, or generate the program with --strict-fp",
-            ) from None
+        except CompileError:
+            original = self._builder.load(self._builder.original(sizes), sizes)
+            call = self._builder.call(original, run.entry)
+            self._stage("bounds", run)
+            return bounds_by_perturbing(
+                before,
+                expected,
+                sizes,
+                lambda changed: _call_forked(run, call, changed),
+                self._roundings,
+            )
         self._stage("bounds", run)
         call = self._builder.call(library, run.entry)
         return bounds_by_running(before, library, call, self._roundings)

@@ -16,6 +16,7 @@ from eatss.program import (
     Parameter,
     Program,
 )
+from eatss.verify.build import Builder
 from eatss.verify.result import Verification
 from eatss.verify.run import verify
 from eatss.verify.sources import with_open_arrays
@@ -465,3 +466,11 @@ def test_names_of_the_original_may_be_words_of_cpp(folder: Folder) -> None:
     )
     original = SUM_C.replace("*s", "*this").replace("s[0]", "this[0]").replace("A[", "xor[")
     assert run(folder(program(SUM_CU, arguments, reassociates=True), original)).status == "ok"
+
+
+def test_an_original_that_prints_runs_over_numbers_with_bounds(
+    folder: Folder, tmp_path: Path
+) -> None:
+    printing = '#include <stdio.h>\nvoid told(double x) { fprintf(stderr, "%f", x); }\n' + SUM_C
+    right = program(SUM_CU, SUM_ARGUMENTS, reassociates=True)
+    Builder(right, folder(right, printing), tmp_path, "cpu").numbers({"N": 3})

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from eatss.base.codec import encode
@@ -23,7 +25,9 @@ from eatss.program import (
     Program,
 )
 from eatss.report.render import printed
+from eatss.verify.compare import bounds_by_perturbing
 from eatss.verify.conditions import Conditions
+from eatss.verify.data import Buffer, make_buffers
 from eatss.verify.instrumentation import instrumented_text
 from eatss.verify.result import SizeResult
 from eatss.verify.run import _runs, verify
@@ -410,3 +414,23 @@ def test_a_read_beside_an_array_is_out_of_bounds(
     found = verify(folder(total, ATOMIC_C, beside), device="cpu", sizes=[{"N": 70}])
     assert found.status == "out of bounds", found.message
     assert "reads beside A (byte 560)" in found.message
+
+
+def test_bounds_are_wider_where_a_little_becomes_much(matmul: Program) -> None:
+    (entry,) = matmul.entries
+    sizes = {"M": 3, "N": 3, "K": 3}
+    before = make_buffers(entry, sizes, "uniform", 0)
+
+    def run(buffers: Sequence[Buffer], factor: float) -> None:
+        named = {buffer.argument.name: buffer.array for buffer in buffers}
+        named["C"][...] = factor * (named["A"] - before[1].array)
+
+    found = {}
+    for factor in (1.0, 1e9):
+        expected = [buffer.copy() for buffer in before]
+        run(expected, factor)
+        own = partial(run, factor=factor)
+        bounds = bounds_by_perturbing(before, expected, sizes, own, {})
+        (found[factor],) = (bound for bound in bounds if bound is not None)
+    assert np.all(found[1.0] < 1e-12)
+    assert np.all(found[1e9] > 1e-8)
