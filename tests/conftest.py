@@ -37,6 +37,7 @@ _SELECTING = (
     "markdown_it",
     "matplotlib",
     "networkx",
+    "pycparser",
     "pydantic",
     "jinja2",
     "rich",

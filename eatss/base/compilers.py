@@ -71,7 +71,12 @@ def _version_of(path: str) -> str:
     return f"{done.stdout}{done.stderr}"
 
 
-GENERATING = {"z3": "z3-solver", "islpy": "islpy", "clang": "libclang"}
+GENERATING = {
+    "z3": "z3-solver",
+    "islpy": "islpy",
+    "clang": "libclang",
+    "pycparser": "pycparser",
+}
 """What ``eatss-measure`` leaves out: modules, and how ``pip`` calls them."""
 
 CARRIED_WITHOUT = frozenset({"networkx", "numpy", "pydantic", "scipy"})

@@ -148,11 +148,21 @@ def write_program(
     contents = program_files(program, originals)
     target = Path(os.path.realpath(directory))
     try:
-        changed = {
-            name: data for name, data in contents.items() if _sum_of(target / name) != _sha(data)
-        }
-        if not force:
-            _refuse_foreign(directory, target, program.name, changed)
+        there = {name: _sum_of(target / name) for name in contents}
+        changed = {name: data for name, data in contents.items() if there[name] != _sha(data)}
+        sums = _written(target, program.name)
+        foreign = [
+            f"'{name}'"
+            for name in changed
+            if os.path.lexists(target / name) and sums.get(name, "") != there[name]
+        ]
+        if foreign and not force:
+            raise input_error(
+                "EATSS-C008",
+                f"'{directory}' holds files that are of no program '{program.name}', or were "
+                f"edited, which would be replaced: {', '.join(foreign)}",
+                hint="name another folder with -o, or replace them with --force",
+            )
         place_files(target, changed, folders=originals.original.include_dirs, last=_PLAN)
     except OSError as error:
         raise input_error(
@@ -190,25 +200,6 @@ def _sum_of(path: Path) -> str | None:
         return _sha(read_regular(path, _MOST_BYTES)) if regular else None
     except OSError:
         return None
-
-
-def _refuse_foreign(
-    directory: Path, target: Path, program: str, changed: Mapping[str, bytes]
-) -> None:
-    """Refuse to replace files that are not as eatss wrote them for a program."""
-    sums = _written(target, program)
-    foreign = [
-        f"'{name}'"
-        for name in changed
-        if os.path.lexists(target / name) and sums.get(name, "") != _sum_of(target / name)
-    ]
-    if foreign:
-        raise input_error(
-            "EATSS-C008",
-            f"'{directory}' holds files that are of no program '{program}', or were edited, which "
-            f"would be replaced: {', '.join(foreign)}",
-            hint="name another folder with -o, or replace them with --force",
-        )
 
 
 def _written(target: Path, program: str) -> dict[str, str | None]:

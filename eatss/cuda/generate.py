@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from itertools import groupby
-from typing import Literal
+from typing import Any, Literal
 
 import islpy as isl
 
@@ -120,7 +120,7 @@ from eatss.program import (
 )
 from eatss.program.expression import IntExprs, OwnSizes, SizePairs
 from eatss.program.linear import strict
-from eatss.program.plan import FAST_MATH
+from eatss.program.plan import FAST_MATH, with_loop
 
 KERNEL_OPERATIONS = 6_000_000
 """What isl may do for one kernel before it becomes one of a single thread, twice as much for sizes
@@ -319,22 +319,14 @@ class RegionBuilder:
         first = self._made.numbers
         names = (f"{self._scop.function}_k{first}", f"{self._scop.function}_k{first + 1}")
 
-        def tiled(step: HostStep) -> Iterator[HostStep]:
-            if isinstance(step, HostIf):
-                yield replace(step, body=through(step.body))
-            elif isinstance(step, HostLoop) and step.counter == time:
-                dependences = self._scheduled.dependences
-                made = tiled_steps(names, chain, tile, context, time, step.upper, dependences)
-                like = next(one for one in placed if one.piece.statements[0] in piece.statements)
-                self._note_tiles(made, chain, tile, piece, like)
-                yield from taken_in_turns(step, made)
-            else:
-                yield step
+        def tiled(step: HostLoop) -> Iterable[HostStep]:
+            dependences = self._scheduled.dependences
+            made = tiled_steps(names, chain, tile, context, time, step.upper, dependences)
+            like = next(one for one in placed if one.piece.statements[0] in piece.statements)
+            self._note_tiles(made, chain, tile, piece, like)
+            return taken_in_turns(step, made)
 
-        def through(body: Sequence[HostStep]) -> tuple[HostStep, ...]:
-            return tuple(found for step in body for found in tiled(step))
-
-        found = through(steps)
+        found = with_loop(steps, time, tiled)
         assert self._made.numbers == first + len(names)  # the loop is there, once
         return found
 
@@ -371,15 +363,9 @@ class RegionBuilder:
         if not loop or tuple(one.name for one in inside if one is not None) != block.kernels:
             raise no_block(block, "the host runs no loop around these, or others in it")
         (counter,) = loop
-
-        def changed(step: HostStep) -> HostStep:
-            if isinstance(step, HostLoop) and step.counter == counter:
-                return self._as_launch((step,), block, context) or step
-            if isinstance(step, HostLoop | HostIf):
-                return replace(step, body=tuple(map(changed, step.body)))
-            return step
-
-        return tuple(map(changed, steps))
+        return with_loop(
+            steps, counter, lambda step: (self._as_launch((step,), block, context) or step,)
+        )
 
     def _in_tile_launches(
         self, placed: Sequence[BuiltKernel], context: KernelContext
@@ -481,21 +467,15 @@ class RegionBuilder:
         made = self._made
         codes = [noted for noted, code in made.kernels if code.name in names]
         of_phases = "; ".join(", ".join(one.statements) for one in codes)
-        own = replace(
-            codes[0],
+        own = self._code(
+            kernel,
             statements=tuple(name for one in codes for name in one.statements),
             block=block,
-            shared_bytes=kernel.shared_bytes,
-            dynamic_shared=kernel.dynamic_shared,
-            registers=min(register_words(kernel), self._most_registers(kernel)),
-            arguments=their_names(kernel.arguments),
             tile_sizes=tuple(dict(pair for one in codes for pair in one.tile_sizes).items()),
+            lengths=codes[0].lengths,
             notes=distinct((f"{how}: {of_phases}", *(note for one in codes for note in one.notes))),
             reassociates=any(one.reassociates for one in codes),
-            inexact_instructions=inexact_instructions(kernel),
             regroups=any(one.regroups for one in codes),
-            rounded_sums=rounded_sums(kernel),
-            grid_strides=(),
         )
         at = next(at for at, (_, code) in enumerate(made.kernels) if code.name in names)
         made.kernels = [one for one in made.kernels if one[1].name not in names]
@@ -635,14 +615,12 @@ class RegionBuilder:
         )
         if made is None:
             return None
-        code = transformed(
-            made.kernel.kernel,
-            instructions=self._options.instructions,
-            macros=context.macros,
-            integers=(*context.parameters, *made.kernel.piece.host_names),
-            strict_fp=self._options.strict_fp,
-            most_shared_bytes=context.shared_limit_bytes,
-            registers=self._most_registers(made.kernel.kernel),
+        code = self._transformed(
+            made.kernel,
+            made.kernel.piece,
+            self._options.instructions,
+            context,
+            made.kernel.kernel.resident,
         )
         kernel = replace(made.kernel, kernel=code)
         told = instruction_notes(code, self._options.instructions)
@@ -688,16 +666,14 @@ class RegionBuilder:
             for one in kernel.staged
             if plan is not None and facts is not None and unit.mapping.warps
         }
-        code = transformed(
-            kernel.kernel,
-            instructions=instructions,
-            macros=context.macros,
-            integers=(*context.parameters, *unit.piece.host_names),
-            strict_fp=self._options.strict_fp,
+        code = self._transformed(
+            kernel,
+            unit.piece,
+            instructions,
+            context,
+            resident,
             neighbours=neighbours,
             stages=stages,
-            most_shared_bytes=context.shared_limit_bytes,
-            registers=self._most_registers(replace(kernel.kernel, resident=resident)),
             stream=None if wished is None else self._stream(unit, wished, kernel),
             paddings=paddings,
             points=tuple(one.point for one in unit.mapping.mapped),
@@ -723,6 +699,26 @@ class RegionBuilder:
         )
         self._note(kernel, unit.piece, unit.mapping.block, unit.mapping.tiles, notes, in_order)
         return kernel
+
+    def _transformed(
+        self,
+        kernel: BuiltKernel,
+        piece: Piece,
+        instructions: Names,
+        context: KernelContext,
+        resident: int,
+        **passes: Any,
+    ) -> Kernel:
+        return transformed(
+            kernel.kernel,
+            instructions=instructions,
+            macros=context.macros,
+            integers=(*context.parameters, *piece.host_names),
+            strict_fp=self._options.strict_fp,
+            most_shared_bytes=context.shared_limit_bytes,
+            registers=self._most_registers(replace(kernel.kernel, resident=resident)),
+            **passes,
+        )
 
     def _stream(self, unit: Unit, wished: GridSplitK, kernel: BuiltKernel) -> Stream | None:
         """Return what is known of a kernel whose blocks are to take steps of all tiles."""
@@ -786,27 +782,30 @@ class RegionBuilder:
         made.numbers += 1
         for parameter, tile in self._tiles_of_sizes(kernel.parameter_tiles):
             made.tiles[parameter] = max(tile, made.tiles.get(parameter, 0))
-        made.kernels.append(
-            (
-                KernelCode(
-                    name=code.name,
-                    statements=their_names(piece.statements),
-                    block=block,
-                    shared_bytes=code.shared_bytes,
-                    dynamic_shared=code.dynamic_shared,
-                    registers=min(register_words(code), self._most_registers(code)),
-                    arguments=their_names(code.arguments),
-                    tile_sizes=tiles,
-                    lengths=kernel.lengths,
-                    notes=(*notes, *slow),
-                    reassociates=not in_order,
-                    inexact_instructions=inexact_instructions(code),
-                    regroups=code.regroups and rounds,
-                    rounded_sums=rounded_sums(code),
-                    grid_strides=kernel.grid_strides,
-                ),
-                code,
-            )
+        noted = self._code(
+            code,
+            statements=their_names(piece.statements),
+            block=block,
+            tile_sizes=tiles,
+            lengths=kernel.lengths,
+            notes=(*notes, *slow),
+            reassociates=not in_order,
+            regroups=code.regroups and rounds,
+            grid_strides=kernel.grid_strides,
+        )
+        made.kernels.append((noted, code))
+
+    def _code(self, code: Kernel, **decided: Any) -> KernelCode:
+        """Return what a kernel's launch and its reader need to know."""
+        return KernelCode(
+            name=code.name,
+            shared_bytes=code.shared_bytes,
+            dynamic_shared=code.dynamic_shared,
+            registers=min(register_words(code), self._most_registers(code)),
+            arguments=their_names(code.arguments),
+            inexact_instructions=inexact_instructions(code),
+            rounded_sums=rounded_sums(code),
+            **decided,
         )
 
     def _tiles_of_sizes(self, tiles: SizePairs) -> Iterator[tuple[str, int]]:

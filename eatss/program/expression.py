@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from enum import StrEnum
-from functools import partialmethod
+from functools import partialmethod, reduce
 from math import prod
 from operator import eq, floordiv, ge, gt, le, lt, mod, xor
 from typing import TypeAlias
@@ -163,40 +163,28 @@ def binds_as_a_name(expression: IntExpr) -> bool:
     return _c(expression)[1] == _ATOM
 
 
-def _c(expression: IntExpr) -> tuple[str, int]:
+def _c(expression: IntExpr) -> tuple[str, int]:  # noqa: PLR0911 - a table
     """Return C text and how tightly its outermost operator binds."""
-    if isinstance(expression, Constant):
-        return str(expression.value), _ATOM if expression.value >= 0 else _UNARY
-    if isinstance(expression, Name):
-        return expression.name, _ATOM
+    match expression:
+        case Constant(value):
+            return str(value), _ATOM if value >= 0 else _UNARY
+        case Name(name):
+            return name, _ATOM
     operator, operands = expression.operator, expression.operands
-    if operator in _CFUNCTIONS:
-        return _call(_CFUNCTIONS[operator], operands), _ATOM
+    if function := _CFUNCTIONS.get(operator):  # of two arguments, nested for more
+        return reduce(
+            lambda one, other: f"{function}({one}, {other})", map(c_text, operands)
+        ), _ATOM
     if operator is Operator.SELECT:
-        condition, yes, no = (_c(operand)[0] for operand in operands)
+        condition, yes, no = map(c_text, operands)
         return f"({condition} ? {yes} : {no})", _ATOM
     if len(operands) == 1:
         return f"-{_inside(operands[0], _UNARY + 1)}", _UNARY  # never "--"
-    return _infix(operator, operands)
-
-
-def _infix(operator: Operator, operands: Sequence[IntExpr]) -> tuple[str, int]:
     if operator is Operator.XOR:  # with more parentheses than C needs, for who reads it
         return f"({' ^ '.join(_inside(operand, _UNARY) for operand in operands)})", _ATOM
     level = _PRECEDENCE[operator]
-    symbol = _C_OPERATORS.get(operator, operator.value)
-    text = _inside(operands[0], level)
-    for operand in operands[1:]:
-        text += f" {symbol} {_inside(operand, level + 1)}"
-    return text, level
-
-
-def _call(function: str, operands: Sequence[IntExpr]) -> str:
-    """Return nested calls of a function of two arguments."""
-    text = _c(operands[0])[0]
-    for operand in operands[1:]:
-        text = f"{function}({text}, {_c(operand)[0]})"
-    return text
+    texts = (_inside(operand, level + (at > 0)) for at, operand in enumerate(operands))
+    return f" {_C_OPERATORS.get(operator, operator.value)} ".join(texts), level
 
 
 def _inside(expression: IntExpr, level: int) -> str:
@@ -265,66 +253,51 @@ def difference(left: IntExpr, right: IntExpr) -> IntExpr:
         return total(left, Constant(-right.value))
     if left == right:
         return Constant(0)
-    if isinstance(left, Apply) and left.operator is Operator.ADD and right in left.operands:
-        rest = list(left.operands)
-        rest.remove(right)
-        return rest[0] if len(rest) == 1 else Apply(Operator.ADD, tuple(rest))
+    match left:
+        case Apply(Operator.ADD, operands) if right in operands:
+            at = operands.index(right)
+            rest = (*operands[:at], *operands[at + 1 :])
+            return rest[0] if len(rest) == 1 else Apply(Operator.ADD, rest)
     return Apply(Operator.SUB, (left, right))
 
 
-def total(left: IntExpr, right: IntExpr) -> IntExpr:
+def total(left: IntExpr, right: IntExpr) -> IntExpr:  # noqa: PLR0911 - a table
     """Return ``left + right``, constants folded."""
-    if isinstance(left, Constant) and isinstance(right, Constant):
-        return Constant(left.value + right.value)
-    if isinstance(left, Constant):
-        if left.value < 0:
-            return difference(right, Constant(-left.value))
-        left, right = right, left
-    if isinstance(right, Constant):
-        if right.value == 0:
+    match left, right:
+        case Constant(one), Constant(other):
+            return Constant(one + other)
+        case Constant(one), _:
+            return difference(right, Constant(-one)) if one < 0 else total(right, left)
+        case _, Constant(0):
             return left
-        folded = _folded(left, right.value)
-        if folded is not None:
-            return folded
-        if right.value < 0:
-            return Apply(Operator.SUB, (left, Constant(-right.value)))
+        case Apply(Operator.ADD, (inner, Constant(constant))), Constant(addend):
+            return total(inner, Constant(constant + addend))
+        case Apply(Operator.SUB, (inner, Constant(constant))), Constant(addend):
+            return total(inner, Constant(addend - constant))
+        case _, Constant(addend) if addend < 0:
+            return Apply(Operator.SUB, (left, Constant(-addend)))
     return Apply(Operator.ADD, (left, right))
-
-
-def _folded(left: IntExpr, addend: int) -> IntExpr | None:
-    """Return ``left + addend`` where ``left`` is ``x + c`` or ``x - c`` already."""
-    if not isinstance(left, Apply) or len(left.operands) != 2:
-        return None
-    inner, constant = left.operands
-    if not isinstance(constant, Constant):
-        return None
-    if left.operator is Operator.ADD:
-        return total(inner, Constant(constant.value + addend))
-    if left.operator is Operator.SUB:
-        return total(inner, Constant(addend - constant.value))
-    return None
 
 
 def multiplied(left: IntExpr, right: IntExpr) -> IntExpr:
     """Return ``left * right``, constants folded."""
-    if isinstance(left, Constant) and isinstance(right, Constant):
-        return Constant(left.value * right.value)
-    for one, other in ((left, right), (right, left)):
-        if one == Constant(1):
+    match left, right:
+        case Constant(one), Constant(other):
+            return Constant(one * other)
+        case (Constant(1), other) | (other, Constant(1)):
             return other
-        if one == Constant(0):
-            return one
+        case (Constant(0), _) | (_, Constant(0)):
+            return Constant(0)
     return Apply(Operator.MUL, (left, right))
 
 
 def minimum(value: IntExpr, most: int) -> IntExpr:
     """Return the smaller of a positive value and a constant, folded where one is known."""
-    if isinstance(value, Constant):
-        return Constant(min(value.value, most))
-    if isinstance(value, Apply) and value.operator is Operator.MIN:
-        inner, known = value.operands
-        if isinstance(known, Constant):
-            return minimum(inner, min(known.value, most))
+    match value:
+        case Constant(known):
+            return Constant(min(known, most))
+        case Apply(Operator.MIN, (inner, Constant(known))):
+            return minimum(inner, min(known, most))
     return Constant(1) if most == 1 else Apply(Operator.MIN, (value, Constant(most)))
 
 

@@ -35,16 +35,14 @@ class Linear:
 
     def expression(self) -> IntExpr:
         """Return the form as an expression, positive terms first."""
-        result: IntExpr | None = None
+        result: IntExpr = Constant(0)
         for name, coefficient in sorted(self.terms.items(), key=lambda term: term[1] < 0):
             product = abs(coefficient) * Name(name)
-            if result is None:
+            if result == Constant(0):
                 result = product if coefficient > 0 else _negative(product)
-            elif coefficient > 0:
-                result = result + product
             else:
-                result = result - product
-        return Constant(self.constant) if result is None else result + self.constant
+                result = result + product if coefficient > 0 else result - product
+        return result + self.constant
 
 
 @fixed
@@ -56,8 +54,9 @@ class Definition:
 
 
 def _negative(product: IntExpr) -> IntExpr:
-    if isinstance(product, Apply) and isinstance(product.operands[0], Constant):
-        return -product.operands[0].value * product.operands[1]
+    match product:
+        case Apply(_, (Constant(value), name)):
+            return -value * name
     return Apply(Operator.SUB, (product,))
 
 
@@ -68,17 +67,16 @@ def linear(expression: IntExpr) -> Linear | None:
             return Linear({}, value)
         case Name(name):
             return Linear({name: 1}, 0)
-    operator = expression.operator
-    if operator not in (Operator.ADD, Operator.SUB, Operator.MUL):
+    operator, forms = expression.operator, complete(map(linear, expression.operands))
+    if forms is None or operator not in (Operator.ADD, Operator.SUB, Operator.MUL):
         return None
-    found: Linear | None = None
-    for one in map(linear, expression.operands):
-        if one is None:
-            return None
-        if found is None:
-            found = one * -1 if operator is Operator.SUB and len(expression.operands) == 1 else one
-        elif operator is not Operator.MUL:
-            found = found.plus(one, -1 if operator is Operator.SUB else 1)
+    sign = -1 if operator is Operator.SUB else 1
+    found, *others = forms
+    if not others:
+        return found * sign
+    for one in others:
+        if operator is not Operator.MUL:
+            found = found.plus(one, sign)
         elif found.terms and one.terms:
             return None
         else:
@@ -142,101 +140,59 @@ def bounds(end: IntExpr, step: int, base: Linear, *, upper: bool) -> list[IntExp
     if isinstance(end, Apply) and end.operator is (Operator.MIN if upper else Operator.MAX):
         parts = complete(bounds(operand, step, base, upper=upper) for operand in end.operands)
         return None if parts is None else [one for part in parts for one in part]
-    parsed = _rounded(end, step)
-    if parsed is None:
+    quotients: list[Apply] = []
+
+    def apart(one: IntExpr) -> IntExpr:
+        """Return a sum with a name in the place of each quotient."""
+        match one:
+            case Apply(Operator.FLOORDIV | Operator.QUOTIENT):
+                quotients.append(one)
+                return Name(_QUOTIENT)
+            case Apply(Operator.ADD | Operator.SUB, operands):
+                return replace(one, operands=tuple(map(apart, operands)))
+        return one
+
+    form = linear(apart(end))
+    if form is None or len(quotients) > 1:
         return None
+    quotient = form.terms.get(_QUOTIENT, 0)
+    scaled = form.plus(Linear({_QUOTIENT: 1}, 0), -quotient) * step
+    for one in quotients:
+        dividend = linear(one.operands[0])
+        if dividend is None or one.operands[1] != Constant(step):
+            return None
+        scaled = scaled.plus(dividend, quotient)
     # point <= w - floor(e / s) is point - w <= ceil(-e / s), or s (point - w) < s - e
     # point >= w + floor(e / s) is s (point - w) >= e - (s - 1)
     sign = 1 if upper else -1
-    slack = sign * (step - 1) if parsed.sign * sign < 0 else 0
-    return [parsed.scaled(step).plus(base).plus(Linear({}, slack)).expression()]
+    slack = sign * (step - 1) if quotient * sign < 0 else 0
+    return [scaled.plus(base).plus(Linear({}, slack)).expression()]
 
 
-@fixed
-class _Rounded:
-    """``whole + sign * floor(divided / step)``; without a quotient ``sign`` is 0."""
-
-    whole: Linear
-    sign: int
-    divided: Linear
-
-    def scaled(self, step: int) -> Linear:
-        """Return ``step * whole + sign * divided``."""
-        return (self.whole * step).plus(self.divided, self.sign)
-
-
-def _rounded(value: IntExpr, step: int) -> _Rounded | None:
-    """Return a value as a linear form and at most one quotient by ``step``."""
-    nothing = Linear({}, 0)
-    form = linear(value)
-    if form is not None:
-        return _Rounded(form, 0, nothing)
-    assert isinstance(value, Apply)
-    if value.operator in (Operator.FLOORDIV, Operator.QUOTIENT):
-        dividend, divisor = value.operands
-        inner = linear(dividend)
-        return _Rounded(nothing, 1, inner) if inner and divisor == Constant(step) else None
-    if value.operator not in (Operator.ADD, Operator.SUB):
-        return None
-    result = _Rounded(nothing, 0, nothing)
-    for position, operand in enumerate(value.operands):
-        part = _rounded(operand, step)
-        if part is None or (part.sign and result.sign):
-            return None
-        alone = len(value.operands) == 1
-        sign = -1 if value.operator is Operator.SUB and (position > 0 or alone) else 1
-        result = _Rounded(
-            result.whole.plus(part.whole, sign),
-            result.sign or sign * part.sign,
-            part.divided if part.sign else result.divided,
-        )
-    return result
+_QUOTIENT = " quotient"
+"""What stands for a quotient; no variable is called so."""
 
 
 def strict(condition: IntExpr) -> IntExpr:
     """Write ``a <= b - 1`` and ``b >= a + 1`` as ``a < b``, ``b >= a + c`` as ``a + c <= b``."""
-    if not isinstance(condition, Apply):
-        return condition
-    if condition.operator in (Operator.AND, Operator.OR):
-        return replace(condition, operands=tuple(strict(o) for o in condition.operands))
-    if condition.operator is Operator.GE:
-        return _turned(condition)
-    if condition.operator is not Operator.LE:
-        return condition
-    left, right = condition.operands
-    raised = _raised(right)
-    return condition if raised is None else left < raised
-
-
-def _turned(condition: Apply) -> IntExpr:
-    """Turn ``b >= a + c`` around, for ``c > 0``."""
-    left, right = condition.operands
-    added = (
-        right.operands[1]
-        if isinstance(right, Apply) and right.operator is Operator.ADD and len(right.operands) == 2
-        else None
-    )
-    if not isinstance(added, Constant):
-        return condition
-    if added.value == 1:
-        return right + -1 < left
-    return right <= left
+    match condition:
+        case Apply(Operator.AND | Operator.OR, operands):
+            return replace(condition, operands=tuple(map(strict, operands)))
+        case Apply(Operator.GE, (left, Apply(Operator.ADD, (_, Constant(added))) as right)):
+            return right + -1 < left if added == 1 else right <= left
+        case Apply(Operator.LE, (left, right)) if (raised := _raised(right)) is not None:
+            return left < raised
+    return condition
 
 
 def _raised(expression: IntExpr) -> IntExpr | None:
     """Return ``expression + 1`` where that is no longer."""
-    if isinstance(expression, Apply) and expression.operator in (Operator.MIN, Operator.MAX):
-        raised: IntExprs | None = complete(map(_raised, expression.operands))
-        return None if raised is None else replace(expression, operands=raised)
-    if isinstance(expression, Constant):
-        return Constant(expression.value + 1)
-    if (
-        isinstance(expression, Apply)
-        and expression.operator in (Operator.ADD, Operator.SUB)
-        and isinstance(expression.operands[-1], Constant)
-        and len(expression.operands) == 2
-    ):
-        return expression + 1
+    match expression:
+        case Apply(Operator.MIN | Operator.MAX, operands):
+            raised: IntExprs | None = complete(map(_raised, operands))
+            return None if raised is None else replace(expression, operands=raised)
+        case Constant() | Apply(Operator.ADD | Operator.SUB, (_, Constant())):
+            return expression + 1
     return None
 
 

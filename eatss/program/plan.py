@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import field, replace
 from pathlib import Path, PurePosixPath
 from pkgutil import resolve_name
 from typing import Any, Literal, TypeAlias
@@ -207,6 +207,21 @@ def every_step(
         if not isinstance(step, Launch):
             inner = (*around, step) if isinstance(step, HostLoop) else around
             yield from every_step(step.body, inner)
+
+
+def with_loop(
+    steps: Iterable[HostStep], counter: str, made: Callable[[HostLoop], Iterable[HostStep]]
+) -> tuple[HostStep, ...]:
+    """Return steps with what is made of the loop of a counter in its place."""
+    found: list[HostStep] = []
+    for step in steps:
+        if isinstance(step, HostLoop) and step.counter == counter:
+            found += made(step)
+        elif isinstance(step, Launch):
+            found.append(step)
+        else:
+            found.append(replace(step, body=with_loop(step.body, counter, made)))
+    return tuple(found)
 
 
 GRAPH_FROM = 8

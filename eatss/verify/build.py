@@ -49,7 +49,14 @@ _EXACT = (
     "-Wl,-Bsymbolic",
 )
 SECTIONS = ("-ffunction-sections", "-fdata-sections")
-NUMBERS = ("-std=gnu++17", "-fpermissive", *_EXACT, "-O2", "-fno-strict-aliasing")
+NUMBERS = (
+    "-std=gnu++17",
+    "-fpermissive",
+    "-fno-operator-names",
+    *_EXACT,
+    "-O2",
+    "-fno-strict-aliasing",
+)
 TEXT = (
     "-std=c++17",
     "-DEATSS_CPU",
@@ -279,14 +286,14 @@ class Builder:
         ]
         given = [f"-D{define}" for define in original.defines]
         if self._vanished is None:
-            self._vanished = self._vanishing(given, include) if self._macros or given else ()
+            self._vanished = self._vanishing(given, include) if self._macros else ()
         return [*given, *self._vanished, *include]
 
     def _vanishing(self, given: Sequence[str], include: Sequence[str]) -> Names:
         """Return options that define what the original no longer does where its sizes are given.
 
         Headers define the sizes of a data set together, where none of them is (``#if !defined(N)
-        && !defined(TSTEPS)``). Which data set it is, the options given say that no header defines.
+        && !defined(TSTEPS)``).
         """
         path = (self._directory / self._program.original.file).resolve()
         source, listing = self._work / "macros.c", self._work / "macros.txt"
@@ -300,13 +307,8 @@ class Builder:
             return {match[1]: f"-D{match[1]}{match[2] or ''}={match[3]}" for match in found}
 
         try:
-            known = defined()
-        except CompileError:  # it says itself that it needs what is given
-            known = {}
-        try:
-            chosen = [o for o in given if re.split(r"[(=]", o[2:], maxsplit=1)[0] not in known]
+            usual = defined(*given)
             kept = defined(*given, *(f"-D{name}=1" for name in self._macros))
-            usual = defined(*chosen)
         except CompileError:
             return ()
         return tuple(option for name, option in usual.items() if name not in kept)

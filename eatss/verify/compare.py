@@ -52,41 +52,34 @@ def compare(
         result: what is known so far; of both orders the larger error stays.
         alike: whether a NaN may be an infinity, and the other way round.
     """
-    worst, bound_there, compared, not_finite, loose = 0.0, 0.0, 0, 0, 0
-    difference: Difference | None = None
+    result = replace(result, compared=0, not_finite=0, loose=0)
     for before, after, bound in zip(expected, actual, bounds, strict=True):
         if before.argument.role in ("scalar", "parameter"):
             continue
         left, right = before.elements, after.elements
-        compared += left.size
-        not_finite += count_not_finite(left)
         wrong = _bits_differ(left, right)
         if alike and left.dtype.kind == "f":
             wrong &= np.isfinite(left) | np.isfinite(right)
         with np.errstate(invalid="ignore", over="ignore"):
             error = np.abs(left.astype(np.float64) - right.astype(np.float64))
-        error = np.where(wrong, error, 0.0)
+        error = np.where(wrong & np.isfinite(error), error, 0.0)
+        allowed = np.zeros(left.shape) if bound is None else np.atleast_1d(bound)
+        loose = 0
         if bound is not None:
-            bound = np.atleast_1d(bound)  # noqa: PLW2901 - the same, of a scalar too
             finite = np.isfinite(left) & np.isfinite(right)
             wrong &= ~((finite & (error <= bound)) | (left == right) | np.isinf(bound))
-            loose += int(np.count_nonzero((bound > np.abs(left)) & (left != 0)))
-        near = np.where(np.isfinite(error), error, 0.0)
-        if near.size and float(near.max()) > worst:
-            at = np.unravel_index(int(np.argmax(near)), near.shape)
-            worst = float(near[at])
-            bound_there = 0.0 if bound is None else float(bound[at])
-        if difference is None and wrong.any():
-            difference = _first(before, left, right, wrong)
-    return replace(
-        result,
-        worst_error=max(result.worst_error, worst),
-        bound=bound_there if worst >= result.worst_error else result.bound,
-        compared=compared,
-        not_finite=not_finite,
-        loose=max(result.loose, loose),
-        difference=difference,
-    )
+            loose = int(np.count_nonzero((allowed > np.abs(left)) & (left != 0)))
+        at = np.unravel_index(int(np.argmax(error)), error.shape) if error.size else ()
+        if error.size and error[at] > result.worst_error:
+            result = replace(result, worst_error=float(error[at]), bound=float(allowed[at]))
+        result = replace(
+            result,
+            compared=result.compared + left.size,
+            not_finite=result.not_finite + count_not_finite(left),
+            loose=result.loose + loose,
+            difference=result.difference or _first(before, left, right, wrong),
+        )
+    return result
 
 
 def bits_equal(expected: Buffers, actual: Buffers) -> bool:
@@ -109,19 +102,16 @@ def count_not_finite(values: Array) -> int:
     return int(values.size - np.count_nonzero(np.isfinite(values)))
 
 
-def _first(
-    buffer: Buffer,
-    left: Array,
-    right: Array,
-    wrong: Truths,
-) -> Difference:
-    at = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
-    return Difference(
-        array=buffer.argument.name,
-        indices=tuple(int(k) for k in at[: len(buffer.shape)]),
-        expected=str(left[at].item()),
-        actual=str(right[at].item()),
-    )
+def _first(buffer: Buffer, left: Array, right: Array, wrong: Truths) -> Difference | None:
+    for at in np.argwhere(wrong)[:1]:
+        place = tuple(map(int, at))
+        return Difference(
+            array=buffer.argument.name,
+            indices=place[: len(buffer.shape)],
+            expected=str(left[place].item()),
+            actual=str(right[place].item()),
+        )
+    return None
 
 
 _PERTURBED = 3
@@ -161,51 +151,41 @@ Call: TypeAlias = Callable[[Pointers], object]
 """Runs the original over numbers, on pointers to its arguments."""
 
 
-def rounding_as(library: ctypes.CDLL, call: Call, roundings: Roundings) -> Call:
-    """Return a call of a library of numbers that round as a generated program does."""
-
-    def rounded(pointers: Pointers) -> object:
-        figures = {
-            kind: (ctypes.c_double * len(EXACT_FACTORS)).in_dll(library, f"eatss_rounds_{kind}")
-            for kind in roundings
-        }
-        for kind, own in figures.items():
-            own[:] = list(roundings[kind])
-        try:
-            return call(pointers)
-        finally:
-            for own in figures.values():
-                own[:] = list(EXACT_FACTORS)
-
-    return rounded
-
-
-def bounds_by_running(buffers: Buffers, call: Call, rounded: Call | None = None) -> Bounds:
+def bounds_by_running(
+    buffers: Buffers, library: ctypes.CDLL, call: Call, roundings: Roundings
+) -> Bounds:
     """Run the original over numbers with bounds.
 
     Args:
         buffers: the arguments before the run.
+        library: the original over numbers.
         call: runs it.
-        rounded: runs it where the generated program rounds more than C does, see
-            :func:`rounding_as`.
+        roundings: how the generated program rounds where it does so more than C.
 
     Returns:
         For each argument the error allowed to each element, the original's and that of the
         generated program; ``None`` for integers and for what is not written.
     """
-    own = _bounds(buffers, call)
-    theirs = own if rounded is None else _bounds(buffers, rounded)
-    return tuple(
+    own = theirs = _bounds(buffers, call)
+    if roundings:
+        _round_as(library, roundings)
+        theirs = _bounds(buffers, call)
+        _round_as(library, dict.fromkeys(roundings, EXACT_FACTORS))
+    return [
         None if one is None or other is None else one + other
         for one, other in zip(own, theirs, strict=True)
-    )
+    ]
+
+
+def _round_as(library: ctypes.CDLL, roundings: Roundings) -> None:
+    for kind, figures in roundings.items():
+        (ctypes.c_double * len(figures)).in_dll(library, f"eatss_rounds_{kind}")[:] = list(figures)
 
 
 def _bounds(buffers: Buffers, call: Call) -> list[Floats | None]:
     """Return how far each element may be from an exact result."""
     shadows = [_numbers(buffer) for buffer in buffers]
-    pointers = (ctypes.c_void_p * len(shadows))(*(shadow.ctypes.data for shadow in shadows))
-    call(pointers)
+    call((ctypes.c_void_p * len(shadows))(*(shadow.ctypes.data for shadow in shadows)))
     return [_bound_of(buffer, shadow) for buffer, shadow in zip(buffers, shadows, strict=True)]
 
 

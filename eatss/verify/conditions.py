@@ -1,7 +1,8 @@
 """At which sizes a place of a kernel is come to: its conditions, for some values of counters.
 
-A condition is read as an expression. Constants that the text defines are put in; counters that are
-multiples of a tile take some of their values; of other names only the ends of a range are known.
+A condition is read as an expression, and known of its value is a range. Counters that are multiples
+of a tile take some of their values, all at once: what depends on them is an array with an axis for
+each.
 """
 
 from __future__ import annotations
@@ -10,24 +11,23 @@ import ast
 import math
 import operator
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
-from itertools import islice, product
-from types import CodeType
-from typing import Literal, TypeAlias
+from functools import cache, reduce
+from typing import Any, Literal, TypeAlias
 
-from eatss.base.frozen import Names, Numbers
+import numpy as np
+
+from eatss.base.frozen import fixed, their_names
 from eatss.program import Program
-from eatss.program.expression import SizePairs, Sizes
+from eatss.program.expression import OwnSizes, SizePairs, Sizes
 from eatss.program.tokens import definitions
-from eatss.verify.instrumentation import Branch
+from eatss.verify.instrumentation import Branch, Inside
 
 Reached: TypeAlias = Literal["never", "perhaps", "surely"]
 
-_FOR = re.compile(r"\bfor \(int (\w+) = ([^;]*); [^;]*; (.*)\)(?: \{)?$")
+_FOR = re.compile(r"\bfor \(int (\w+) = ([^;,]*)(?:, (\w+) = 0)?; [^;]*; (.*)\)(?: \{)?$")
 _CONSTANT = re.compile(r"\bconst (?:int|bool) (\w+) = (.*);$")
-_NEXT_STAGE = re.compile(r"(\w+) = \1 == (\d+) \? 0 : \1 \+ 1")
 _WORDS = (
     (r"\((?:int|long|double)\)", ""),
     (r"\b(threadIdx|blockIdx|blockDim|gridDim)\.([xyz])\b", r"\1_\2"),
@@ -36,79 +36,57 @@ _WORDS = (
     (r"\|\|", " or "),
     (r"!(?!=)", " not "),
     (r"/", "//"),
-    (r"\btrue\b", "True"),
-    (r"\bfalse\b", "False"),
+    (r"\btrue\b", "1"),
+    (r"\bfalse\b", "0"),
 )
-_FUNCTIONS: Mapping[str, Callable[[int, int], int]] = {
-    "eatss_min": min,
-    "eatss_max": max,
+_ALIGNED = "aligned_"
+_OPERATORS: Mapping[type, Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+_FUNCTIONS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "eatss_min": np.minimum,
+    "eatss_max": np.maximum,
     "eatss_floordiv": operator.floordiv,
 }
-_INDICES = ("threadIdx", "blockIdx")
-_FAR, _MOST_CORNERS = 2**40, 64
-_MOST_VALUES, _MOST_NODES = 3000, 30
+_FAR, _LARGE = 2.0**40, 2**21
+_MOST_VALUES, _MOST_AXES, _SHARED = 1_000_000, 30, 6
 _FIRST, _LAST = 4, 3
 
-_Defined: TypeAlias = tuple[int, str, str, str]
-"""The line, name, first value and step of a constant, which has none, or a counter."""
+_Range: TypeAlias = tuple[Any, Any]
+"""The least and the greatest value, numbers or arrays; one object twice, where it is one value."""
+
+_ANYTHING: _Range = (-_FAR, _FAR)
+_NOT_NEGATIVE: _Range = (0, _FAR)
 
 
-@dataclass(frozen=True, slots=True)
-class _Tile:
-    """A counter: a first value and multiples of a step."""
+@fixed
+class _Definition:
+    """A constant, or a counter with a ``step``: its first value, known from some line on."""
 
-    first: int
-    step: int
-
-    def values(self, sizes: SizePairs) -> Numbers:
-        """Return the first ones and those that are near some size."""
-        rounds = set(range(_FIRST))
-        for _, size in sizes:
-            last = max(0, size - self.first) // self.step
-            rounds.update(max(0, last - k) for k in range(_LAST))
-        return tuple(self.first + self.step * k for k in sorted(rounds))
+    name: str
+    line: int
+    known_from: int
+    first: ast.expr | None
+    step: ast.expr | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Part:
-    """What has to be true or false.
+@fixed
+class _Kernel:
+    block: Mapping[str, int]
+    definitions: Mapping[str, Sequence[_Definition]]
 
-    ``code`` computes as much of it as can be, if anything can. Names of which little is known have
-    the least and the greatest value in turn: ``first`` in the first thread of the first block,
-    ``others`` in others. A ``vague`` part may hold between these, too, and one
-    that is not ``decided`` may fail there.
-    """
-
-    tree: ast.expr
-    holds: bool
-    code: CodeType | None
-    vague: bool
-    decided: bool
-    tiles: Names
-    first: Sequence[Sizes]
-    others: Sequence[Sizes]
-
-    def reached(self, known: Mapping[str, object]) -> Reached:
-        """Tell whether it holds where names have values."""
-        if self.code is None:
-            return "perhaps"
-        try:
-            first = [self._holds_at(known, corner) for corner in self.first]
-            if all(first) and self.decided:
-                return "surely"
-            if self.vague or any(first) or any(self._holds_at(known, one) for one in self.others):
-                return "perhaps"
-        except ZeroDivisionError:  # by what is not known
-            return "perhaps"
-        return "never"
-
-    def _holds_at(self, known: Mapping[str, object], corner: Sizes) -> bool:
-        assert self.code is not None
-        values = {**known, **corner} if corner else known
-        return bool(eval(self.code, {"__builtins__": {}}, values)) is self.holds  # noqa: S307
-
-
-_Group: TypeAlias = tuple[_Part, ...]
+    def definition(self, name: str, line: int) -> _Definition | None:
+        """Return the last definition of a name that is known at a line."""
+        every = reversed(self.definitions.get(name, ()))
+        return next((one for one in every if one.known_from <= line), None)
 
 
 class Conditions:
@@ -116,33 +94,52 @@ class Conditions:
 
     def __init__(self, program: Program, branches: Sequence[Branch]) -> None:
         self._branches = branches
-        self._names = {parameter.name for parameter in program.parameters}
-        self._definitions: dict[str, list[_Defined]] = {}
-        self._ends: dict[str, dict[str, tuple[int, int]]] = {}
+        self._names = their_names(program.parameters)
+        self._trees = [_tree(branch.condition) for branch in branches]
+        self._kernels: dict[str, _Kernel] = {}
         blocks = {kernel.name: kernel.block for kernel in program.kernels}
         for function in definitions(program.text, blocks):
             first = program.text.count("\n", 0, function.body[0].start) + 1
             last = program.text.count("\n", 0, function.body[-1].end) + 1
             lines = program.text.split("\n")[first - 1 : last]
-            self._definitions[function.name] = list(_definitions(lines, first))
-            self._ends[function.name] = {
-                f"threadIdx_{axis}": (0, count - 1)
-                for axis, count in zip("xyz", blocks[function.name], strict=True)
-            }
-        self._tiles: dict[str, _Tile] = {}
-        self._parts = cache(self._parts_of)
-        self._groups = cache(self._groups_of)
-        self._reached = cache(self._group_reached)  # places stand behind the same conditions
+            threads = dict(zip("xyz", blocks[function.name], strict=True))
+            found: dict[str, list[_Definition]] = {}
+            for one in _definitions(lines, first):
+                found.setdefault(one.name, []).append(one)
+            self._kernels[function.name] = _Kernel(threads, found)
+        self._values = cache(self._values_of)
+        self._truth = cache(self._truth_of)
 
     def asks_where_arrays_start(self, number: int) -> bool:
         """Tell whether what leads to a place depends on where arrays start."""
-        return any(
-            name.startswith("aligned_")
-            for condition in (number, *(k for k, _ in self._branches[number].inside))
-            for way in (True, False)
-            for part in self._parts(condition, way)
-            for name in _names(part.tree)
-        )
+        branch = self._branches[number]
+        sizes = dict.fromkeys(self._names, 1)
+        values = _Values(self._kernels[branch.function], sizes, {}, first_only=False)
+        for one in (number, *(k for k, _ in branch.inside)):
+            self._truth_of(values, one)
+        return values.asks_where_arrays_start
+
+    @cache  # noqa: B019 - it lives as long as its process
+    def least_sizes(self, number: int, way: bool) -> OwnSizes:
+        """Return how large some sizes have to be at least for a run to come to one way of a branch.
+
+        Each has to be so with all others large: ``k0 + 96 + 32 <= N`` needs 128.
+        """
+        inside = [one for one in self._branches[number].inside if self._is_whole(one[0])]
+        found = dict(self.least_sizes(*inside[-1])) if inside else {}
+        for name in self._names:
+            others = dict.fromkeys(self._names, _LARGE)
+
+            def comes(value: int, name: str = name, others: Sizes = others) -> bool:
+                sizes = tuple({**others, name: value}.items())
+                return self.reached(number, way, sizes, frozenset()) != "never"
+
+            least = most = found.get(name, 1)
+            while most < _LARGE and not comes(most):
+                least, most = most, 2 * most
+            if 1 < most < _LARGE:
+                found[name] = bisect_left(range(most), True, least, key=comes)
+        return found
 
     @cache  # noqa: B019 - it lives as long as its process
     def reached(
@@ -156,6 +153,8 @@ class Conditions:
     ) -> Reached:
         """Tell whether a run comes to one way out of a branch.
 
+        Surely, if for some values of counters the first thread of the first block does.
+
         Args:
             number: that of the branch.
             way: what has to hold there.
@@ -163,205 +162,191 @@ class Conditions:
             shifted: the arrays that start where only single elements can be moved.
             alone: the conditions that it stands behind are taken to hold.
         """
-        worst: Reached = "surely"
-        for group in self._groups(number, way, alone):
-            found = self._reached(group, sizes, shifted)
-            if found == "never":
-                return "never"
-            worst = found if found == "perhaps" else worst
-        return worst
-
-    def _group_reached(self, group: _Group, sizes: SizePairs, shifted: frozenset[str]) -> Reached:
-        """Return whether some values of counters make all parts hold.
-
-        Surely, if they do in the first thread of the first block.
-        """
-        flags = {name for part in group for name in _names(part.tree) if "aligned_" in name}
-        starts = {name: name.removeprefix("aligned_") not in shifted for name in flags}
-        tiles = sorted({name for part in group for name in part.tiles})
-        values = [self._tiles[name].values(sizes) for name in tiles]
-        if math.prod(map(len, values)) > _MOST_VALUES:
-            return "perhaps"
-        known = {**dict(sizes), **_FUNCTIONS, **starts}
-        best: Reached = "never"
-        for chosen in product(*values):
-            here = {**known, **dict(zip(tiles, chosen, strict=True))}
-            found = {part.reached(here) for part in group}
-            if found <= {"surely"}:
-                return "surely"
-            best = best if "never" in found else "perhaps"
-        return best
-
-    def _groups_of(self, number: int, way: bool, alone: bool) -> list[_Group]:
-        """Return what has to hold for a branch to go a way, in groups that share no counter.
-
-        Those without any come first.
-        """
-        before = () if alone else self._branches[number].inside
-        path = dict.fromkeys((*before, (number, way)))
-        parts = [part for condition in path for part in self._parts(*condition)]
-        groups: list[_Group] = []
-        for part in sorted(parts, key=lambda one: len(one.tiles)):
-            shared = [one for one in groups if any({*each.tiles} & {*part.tiles} for each in one)]
-            groups = [one for one in groups if one not in shared]
-            groups.append((*(each for one in shared for each in one), part))
-        return sorted(groups, key=lambda group: len({tile for one in group for tile in one.tiles}))
-
-    def _parts_of(self, number: int, way: bool) -> _Group:
-        """Return what has to be true or false for a branch to go a way."""
         branch = self._branches[number]
-        tree = self._resolved(branch.function, branch.line, branch.condition, branch.kind == "for")
-        if tree is None:
-            return ()
-        pieces: Sequence[ast.expr] = (tree,)
-        if isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And if way else ast.Or):
-            pieces = tree.values
-        return tuple(self._part(branch.function, piece, way) for piece in pieces)
+        path = dict.fromkeys((*(() if alone else branch.inside), (number, way)))
+        every, first = self._values(branch.function, branch.inside[:_SHARED], sizes, shifted)
+        perhaps = surely = np.bool_(True)
+        for one, holds in path:
+            least, most = self._truth(every, one)
+            perhaps = perhaps & (most if holds else ~least)
+            if not perhaps.any():
+                return "never"
+            if perhaps.size > _MOST_VALUES:
+                return "perhaps"
+        for one, holds in path:
+            least, most = self._truth(first, one)
+            surely = surely & (least if holds else ~most)
+        return "surely" if surely.any() else "perhaps"
 
-    def _part(self, function: str, tree: ast.expr, holds: bool) -> _Part:
-        pieces = tree.values if isinstance(tree, ast.BoolOp) else [tree]
-        known = [one for one in pieces if _is_computed(one)]
-        code = None
-        if known:
-            op = tree.op if isinstance(tree, ast.BoolOp) else ast.And()
-            whole = ast.BoolOp(op, known) if len(known) > 1 else known[0]
-            code = compile(ast.fix_missing_locations(ast.Expression(whole)), "", "eval")
-        names = _names(tree)
-        ends = {
-            name: self._ends.get(function, {}).get(name, (int(name.startswith("gridDim")), _FAR))
-            for name in sorted(names)
-            if not self._is_exact(ast.Name(name))
-        }
-        corners = [
-            dict(zip(ends, corner, strict=True))
-            for corner in islice(product(*ends.values()), _MOST_CORNERS)
-        ]
-        first = [
-            one
-            for one in corners
-            if not any(value for name, value in one.items() if name.startswith(_INDICES))
-        ]
-        unknown = {name for name in ends if not name.startswith(_INDICES)}
-        equal = [
-            one
-            for one in ast.walk(tree)
-            if isinstance(one, ast.Compare) and isinstance(one.ops[0], ast.Eq | ast.NotEq)
-        ]
-        between = equal or any(isinstance(one, ast.Mod) for one in ast.walk(tree))
-        return _Part(
-            tree=tree,
-            holds=holds,
-            code=code,
-            vague=len(known) < len(pieces)
-            or 2 ** len(ends) > _MOST_CORNERS
-            or (bool(ends) and bool(between)),
-            decided=not any(unknown & _names(one) for one in equal),
-            tiles=tuple(sorted(names & self._tiles.keys())),
-            first=first,
-            others=[one for one in corners if one not in first],
-        )
+    def _is_whole(self, number: int) -> bool:
+        return self._branches[number].kind != "part"
 
-    def _resolved(
-        self, function: str, line: int, text: str, begins: bool = False
-    ) -> ast.expr | None:
-        """Return an expression with all that is known of its names put in.
+    def _truth_of(self, values: _Values, number: int) -> _Range:
+        branch = self._branches[number]
+        return _truth(values.of(self._trees[number], branch.line, begins=branch.kind == "for"))
 
-        That of a loop that ``begins`` at the line has its counter's first value in its place.
-        """
-        for pattern, by in _WORDS:
-            text = re.sub(pattern, by, text)
-        try:
-            tree = ast.parse(text.strip(), mode="eval").body
-        except (SyntaxError, ValueError):
-            return None
-        resolver = _Resolver(lambda name: self._meaning(function, line, name, begins))
-        found: ast.expr = resolver.visit(tree)
-        return found
+    def _values_of(
+        self, function: str, _: Inside, sizes: SizePairs, shifted: frozenset[str]
+    ) -> tuple[_Values, _Values]:
+        """Return the values of all threads of a kernel, and of the first one of the first block."""
+        known = dict(sizes) | {f"{_ALIGNED}{name}": 0 for name in shifted}
+        kernel = self._kernels.get(function, _Kernel({}, {}))
+        every = _Values(kernel, known, {}, first_only=False)
+        return every, _Values(kernel, known, every.counters, first_only=True)
 
-    def _meaning(
-        self, function: str, line: int, name: str, begins: bool = False
-    ) -> ast.expr | None:
-        """Return what stands for a name at a line, or nothing if that is not known."""
-        if name in self._names:
-            return None
-        for at, defined, first, step in reversed(self._definitions.get(function, [])):
-            if defined == name and (at < line or (at == line and step)):
-                if step.startswith("stage "):
-                    return self._resolved(function, at, f"{first} / {step[6:]}")
-                value = self._resolved(function, at, first)
-                if step and value is not None:
-                    return self._counter(
-                        function, at, f"{name}_{at}", value, step, begins and at == line
-                    )
-                return value if value is None else self._constant(f"{name}_{at}", value)
+
+class _Values:
+    """The ranges of expressions of a kernel where some names are ``known``.
+
+    Each of the ``counters`` has an axis of its own. Those of the first thread of the first block
+    alone have the counters of all.
+    """
+
+    def __init__(
+        self,
+        kernel: _Kernel,
+        known: Mapping[str, int],
+        counters: dict[tuple[str, int], _Range],
+        *,
+        first_only: bool,
+    ) -> None:
+        self._kernel, self._known, self._first_only = kernel, known, first_only
+        self.counters = counters
+        self.asks_where_arrays_start = False
+        self._found: dict[tuple[str, int, bool], _Range] = {}
+
+    def of(  # noqa: PLR0911 - a table
+        self, tree: ast.expr | None, line: int, *, begins: bool = False
+    ) -> _Range:
+        """Return the range of an expression at a line, where perhaps the loop there ``begins``."""
+
+        def of(operand: ast.expr) -> _Range:
+            return self.of(operand, line, begins=begins)
+
+        match tree:
+            case ast.Constant(value=int(value)):
+                return _exactly(value)
+            case ast.Name(id=name):
+                return self._named(name, line, begins)
+            case ast.BoolOp(op, operands):
+                least, most = zip(*(_truth(of(one)) for one in operands), strict=True)
+                joined = np.logical_and if isinstance(op, ast.And) else np.logical_or
+                return reduce(joined, least), reduce(joined, most)
+            case ast.UnaryOp(ast.Not(), operand):
+                least, most = _truth(of(operand))
+                return ~most, ~least
+            case ast.BinOp(left, op, right) | ast.Compare(left, [op], [right]):
+                return _applied(op, of(left), of(right))
+            case ast.Call(ast.Name(id=name), [left, right]) if name in _FUNCTIONS:
+                return _at_corners(_FUNCTIONS[name], of(left), of(right))
+        return _ANYTHING
+
+    def _named(self, name: str, line: int, begins: bool) -> _Range:
+        if name in self._known or name.startswith(_ALIGNED):
+            self.asks_where_arrays_start |= name.startswith(_ALIGNED)
+            return _exactly(self._known.get(name, 1))
+        kind, _, axis = name.rpartition("_")
+        if kind in ("threadIdx", "blockIdx"):
+            of_thread = kind == "threadIdx"
+            return 0, 0 if self._first_only else self._kernel.block[axis] - 1 if of_thread else _FAR
+        definition = self._kernel.definition(name, line)
+        if definition is None:
+            return _NOT_NEGATIVE
+        key = name, definition.line, begins and definition.line == line
+        if key not in self._found:
+            self._found[key] = self.counters.get(key[:2]) or self._defined(definition, key[2])
+        return self._found[key]
+
+    def _defined(self, one: _Definition, begins: bool) -> _Range:
+        """Return what a constant is, or a counter; that of a loop that ``begins``, if it can."""
+        first = self.of(one.first, one.line)
+        if one.step is None:
+            common = 1 if first[0] is first[1] or self._first_only else _factor(one.first)
+            return self._counter(one, 0, common) if common > 1 else first
+        match one.first, one.step:
+            case ast.Constant(value=int(start)), ast.Constant(value=int(step)) if step > 0:
+                return self._counter(one, start, step)
+        common = math.gcd(_factor(one.first), _factor(one.step))
+        if common > 1:
+            return self._counter(one, 0, common)
+        return first if begins else _NOT_NEGATIVE
+
+    def _counter(self, one: _Definition, first: int, step: int) -> _Range:
+        """Return some values of a counter: the first ones and those that are near some size."""
+        rounds = set(range(_FIRST))
+        for size in self._known.values():
+            last = max(0, size - first) // step
+            rounds.update(max(0, last - k) for k in range(_LAST))
+        if len(self.counters) == _MOST_AXES:
+            return _NOT_NEGATIVE
+        values = first + step * np.array(sorted(rounds), float)
+        values = values.reshape(-1, *(1 for _ in self.counters))
+        self.counters[one.name, one.line] = values, values
+        return values, values
+
+
+def _exactly(value: int) -> _Range:
+    number = float(value)  # products of large ones are none of NumPy's integers
+    return number, number
+
+
+def _truth(found: _Range) -> _Range:
+    """Return whether a number is surely no zero, and whether it may be none."""
+    least, most = found
+    surely = np.logical_or(least > 0, most < 0)
+    return surely, surely if least is most else np.logical_or(least != 0, most != 0)
+
+
+def _applied(op: ast.AST, left: _Range, right: _Range) -> _Range:
+    """Return an operation, or a relation."""
+    if isinstance(op, ast.Eq | ast.NotEq):
+        equal = np.logical_and(left[1] <= right[0], right[1] <= left[0])
+        apart = np.logical_or(left[1] < right[0], right[1] < left[0])
+        return (equal, ~apart) if isinstance(op, ast.Eq) else (apart, ~equal)
+    if type(op) not in _OPERATORS:
+        return _ANYTHING
+    if isinstance(op, ast.FloorDiv | ast.Mod) and np.any(right[0] <= 0):
+        return _ANYTHING
+    if isinstance(op, ast.Mod) and left[0] is not left[1]:
+        return 0, right[1] - 1
+    return _at_corners(_OPERATORS[type(op)], left, right)
+
+
+def _at_corners(function: Callable[[Any, Any], Any], left: _Range, right: _Range) -> _Range:
+    """Return the range of a function that grows, or falls, with each operand."""
+    if left[0] is left[1] and right[0] is right[1]:
+        value = function(left[0], right[0])
+        return value, value
+    corners = [function(one, other) for one in left for other in right]
+    return reduce(np.minimum, corners), reduce(np.maximum, corners)
+
+
+def _tree(text: str) -> ast.expr | None:
+    """Return an expression of C as one of Python, nothing for what is none there."""
+    for pattern, by in _WORDS:
+        text = re.sub(pattern, by, text)
+    try:
+        return ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError):
         return None
 
-    def _constant(self, own: str, value: ast.expr) -> ast.expr:
-        """Return what stands for a constant: its value, a multiple of a tile, or nothing known."""
-        if self._is_exact(value):
-            return value
-        if (common := _factor(value)) > 1:
-            self._tiles[own] = _Tile(0, common)
-        elif sum(1 for _ in ast.walk(value)) <= _MOST_NODES:
-            return value
-        return ast.Name(own, ast.Load())
 
-    def _counter(
-        self, function: str, line: int, own: str, first: ast.expr, step: str, begins: bool
-    ) -> ast.expr:
-        """Return what stands for the counter of a loop; as it begins, its first value."""
-        wide = self._resolved(function, line, step)
-        match first, wide:
-            case ast.Constant(value=int(start)), ast.Constant(value=int(by)) if by > 0:
-                self._tiles[own] = _Tile(start, by)
-            case _, ast.expr() if (common := math.gcd(_factor(first), _factor(wide))) > 1:
-                self._tiles[own] = _Tile(0, common)
-            case _ if begins:
-                return first
-        return ast.Name(own, ast.Load())
-
-    def _is_exact(self, tree: ast.expr) -> bool:
-        known = self._names | self._tiles.keys() | _FUNCTIONS.keys()
-        return all(name in known or name.startswith("aligned_") for name in _names(tree))
-
-
-class _Resolver(ast.NodeTransformer):
-    """Puts what is known of names in their places."""
-
-    def __init__(self, meaning: Callable[[str], ast.expr | None]) -> None:
-        self._meaning = meaning
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        return self._meaning(node.id) or node
-
-
-def _definitions(lines: Iterable[str], first: int) -> Iterator[_Defined]:
-    """Yield the line, name, first value and step of constants, which have none, and counters."""
+def _definitions(lines: Iterable[str], first: int) -> Iterator[_Definition]:
     for number, line in enumerate(lines, first):
         text = line.partition("//")[0].rstrip()
         if constant := _CONSTANT.search(text):
-            yield number, constant[1], constant[2], ""
+            yield _Definition(constant[1], number, number + 1, _tree(constant[2]))
         elif loop := _FOR.search(text):
-            yield from _counters(number, loop)
+            name, begin, stage, steps = loop.groups()
+            step = steps.partition(", ")[0]
+            wide = "1" if step in (f"++{name}", f"{name}++") else step.removeprefix(f"{name} += ")
+            yield _Definition(name, number, number, _tree(begin), _tree(wide))
+            if turns := re.search(rf"{stage} = {stage} == (\d+) \? 0 : {stage} \+ 1", steps):
+                place = _tree(f"({name} - {begin}) / {wide} % {int(turns[1]) + 1}")
+                yield _Definition(stage, number, number, place)
 
 
-def _counters(number: int, loop: re.Match[str]) -> Iterator[_Defined]:
-    name, begin, steps = loop.groups()
-    begin, _, others = begin.partition(", ")
-    step = steps.partition(", ")[0]
-    wide = "1" if step in (f"++{name}", f"{name}++") else step.removeprefix(f"{name} += ")
-    yield number, name, begin, wide
-    stage = _NEXT_STAGE.search(steps)
-    if stage and others == f"{stage[1]} = 0" and re.fullmatch(r"\d+", f"{begin}{wide}"):
-        yield number, stage[1], f"({name} - {begin})", f"stage {wide} % {int(stage[2]) + 1}"
-
-
-@cache
-def _names(tree: ast.expr) -> frozenset[str]:
-    return frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
-
-
-def _factor(tree: ast.expr) -> int:
+def _factor(tree: ast.expr | None) -> int:
     """Return a number that divides all values of an expression."""
     match tree:
         case ast.Constant(value=int(value)):
@@ -373,12 +358,3 @@ def _factor(tree: ast.expr) -> int:
         case ast.Call(args=arguments):
             return math.gcd(*map(_factor, arguments))
     return 1
-
-
-def _is_computed(tree: ast.expr) -> bool:
-    """Tell whether an expression is one of names and numbers alone."""
-    return not any(
-        isinstance(one, ast.Subscript | ast.Attribute)
-        or (isinstance(one, ast.Call) and not _names(one.func) <= _FUNCTIONS.keys())
-        for one in ast.walk(tree)
-    )

@@ -54,11 +54,10 @@ def numpy_name(argument: Argument | Temporary) -> str:
 
 def limits_of(argument: Argument) -> tuple[int, int]:
     """Return the least and the greatest value of an integer argument."""
-    name = numpy_name(argument)
-    if name == "?":
+    if (name := numpy_name(argument)) == "?":
         return 0, 1
-    values = 1 << 8 * int(name[1:])
-    return (0, values - 1) if name[0] == "u" else (-values // 2, values // 2 - 1)
+    known = np.iinfo(name)
+    return int(known.min), int(known.max)
 
 
 Flavour: TypeAlias = Literal[

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -56,6 +56,8 @@ class CpuMachine:
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self._library = library
+        word = ctypes.c_size_t
+        library.eatss_cpu_watch.argtypes = ctypes.c_char_p, ctypes.c_void_p, word, word, word
         library.eatss_cpu_error.restype = ctypes.c_char_p
         library.eatss_cpu_observed.restype = ctypes.c_char_p
         library.eatss_cpu_kernel.restype = ctypes.c_char_p
@@ -88,31 +90,27 @@ class CpuMachine:
     ) -> Launched:
         """Run an entry on the buffers themselves; a ``dry`` one only checks its launches."""
         self._library.eatss_cpu_reset(int(backward), int(dry))
-        names = [buffer.argument.name.encode() for buffer in buffers]
+        names = [buffer.argument.name.encode() for buffer in buffers]  # the library keeps them
         for name, buffer in zip(names, buffers, strict=True):
             if buffer.argument.role in ("array", "cell"):
-                self._watch(name, buffer)
+                array = buffer.array
+                self._library.eatss_cpu_watch(
+                    name, buffer.address, array.nbytes, buffer.guard, array.itemsize
+                )
         code = _call(self._library, entry, buffers, [buffer.address for buffer in buffers])
-        said = cast("bytes | None", self._library.eatss_cpu_error())
-        if said is not None:
-            kind, _, message = said.decode(errors="replace").partition(": ")
-            return Launched(code, _KINDS.get(kind, "launch error"), message)
+        if (failed := _told(self._library.eatss_cpu_error())) is not None:
+            return Launched(code, *failed)
         if code > 0:
             return Launched(code, "launch error", f"{entry.launcher} returned CUDA error {code}")
-        seen = cast("bytes | None", self._library.eatss_cpu_observed())
-        if seen is None:
-            return Launched(code, "ok", "")
-        kind, _, message = seen.decode(errors="replace").partition(": ")
-        return Launched(code, "ok", "", (_KINDS[kind], message))
+        return Launched(code, "ok", "", _told(self._library.eatss_cpu_observed()))
 
-    def _watch(self, name: bytes, buffer: Buffer) -> None:
-        self._library.eatss_cpu_watch(
-            ctypes.c_char_p(name),
-            ctypes.c_void_p(buffer.address),
-            ctypes.c_size_t(buffer.array.nbytes),
-            ctypes.c_size_t(buffer.guard),
-            ctypes.c_size_t(buffer.array.itemsize),
-        )
+
+def _told(said: bytes | None) -> tuple[Status, str] | None:
+    """Return what the library says went wrong."""
+    if said is None:
+        return None
+    kind, _, message = said.decode(errors="replace").partition(": ")
+    return _KINDS.get(kind, "launch error"), message
 
 
 class GpuMachine:
@@ -132,8 +130,7 @@ class GpuMachine:
         for place, buffer in zip(places, buffers, strict=True):
             size = ctypes.c_ulong(buffer.raw.size)
             self._check(library.eatss_device_alloc(ctypes.byref(place), size))
-            host = ctypes.c_void_p(buffer.raw.ctypes.data)
-            self._check(library.eatss_device_write(place, host, size))
+            self._check(library.eatss_device_write(place, _memory(buffer), size))
         addresses = [
             (place.value or 0) + buffer.guard for place, buffer in zip(places, buffers, strict=True)
         ]
@@ -143,8 +140,8 @@ class GpuMachine:
             text = library.eatss_device_error(code if code > 0 else waited).decode()
             return Launched(code, "launch error" if code > 0 else "crash", text)
         for place, buffer in zip(places, buffers, strict=True):
-            host = ctypes.c_void_p(buffer.raw.ctypes.data)
-            self._check(library.eatss_device_read(host, place, ctypes.c_ulong(buffer.raw.size)))
+            size = ctypes.c_ulong(buffer.raw.size)
+            self._check(library.eatss_device_read(_memory(buffer), place, size))
             self._check(library.eatss_device_free(place))
         return Launched(code, "ok", "")
 
@@ -152,6 +149,10 @@ class GpuMachine:
         if code:
             text = self._library.eatss_device_error(code).decode()
             raise RuntimeError(f"the CUDA runtime failed: {text}")
+
+
+def _memory(buffer: Buffer) -> ctypes.c_void_p:
+    return ctypes.c_void_p(buffer.raw.ctypes.data)
 
 
 def machine_of(library: ctypes.CDLL) -> Machine:

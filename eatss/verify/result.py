@@ -11,11 +11,12 @@ from typing import Annotated, Literal, TypeAlias
 
 from eatss.base.codec import BY_NAME
 from eatss.base.diagnostics import EatssError, ExitCode
-from eatss.base.frozen import Numbers, frozen
+from eatss.base.frozen import Numbers, frozen, their_names
 from eatss.base.shown import Shown
 from eatss.base.text import Texts
 from eatss.program import Entry, Program
 from eatss.program.expression import SizePairs
+from eatss.verify.data import Flavour
 
 Device: TypeAlias = Literal["cpu", "gpu"]
 
@@ -252,26 +253,22 @@ Stage: TypeAlias = Literal["compile", "original", "generated", "bounds"]
 
 @frozen
 class Run:
-    """A launch: an entry by number, and sizes; its results are compared, or its code alone.
+    """A launch: an entry by number, and sizes; its results are compared, of a ``probe`` its code.
 
-    ``code`` is what its launcher has to return where that is all there is to compare.
     ``limit_s`` is the processor time the original may take: where it takes longer, or where C has
     no meaning, the run is left out; ``None`` if the run is wanted whatever it takes. What is
-    ``spare`` may take longer than others before it counts as one that does not end. ``signed``
-    asks for data of both signs first, ``infinite`` for data with infinities, ``extreme`` for
-    numbers of all sizes.
+    ``spare`` may take longer than others before it counts as one that does not end. ``flavour`` is
+    that of the data, or the first that is tried.
     The arguments of the numbers ``shifted`` start where only single elements can be moved, and that
     of number ``endless`` is an infinite number.
     """
 
     entry: int
     sizes: SizePairs
-    code: int | None = None
+    probe: bool = False
     limit_s: float | None = None
     spare: bool = False
-    signed: bool = False
-    infinite: bool = False
-    extreme: bool = False
+    flavour: Flavour = "uniform"
     shifted: Numbers = ()
     endless: int | None = None
 
@@ -282,10 +279,8 @@ class Run:
 
     def data(self, entry: Entry) -> str:
         """Return what is special of its arguments, or nothing."""
-        names = [argument.name for argument in entry.arguments]
-        found = ["data of both signs"] if self.signed else []
-        found += ["infinite data"] if self.infinite else []
-        found += ["extreme data"] if self.extreme else []
+        names = their_names(entry.arguments)
+        found = [] if self.flavour == "uniform" else [f"{self.flavour} data"]
         found += [] if self.endless is None else [f"{names[self.endless]} infinite"]
         found += [f"{names[number]} starts one element later" for number in self.shifted]
         return ", ".join(found)

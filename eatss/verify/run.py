@@ -8,17 +8,17 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from eatss.base.diagnostics import Diagnostic, EatssError, InternalError, input_error
 from eatss.base.files import StrPath
+from eatss.base.frozen import their_names
 from eatss.base.supervisor import Worker, supervise
 from eatss.base.text import equations
 from eatss.program import Program, load_program, program_folder
 from eatss.program.expression import OwnSizes, Sizes
-from eatss.verify.data import numpy_name
+from eatss.verify.data import EXTREME, INFINITE, SIGNED, Flavour, numpy_name
 from eatss.verify.instrumentation import instrumented_text
 from eatss.verify.result import (
     DEFAULT_COMPILERS,
@@ -47,7 +47,6 @@ from eatss.verify.sizes import (
     choose_sizes,
     edge_sizes,
     estimated_points,
-    expected_code,
     has_fixed_sizes,
     limits,
     refused_sizes,
@@ -219,21 +218,16 @@ def _runs(program: Program, sizes: Sequence[Sizes] | None) -> tuple[Run, ...]:
 def _runs_at(program: Program, every: Sequence[Sizes], like: Run) -> list[Run]:
     """Return runs of all entries; those whose assumptions do not hold have to be refused."""
     return [
-        replace(
-            like,
-            entry=number,
-            sizes=tuple(given.items()),
-            code=expected_code(entry, given) or None,
-        )
+        replace(like, entry=number, sizes=tuple(given.items()))
         for given in every
-        for number, entry in enumerate(program.entries)
+        for number in range(len(program.entries))
     ]
 
 
 def _probed(program: Program, probes: Sequence[Probe]) -> list[Run]:
     return [
-        Run(entry=program.entries.index(entry), sizes=tuple(given.items()), code=code)
-        for entry, code, given in probes
+        Run(entry=program.entries.index(entry), sizes=tuple(given.items()), probe=True)
+        for entry, _, given in probes
     ]
 
 
@@ -252,27 +246,30 @@ def _needed(program: Program, wanted: Sequence[Sizes]) -> Sequence[Sizes]:
 
 def _further(program: Program) -> tuple[Run, ...]:
     """Return runs that need not be told one by one."""
-    runs = partial(_runs_at, program)
     small, tiles = boundary_sizes(program)[:_FEW], sizes_around_tiles(program)
-    found = runs(small, replace(_LIMITED, signed=True))
     at_conditions = sizes_at_conditions(program, instrumented_text(program)[1])
     wanted = (*tiles, *at_conditions)
     aimed = [one for one in wanted if estimated_points(program, one) <= _MOST_AIMED]
-    near = (*small, *tiles[:_FEW])
+    near = [*small, *tiles[:_FEW]]
+    every: list[tuple[Flavour, Sequence[Sizes]]] = [(SIGNED, small)]
     if TESTS_VALUES in program.text:  # what runs where some value is infinite
-        found += runs(near, replace(_LIMITED, infinite=True))
+        every.append((INFINITE, near))
     if TESTS_QUOTIENTS in program.text:  # what runs where a quotient is subnormal or no number
         again = wanted if QUOTIENTS_OF_TILES.search(program.text) else at_conditions
-        whole = (*near, *(one for one in again if one in aimed))
-        found += runs(whole, replace(_LIMITED, extreme=True))
+        every.append((EXTREME, [*near, *(one for one in again if one in aimed)]))
+    every.append(("uniform", aimed))
+    found = [
+        run
+        for flavour, sizes in every
+        for run in _runs_at(program, sizes, replace(_LIMITED, flavour=flavour))
+    ]
     empty = [one for one in choose_sizes(program) if [*one.values()].count(0) == 1]
-    for run in runs(empty, _LIMITED):
-        found += [
-            replace(run, endless=number)  # times a sum without terms
-            for number, one in enumerate(program.entries[run.entry].arguments)
-            if one.role == "scalar" and numpy_name(one).startswith("f")
-        ]
-    found += runs(aimed, _LIMITED)
+    found += [
+        replace(run, endless=number)  # times a sum without terms
+        for run in _runs_at(program, empty, _LIMITED)
+        for number, one in enumerate(program.entries[run.entry].arguments)
+        if one.role == "scalar" and numpy_name(one).startswith("f")
+    ]
     return (*found, *_probed(program, edge_sizes(program)))
 
 
@@ -283,18 +280,17 @@ def _completed(program: Program, given: Sizes) -> OwnSizes:
         InputError: ``EATSS-V008``, one is none of the program, is missing, or beyond its C type;
             that of a macro is ``int``.
     """
-    names = [parameter.name for parameter in program.parameters]
+    names = their_names(program.parameters)
     values = {one.name: one.default for one in program.parameters} | {**given}
     ranges = limits(program)
     found = {}
     for name, value in values.items():
         least, most = ranges.get(name, (0, 0))
+        hint = f"its sizes are {', '.join(names)}" if names else "all its sizes are fixed"
         if name not in names:
             what = f"'{program.name}' has no size '{name}'"
-            hint = f"its sizes are {', '.join(names)}" if names else "all its sizes are fixed"
         elif value is None:
             what = f"size '{name}' has no value"
-            hint = f"give all sizes, like --size {','.join(f'{name}=37' for name in names)}"
         elif not least <= value <= most:
             what = f"size '{name}' is {value}, which its type in C does not have"
             hint = f"give a number from {least} to {most}"
@@ -342,26 +338,25 @@ class _Report:
     def take(self, event: Event) -> float | None:
         """Note an event of the worker; return the limit of the stage that it begins, if any."""
         match event:
-            case Entered(run=run):
-                self.entered = event
-                total = len(self.job.runs) + len(self.job.further)
-                if self.progress is not None:
-                    self.progress(
-                        Progress(
-                            launcher=self.program.entries[run.entry].launcher,
-                            sizes=run.sizes,
-                            stage=event.stage,
-                            done=min(event.number, total),
-                            total=total,
-                        )
-                    )
-                return self.stage_limit_s
             case Compared():
                 (self.results if event.told else self.others).append(event.result)
             case Done():
                 self.done = event
             case EatssError():
                 raise event
+            case Entered(run=run, stage=stage):
+                self.entered = event
+                total = len(self.job.runs) + len(self.job.further)
+                if self.progress is not None:
+                    now = Progress(
+                        launcher=self.program.entries[run.entry].launcher,
+                        sizes=run.sizes,
+                        stage=stage,
+                        done=min(event.number, total),
+                        total=total,
+                    )
+                    self.progress(now)
+                return self.stage_limit_s
         return None
 
 

@@ -18,16 +18,17 @@ from eatss.base.frozen import Numbers
 from eatss.program import Program
 from eatss.program.expression import Sizes
 from eatss.verify.conditions import Conditions, Reached
+from eatss.verify.data import EXTREME, INFINITE, SIGNED, Flavour
 from eatss.verify.device import CpuMachine
-from eatss.verify.instrumentation import instrumented_text, least_sizes
+from eatss.verify.instrumentation import instrumented_text
 from eatss.verify.result import KernelCoverage, Run, Untaken
 from eatss.verify.sizes import (
     ASKS_QUOTIENTS,
+    ASKS_START,
     TESTS_VALUES,
     boundary_sizes,
     estimated_points,
     launched_kernels,
-    moved_by_vectors,
     varied_sizes,
 )
 
@@ -63,16 +64,16 @@ class Search:
         self.branches = instrumented_text(program)[1]
         self.machines: dict[object, CpuMachine] = {}
         self._conditions = Conditions(program, self.branches)
+        asked = ASKS_START.findall(program.text)
         self._shifts: list[tuple[Numbers, ...]] = [
-            ((), *((one,) for one in moved_by_vectors(program, entry))) for entry in program.entries
+            ((), *((k,) for k, one in enumerate(entry.arguments) if one.name in asked))
+            for entry in program.entries
         ]
         kernels = {kernel.name for kernel in program.kernels}
         self._in_kernels = [k for k, one in enumerate(self.branches) if one.function in kernels]
-        self._names = frozenset(parameter.name for parameter in program.parameters)
         self._aimed: set[Run] = set()
         self.too_long: list[Run] = []
         self._steps, self._spent, self._ran = 0, 0.0, 0.0
-        self._known: tuple[int, list[Way]] = (-1, [])
         self._points = cache(lambda sizes: estimated_points(program, dict(sizes)))
         self._launched = cache(lambda at, sizes: launched_kernels(program.entries[at], dict(sizes)))
         self._to = cache(self._runs_to)
@@ -84,15 +85,13 @@ class Search:
 
     def untaken(self) -> list[Way]:
         """Return the ways out of branches of kernels that no thread took; none on a card."""
-        if self._known[0] != (steps := self.steps()):
-            taken = self._taken()
-            ways = [(k, way) for k in self._in_kernels for way in (False, True)]
-            self._known = steps, [(k, way) for k, way in ways if not taken[k, int(way)]]
-        return self._known[1]
+        taken = self._taken()
+        ways = product(self._in_kernels, (False, True))
+        return [(k, way) for k, way in ways if not taken[k, int(way)]]
 
     def note(self, run: Run) -> None:
         """Learn from a run how long others will take, in steps that all machines count alike."""
-        if run.code is None:
+        if not run.probe:
             taken = self.steps() - self._steps
             self._steps += taken
             self._spent += taken + self._beside
@@ -141,7 +140,7 @@ class Search:
                 _SPARE,
                 entry=entry,
                 sizes=tuple(sizes.items()),
-                signed=number % 2 == 0,
+                flavour=SIGNED if number % 2 == 0 else "uniform",
                 shifted=shifts[number % len(shifts)],
             )
             is_cheap = _SHARE * self._price(run) <= _BUDGET_STEPS - self._spent
@@ -237,26 +236,31 @@ class Search:
         self, number: int, way: bool, more: Sequence[Sizes] = (), *, affordable: bool = True
     ) -> Iterator[Run]:
         """Yield runs of each entry at sizes, with arrays that start where a place depends on."""
-        every = least_sizes(self.branches, number, way, self._names)
+        inside = self.branches[number].inside
+        least = [self._conditions.least_sizes(number, True)]
+        if not way:  # sizes may be too small for it to hold, or larger than it needs
+            least.insert(0, self._conditions.least_sizes(*inside[-1]) if inside else {})
         chosen = [
             sizes
-            for least in every
-            for sizes in varied_sizes(self._program, least, affordable=affordable)
+            for one in least
+            for sizes in varied_sizes(self._program, one, affordable=affordable)
         ]
         chosen += more
-        chain = (number, *(k for k, _ in self.branches[number].inside))
+        chain = (number, *(k for k, _ in inside))
         asks = self._conditions.asks_where_arrays_start(number)
         conditions = [self.branches[k].condition for k in chain]
-        infinite = any(TESTS_VALUES in one for one in conditions)
-        extreme = any(map(ASKS_QUOTIENTS.search, conditions))
+        flavour: Flavour = "uniform"
+        if any(map(ASKS_QUOTIENTS.search, conditions)):
+            flavour = EXTREME
+        elif any(TESTS_VALUES in one for one in conditions):
+            flavour = INFINITE
         for entry, shifts in enumerate(self._shifts):
             for shifted, sizes in product(shifts if asks else ((),), chosen):
                 yield replace(
                     _SPARE,
                     entry=entry,
                     sizes=tuple(sizes.items()),
-                    infinite=infinite,
-                    extreme=extreme,
+                    flavour=flavour,
                     shifted=shifted,
                 )
 

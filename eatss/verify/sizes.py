@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache, partial
 from itertools import islice, pairwise, product
 from math import inf, prod
-from operator import itemgetter
 from random import Random
 from typing import TypeAlias
 
-from eatss.base.frozen import Numbers
+from eatss.base.frozen import Numbers, their_names
 from eatss.base.options import parse_numbers
 from eatss.program import (
     Apply,
@@ -21,6 +20,7 @@ from eatss.program import (
     HostLoop,
     HostStep,
     IntExpr,
+    KernelCode,
     Name,
     Operator,
     Parameter,
@@ -28,8 +28,9 @@ from eatss.program import (
     evaluate,
 )
 from eatss.program.expression import OwnSizes, Sizes
+from eatss.verify.conditions import Conditions
 from eatss.verify.data import limits_of, shape_at
-from eatss.verify.instrumentation import Branch, least_sizes
+from eatss.verify.instrumentation import Branch
 
 WORK_LIMIT = 3e7
 """Statement instances of one run, about: 30 ms of the original."""
@@ -64,9 +65,11 @@ ASKS_QUOTIENTS = re.compile(r"\bexact\w* == 0")
 QUOTIENTS_OF_TILES = re.compile(r"__syncthreads_and\(exact|\beatss_divided<")
 """What code does that computes steps of whole tiles again for one of them."""
 
-_ASKS_START = re.compile(r"\beatss_is_aligned\((\w+)\)")
+ASKS_START = re.compile(r"\beatss_is_aligned\((\w+)\)")
+"""A call that asks where an array starts."""
+
 _BYTES_PER_ELEMENT = 80
-_WORK_PER_ELEMENT = 4
+_WORK_PER_ELEMENT = 4.0
 _PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
 _VALUES = (0, 1, 2, 3, 5, 8, 1000, 32768, 46341, 65536, 70000, 2**31 - 1)
 _OTHERS = (0, 1, 7, 40, 1000)
@@ -76,8 +79,9 @@ _MOST_LAUNCHES = 1e5
 _MOST_TIMES = 6
 _GROUPS = 16  # tiles: two groups of those whose blocks run together
 _TIMES, _BEYOND = (1, 2, 3, _MOST_TIMES), (0, 3, 16)
-_UNTILED = 16
+_UNTILED, _SMALL_TILE = 16, 8
 _MOVED = 8
+_INT = (-(2**31), 2**31 - 1)
 
 
 Probe: TypeAlias = tuple[Entry, int, Sizes]
@@ -113,23 +117,16 @@ def choose_sizes(program: Program) -> tuple[Sizes, ...]:
     fixed, ranges = fixed_parameters(program), limits(program)
     if has_fixed_sizes(program):
         return (fixed,) if _fits(program, fixed, estimated=True) else ()
-    ladders = {
-        p.name: (fixed[p.name],) if p.name in fixed else _ladder(p, k)
-        for k, p in enumerate(program.parameters)
-    }
-    small = {name: ladder[-1] for name, ladder in ladders.items()}
+    ladders = {p.name: _ladder(p, k) for k, p in enumerate(program.parameters)}
+    small = {name: ladder[0] for name, ladder in ladders.items()}
     wanted = [dict.fromkeys(small, value) for value in range(4)]
     wanted += [{**small, name: value} for value in (0, 1) for name in small]
     if all(p.kind == "argument" and ranges[p.name][0] < 0 for p in program.parameters):
         negative = dict.fromkeys(small, -3)
         wanted += [negative] if _rows_exist(program, negative) else []
-    depth = max(len(ladder) for ladder in ladders.values())
-    steps = [
-        {name: ladder[min(step, len(ladder) - 1)] for name, ladder in ladders.items()}
-        for step in reversed(range(depth))
-    ]
+    steps = [dict(zip(small, step, strict=True)) for step in zip(*ladders.values(), strict=True)]
     for step in steps:  # what is too much at once goes one by one
-        fits = _fits(program, step, estimated=True)
+        fits = _fits(program, {**step, **fixed}, estimated=True)
         wanted += [step] if fits else [{**small, name: value} for name, value in step.items()]
     middle = [*steps[len(steps) // 2].values()]
     wanted += [dict(zip(small, middle[::-1], strict=True)), dict.fromkeys(small, min(middle))]
@@ -137,7 +134,10 @@ def choose_sizes(program: Program) -> tuple[Sizes, ...]:
     wanted += [{name: times * tile for name, tile in whole.items()} for times in (2, 3)]
     chosen = _allowed(program, wanted, exchange=True, estimated=True)
     if not chosen:
-        chosen = _allowed(program, _searched(program, ladders), exchange=True, estimated=True)[:1]
+        values = [sorted({*range(1, 9), *ladder}) for ladder in ladders.values()]
+        every = islice(product(*values), _MOST_SEARCHED)
+        searched = [dict(zip(small, each, strict=True)) for each in every]
+        chosen = _allowed(program, searched, exchange=True, estimated=True)[:1]
     return tuple(sorted(chosen, key=lambda sizes: estimated_work(program, sizes)))
 
 
@@ -182,26 +182,23 @@ def sizes_around_tiles(program: Program) -> tuple[Sizes, ...]:
     cut = {**few, **{p.name: p.tile + 1 for p in tiled}}
     wanted = [whole, {**whole, **{p.name: p.tile - 1 for p in tiled}}]
     for p in tiled:
-        smaller = [tile for tile in tiles if tile < p.tile and p.tile % tile]
-        wanted += [{**whole, p.name: tile - 1} for tile in (*smaller, p.tile)]
-        wanted += [{**few, p.name: p.tile + 1}, {**few, p.name: _MOST_TIMES * p.tile + 3}]
-        wanted += [{**few, p.name: 2 * p.tile - 1}, {**cut, p.name: 3 * p.tile + 1}]
-        if _ASKS_START.search(program.text):
-            own = {p.tile, *(tile for tile in tiles if tile < p.tile)}
+        own = [tile for tile in tiles if tile <= p.tile]
+        ends = (p.tile + 1, _MOST_TIMES * p.tile + 3, 2 * p.tile - 1)
+        wanted += [{**whole, p.name: tile - 1} for tile in own]
+        wanted += [{**few, p.name: end} for end in (*ends, *(_GROUPS * tile + 1 for tile in own))]
+        wanted += [{**cut, p.name: 3 * p.tile + 1}]
+        if ASKS_START.search(program.text):
             wanted += [{**cut, p.name: 3 * tile + _UNTILED} for tile in own]
-        wanted += [{**few, p.name: _GROUPS * tile + 1} for tile in tiles if p.tile % tile == 0]
-    if len(free) == 1:
-        wanted += [{free[0].name: tile} for tile in tiles]
     return tuple(sorted(_allowed(program, wanted), key=_magnitude)[:_MOST_AROUND])
 
 
 def sizes_at_conditions(program: Program, branches: Sequence[Branch]) -> tuple[Sizes, ...]:
     """Choose the least sizes at which conditions of kernels may hold, and one less of each."""
-    names = [p.name for p in _free(program)]
+    conditions = Conditions(program, branches)
     few = _few(_free(program))
     wanted = []
     for number in range(len(branches)):
-        found = least_sizes(branches, number, True, names)[-1]
+        found = conditions.least_sizes(number, True)
         large = {name: value for name, value in found.items() if value > few.get(name, value)}
         if large:
             wanted.append({**few, **large})
@@ -254,12 +251,6 @@ def _accepted(program: Program, sizes: Sizes) -> bool:
     return not any(expected_code(entry, sizes) for entry in program.entries)
 
 
-def moved_by_vectors(program: Program, entry: Entry) -> list[int]:
-    """Return the numbers of the arrays of which a kernel asks where they start."""
-    names = _ASKS_START.findall(program.text)
-    return [k for k, one in enumerate(entry.arguments) if one.role == "array" and one.name in names]
-
-
 def _free(program: Program) -> list[Parameter]:
     """Return the parameters that no assumption fixes."""
     fixed = fixed_parameters(program)
@@ -293,16 +284,6 @@ def _allowed(
         if memory == inf or _fits(program, near, estimated=estimated, memory=memory):
             chosen.setdefault(tuple(near.values()), near)
     return list(chosen.values())
-
-
-def _searched(program: Program, ladders: Mapping[str, Numbers]) -> list[OwnSizes]:
-    """Return many sizes, for programs that accept none of the usual ones."""
-    values: list[list[int]] = []
-    for parameter, ladder in zip(program.parameters, ladders.values(), strict=True):
-        own = () if parameter.default is None else (parameter.default,)
-        values.append(list(ladder) if len(ladder) == 1 else sorted({*range(1, 9), *ladder, *own}))
-    every = islice(product(*values), _MOST_SEARCHED)
-    return [dict(zip(ladders, each, strict=True)) for each in every]
 
 
 def _fits(
@@ -351,17 +332,13 @@ def _rows_exist(program: Program, sizes: Sizes) -> bool:
 def limits(program: Program) -> Ranges:
     """Return the least and the greatest value of each size; that of no argument is an ``int``."""
     arguments = [a for one in program.entries for a in one.arguments if a.role == "parameter"]
-    given = {argument.name for argument in arguments}
-    every = [(argument.name, limits_of(argument)) for argument in arguments]
-    every += [
-        (one.name, (-(2**31), 2**31 - 1))
-        for one in program.parameters
-        if one.kind == "macro" or one.name not in given
-    ]
-    found: Ranges = {}
-    for name, (least, most) in every:
-        known = found.get(name, (least, most))
-        found[name] = max(least, known[0]), min(most, known[1])
+    given = their_names(arguments)
+    macros = (p.name for p in program.parameters if p.kind == "macro" or p.name not in given)
+    found = dict.fromkeys(macros, _INT)
+    for argument in arguments:
+        least, most = limits_of(argument)
+        known = found.get(argument.name, (least, most))
+        found[argument.name] = max(least, known[0]), min(most, known[1])
     return found
 
 
@@ -378,73 +355,59 @@ def refused_sizes(program: Program) -> tuple[Probe, ...]:
         for an assumption that holds at all sizes tried. Where one size alone breaks an
         assumption, it breaks it by one; of such sizes these are the smallest.
     """
-    found: dict[tuple[str, int], tuple[tuple[bool, int], Probe]] = {}
-    for one, beside in _edges(program):
-        entry, code, sizes = one
-        own = (beside is None, _magnitude(sizes)), one
-        if code:
-            found[entry.launcher, code] = min(
-                found.get((entry.launcher, code), own), own, key=itemgetter(0)
-            )
-    return tuple(found[at][1] for at in sorted(found, key=lambda at: (at[0], -at[1])))
+    found: dict[tuple[str, int], Probe] = {}
+    for one in sorted(_edges(program), key=lambda one: _magnitude(one[2])):
+        found.setdefault((one[0].launcher, one[1]), one)
+    return tuple(found[at] for at in sorted(found, key=lambda at: (at[0], -at[1])) if at[1])
 
 
 def edge_sizes(program: Program) -> tuple[Probe, ...]:
     """Find more sizes on both sides of where the code of an entry changes, as few launches take."""
     refused = refused_sizes(program)
-    found = {
-        (one[0].launcher, *one[2].items()): one
-        for one, beside in _edges(program)
-        if beside is not None and one not in refused
-    }
     return tuple(
-        (entry, code, sizes)
-        for entry, code, sizes in found.values()
-        if code or sum(times for *_, times in launches(entry.body, sizes)) <= _MOST_LAUNCHES
+        one
+        for one in _edges(program)
+        if one not in refused
+        and (one[1] or sum(times for *_, times in launches(one[0].body, one[2])) <= _MOST_LAUNCHES)
     )
 
 
 @lru_cache(maxsize=1)
-def _edges(program: Program) -> tuple[tuple[Probe, Probe | None], ...]:
-    """Return sizes, and those beside them at which the code of an entry is another.
-
-    The others are alike but for one, or what assumptions fix.
-    """
+def _edges(program: Program) -> Sequence[Probe]:
+    """Return sizes beside which, but for one alike, the code of an entry is another."""
     ranges = limits(program)
-    found: list[tuple[Probe, Probe | None]] = []
+    found: dict[tuple[object, ...], Probe] = {}
     for entry in program.entries:
         for name, base in _bases(program, ranges):
+            code = partial(_code_at, entry, base, name)
             least, most = ranges[name]
-            around = (base[name] - 1, base[name], base[name] + 1)
-            values = sorted({value for value in (*_VALUES, *around) if least <= value <= most})
-            line = [_probe(entry, {**base, name: value}) for value in values]
-            found += [(one, None) for one in line]
-            for low, high in pairwise(line):
-                if low[1] != high[1]:
-                    edge = _edge(entry, name, low, high)
-                    found += [edge, edge[::-1]]
-    return tuple(found)
+            values = {*_VALUES, base[name] - 1, base[name], base[name] + 1}
+            for low, high in pairwise(sorted(one for one in values if least <= one <= most)):
+                for value in _edge(code, low, high) if code(low) != code(high) else ():
+                    sizes = {**base, name: value}
+                    found[entry.launcher, *sizes.items()] = entry, code(value), sizes
+    return [*found.values()]
 
 
 def _bases(program: Program, ranges: Ranges) -> Iterator[tuple[str, OwnSizes]]:
     """Yield sizes and which of them is to change: the others are alike, or one is large."""
-    names, fixed = [parameter.name for parameter in program.parameters], fixed_parameters(program)
+    names, fixed = their_names(program.parameters), fixed_parameters(program)
     bases = [dict.fromkeys(names, value) for value in _OTHERS]
     bases += [{**dict.fromkeys(names, 1), large: _VALUES[-3]} for large in names]
     for name, base in product(names, bases):
         yield name, {one: _nearest(base[one], *ranges[one]) for one in names} | fixed
 
 
-def _edge(entry: Entry, name: str, low: Probe, high: Probe) -> tuple[Probe, Probe]:
-    """Return neighbours between two probes that differ in one size, with different codes."""
-    while high[2][name] - low[2][name] > 1:
-        middle = _probe(entry, {**low[2], name: (low[2][name] + high[2][name]) // 2})
-        low, high = (middle, high) if middle[1] == low[1] else (low, middle)
+def _code_at(entry: Entry, base: Sizes, name: str, value: int) -> int:
+    return expected_code(entry, {**base, name: value})
+
+
+def _edge(code: Callable[[int], int], low: int, high: int) -> tuple[int, int]:
+    """Return neighbours between two values at which codes differ."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if code(middle) == code(low) else (low, middle)
     return low, high
-
-
-def _probe(entry: Entry, sizes: Sizes) -> Probe:
-    return entry, expected_code(entry, sizes), sizes
 
 
 def expected_code(entry: Entry, sizes: Sizes) -> int:
@@ -460,76 +423,61 @@ def _magnitude(sizes: Sizes) -> int:
 def estimated_work(program: Program, sizes: Sizes) -> float:
     """Estimate the statement instances of a run, roughly and rather too many.
 
-    Host loops are counted, inside a kernel every tiled loop counts as long as the largest sizes
-    are, and at least as many loops count as an array has dimensions. Data that have to be made,
-    copied and compared count as well.
+    Data that have to be made, copied and compared count as well.
     """
-    dims = _dimensions(program)
-    longest = sorted((max(1, value) for value in sizes.values()), reverse=True)
-
-    def of_kernel(name: str) -> float:
-        kernel = program.kernel(name)
-        loops = max(len(kernel.tile_sizes) or 2, dims)
-        if not longest:
-            return float(prod(size for _, size in kernel.tile_sizes))
-        known = [max(1, evaluate(length, sizes)) for _, length in kernel.lengths]
-        left = max(0, loops - len(known))
-        among = (longest[k] if k < len(longest) else longest[0] for k in range(left))
-        return float(prod((*known, *among)))
-
-    return _WORK_PER_ELEMENT * sum(_elements(program, sizes)) + sum(
-        times * (of_kernel(name) * (min(1, blocks) if longest else blocks) if name else 1.0)
-        for name, blocks, times in _all_launches(program, sizes)
-    )
-
-
-def _dimensions(program: Program) -> int:
-    """Return the most dimensions that an array has."""
-    return max((len(a.shape) for entry in program.entries for a in entry.arguments), default=1)
+    return _estimated(program, sizes, whole_tiles=False, per_element=_WORK_PER_ELEMENT)
 
 
 def estimated_points(program: Program, sizes: Sizes, *, tiles_only: bool = False) -> float:
     """Estimate the points of a run's tiles, partial ones counted whole: its time in proportion.
 
-    A loop is taken to run over the sizes that have its tile, or over the largest that is left of
-    all, each of them once. Elements of arrays count as well, unless tiles are asked for only.
+    Elements of arrays count as well, unless tiles are asked for only.
     """
-    longest = max((1, *sizes.values()))
-    dims = _dimensions(program)
+    return _estimated(program, sizes, whole_tiles=True, per_element=0.0 if tiles_only else 1.0)
 
-    def of_tiles(name: str, blocks: int) -> float:
-        kernel = program.kernel(name)
+
+def _estimated(program: Program, sizes: Sizes, *, whole_tiles: bool, per_element: float) -> float:
+    """Estimate the points of all launches.
+
+    A loop is taken to run over the sizes that have its tile, or over the largest that is left of
+    all, each of them once; at least as many loops count as an array has dimensions.
+    """
+    tiles_of = {p.name: p.tile for p in program.parameters}
+    dims = max((len(a.shape) for entry in program.entries for a in entry.arguments), default=1)
+
+    def points(kernel: KernelCode, blocks: int) -> float:
         loops = [(loop, max(1, size)) for loop, size in kernel.tile_sizes]
         loops += [("", 1)] * ((dims if loops else max(2, dims)) - len(loops))
         tiles = [tile for _, tile in loops]
-        whole, known = 1.0, {p.name: p.tile for p in program.parameters}
-        left = sorted((size for n, size in sizes.items() if known.get(n) not in tiles), key=abs)
-        lengths = {loop: evaluate(length, sizes) for loop, length in kernel.lengths}
+        known = {loop: evaluate(length, sizes) for loop, length in kernel.lengths}
+        left = sorted(size for name, size in sizes.items() if tiles_of.get(name) not in tiles)
+        found = 1
         for loop, tile in loops:
-            if loop in lengths:
-                whole *= -(-max(1, lengths[loop]) // tile)
-                continue
-            own = [size for name, size in sizes.items() if known.get(name) == tile]
-            among = own or [left.pop() if left else longest]
-            whole *= -(-max(1, *among) // tile)
-        return max(prod(tiles), prod(kernel.block)) * max(blocks, whole)
+            own = [size for name, size in sizes.items() if tiles_of.get(name) == tile]
+            if loop in known:
+                own = [known[loop]]
+            elif not own:
+                own = [left.pop() if left else max((1, *sizes.values()))]
+            found *= -(-max(1, *own) // tile) if whole_tiles else max(1, *own)
+        if whole_tiles or not sizes:
+            return max(prod(tiles), prod(kernel.block)) * max(blocks, found)
+        return found
 
-    found = 0.0 if tiles_only else 1.0 + sum(_elements(program, sizes))
-    return found + sum(
-        times * (of_tiles(name, blocks) if name else 1.0)
-        for name, blocks, times in _all_launches(program, sizes)
-        if blocks or not name
+    return (
+        1.0
+        + per_element * sum(_elements(program, sizes))
+        + sum(
+            times * (points(program.kernel(name), blocks) if name else 1.0)
+            for entry in program.entries
+            for name, blocks, times in launches(entry.body, sizes)
+            if blocks or not name
+        )
     )
 
 
 def launched_kernels(entry: Entry, sizes: Sizes) -> frozenset[str]:
     """Return the kernels that an entry launches at some sizes; a host loop's rounds are alike."""
     return frozenset(name for name, blocks, _ in launches(entry.body, sizes) if blocks)
-
-
-def _all_launches(program: Program, sizes: Sizes) -> Iterator[tuple[str, int, float]]:
-    for entry in program.entries:
-        yield from launches(entry.body, sizes)
 
 
 def launches(steps: Sequence[HostStep], sizes: Sizes) -> Iterator[tuple[str, int, float]]:
@@ -553,13 +501,10 @@ def launches(steps: Sequence[HostStep], sizes: Sizes) -> Iterator[tuple[str, int
 
 
 def _ladder(parameter: Parameter, number: int) -> Numbers:
-    """Return sizes of a parameter, the largest first, the last one smaller than a tile."""
-    tile, shift = parameter.tile, _PRIMES[number % len(_PRIMES)]
-    if tile <= 1:
-        return (11 + shift, 5 + shift, 3, 2 + number % 3)
-    around = (2 * tile + shift, 2 * tile - 1, tile + 1 + shift, tile + 1, tile, max(2, tile - 1))
-    inside = (size for size in (101 + shift, 31 + shift) if size < tile)
-    return (*around, *inside, max(1, min(tile - 1, 5 + 3 * number)))
+    """Return sizes of a parameter, the first one smaller than a tile."""
+    tile, shift = max(parameter.tile, _SMALL_TILE), _PRIMES[number % len(_PRIMES)]
+    inside = [min(tile - 1, size) for size in (5 + 3 * number, 31 + shift)]
+    return (*inside, tile - 1, tile, tile + 1, tile + 1 + shift, 2 * tile - 1, 2 * tile + shift)
 
 
 def _nearest_allowed(program: Program, sizes: OwnSizes) -> OwnSizes | None:

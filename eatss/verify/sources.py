@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from eatss.base.text import Edit, edited
 from eatss.program import Argument, Entry, IntExpr, Name, Program
 from eatss.program.expression import c_text, substitute
-from eatss.program.tokens import Token, closing, tokens
+from eatss.program.tokens import closing, tokens
 
 TextByName: TypeAlias = Mapping[str, str]
 """What is written for each name."""
 
+
+_WORDS_OF_CPP = """
+    alignas alignof catch class constexpr decltype delete explicit export friend mutable namespace
+    new noexcept nullptr operator private protected public template this throw try typeid typename
+    using virtual
+"""
+"""Words that may be names in C."""
 
 _HEAD = {
     "c": "#define EATSS_ANY(k) (eatss_p[k])\n"
@@ -22,7 +29,8 @@ _HEAD = {
     "    __builtin_types_compatible_p(__typeof__(a), T *)\n"
     "#define EATSS_IS_DECAYED(a) \\\n"
     "    __builtin_types_compatible_p(__typeof__(a), __typeof__(&(a)[0]))\n",
-    "c++": "#define EATSS_ANY(k) (eatss_any{eatss_p[k]})\n"
+    "c++": "".join(f"#define {word} eatss_of_c_{word}\n" for word in _WORDS_OF_CPP.split())
+    + "#define EATSS_ANY(k) (eatss_any{eatss_p[k]})\n"
     "#define EATSS_IS_POINTER(a, T) eatss_is_pointer(a)\n"
     "#define EATSS_IS_DECAYED(a) ((const void *)&(a) != (const void *)&(a)[0])\n",
 }
@@ -190,11 +198,13 @@ def with_switches(expanded: str, program: Program, directory: Path, *, system_he
     own = str((directory / program.original.file).absolute())
     parts = {entry.region: (k, entry) for k, entry in enumerate(program.entries) if _is_part(entry)}
     lines = []
+    users: set[str] = set()
     here, left_out, region = False, False, -1
     for line in expanded.splitlines():
         if marker := _LINE_MARKER.match(line):
             here = re.sub(r"\\(.)", r"\1", marker[2]) == own
-            left_out = not system_headers and "3" in marker[3].split()
+            users |= {marker[2]} if "3" not in marker[3].split() else set()
+            left_out = not system_headers and marker[2] not in users  # of theirs may be macros
             line = f'# {marker[1]} "{marker[2]}"'  # noqa: PLW2901 - without its flags
         elif here and (pragma := _PRAGMA.match(line)):
             enters = pragma[1] == "scop"
@@ -311,45 +321,37 @@ def with_open_arrays(text: str) -> str:
             continue
         close = closing(found, place)
         if found[place].text == "(":
-            body = ""
-            for parameter in _parted(found[place + 1 : close]):
-                taken, declared = _open_array(text, parameter)
-                edits.append((parameter[0].start, parameter[-1].end, taken))
-                body += declared
+            first, last = found[place].end, found[close].start
+            parameters = [_open_array(one) for one in _COMMA.split(text[first:last])]
+            edits.append((first, last, ",".join(taken for taken, _ in parameters)))
             if [token.text for token in found[close + 1 : close + 2]] == ["{"]:
-                edits.append((found[close + 1].end, found[close + 1].end, body))
+                begins = found[close + 1].end
+                edits.append((begins, begins, "".join(declared for _, declared in parameters)))
         place = close + 1
     return edited(text, edits)
 
 
-def _parted(parameters: Sequence[Token]) -> list[Sequence[Token]]:
-    """Return the tokens of each parameter."""
-    depth, first, found = 0, 0, []
-    for place, token in enumerate(parameters):
-        depth += (token.text in "([{") - (token.text in ")]}")
-        if token.text == "," and depth == 0:
-            found.append(parameters[first:place])
-            first = place + 1
-    return [one for one in (*found, parameters[first:]) if one]
+_COMMA = re.compile(r",(?![^(\[]*[)\]])")
+"""A comma between parameters, in no brackets of one."""
 
 
-def _open_array(text: str, parameter: Sequence[Token]) -> tuple[str, str]:
+def _open_array(parameter: str) -> tuple[str, str]:
     """Return what a function takes for a parameter, and what declares it in its body.
 
     ``double A[n][m]`` and ``double (*A)[m]`` are pointers to rows.
     """
-    whole = text[parameter[0].start : parameter[-1].end]
-    match = _ARRAY.fullmatch(" ".join(whole.split()))
+    match = _ARRAY.fullmatch(" ".join(parameter.split()))
     if match is None:
-        return whole, ""
+        return parameter, ""
     element, pointed, extents = match["element"].strip(), match["pointed"], match["of"]
     name = pointed or match["name"]
     if not pointed:
         extents = extents[extents.index("]") + 1 :].strip()
+    before = parameter[: len(parameter) - len(parameter.lstrip())]
     if not extents:
-        return f"{element} *{name}", ""
+        return f"{before}{element} *{name}", ""
     declared = f" {element} (*{name}){extents} = ({element} (*){extents})eatss_of_{name};"
-    return f"const void *eatss_of_{name}", declared
+    return f"{before}const void *eatss_of_{name}", declared
 
 
 def gpu_text(program: Program, directory: Path) -> str:

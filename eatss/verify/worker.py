@@ -9,7 +9,7 @@ import ctypes
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -34,10 +34,18 @@ from eatss.verify.compare import (
     bounds_by_running,
     compare,
     count_not_finite,
-    rounding_as,
     roundings_of,
 )
-from eatss.verify.data import EXTREME, FLAVOURS, INFINITE, SIGNED, Buffer, Buffers, make_buffers
+from eatss.verify.data import (
+    EXTREME,
+    FLAVOURS,
+    INFINITE,
+    SIGNED,
+    Buffer,
+    Buffers,
+    Flavour,
+    make_buffers,
+)
 from eatss.verify.device import CpuMachine, Launched, Machine, machine_of
 from eatss.verify.result import (
     Compared,
@@ -52,6 +60,7 @@ from eatss.verify.result import (
     must_be_bit_equal,
 )
 from eatss.verify.search import Search
+from eatss.verify.sizes import expected_code
 
 _SHIFTS = frozenset(("<<", ">>", "<<=", ">>="))
 
@@ -93,6 +102,14 @@ class _LeftOutError(Exception):
     def __init__(self, reason: str, *, is_slow: bool = False) -> None:
         super().__init__(reason)
         self.is_slow = is_slow
+
+
+class _FailedError(Exception):
+    """The generated program does something wrong; ``result`` is what comparing found."""
+
+    def __init__(self, status: Status, message: str, result: SizeResult | None = None) -> None:
+        super().__init__(message)
+        self.status, self.result = status, result
 
 
 class _Worker:
@@ -169,23 +186,23 @@ class _Worker:
         blank = SizeResult(
             launcher=entry.launcher, sizes=run.sizes, status="ok", data=run.data(entry)
         )
+        best: SizeResult | None = None
         self._stage("compile", run)
         try:
             machine = self._machine(dict(run.sizes))
-        except CompileError as error:
-            return replace(blank, status="compile error", message=str(error))
-        if run.code is not None:
-            return self._code(run, entry, machine, blank)
-        best: SizeResult | None = None
-        try:
+            code = expected_code(entry, dict(run.sizes))
+            if run.probe or code:
+                return self._code(run, entry, machine, blank, code)
             for reference in self._references(run, entry):
                 result = self._both_orders(run, aimed, entry, machine, reference, blank)
-                if result.status != "ok":
-                    return result
                 if best is None or _vague(result) < _vague(best):
                     best = result
                 if _vague(best) <= MOST_VAGUE * best.compared:
                     break
+        except CompileError as error:
+            return replace(blank, status="compile error", message=str(error))
+        except _FailedError as failed:
+            return replace(failed.result or blank, status=failed.status, message=str(failed))
         except _LeftOutError as reason:
             if reason.is_slow:
                 self._search.too_long.append(run)
@@ -212,7 +229,7 @@ class _Worker:
         entry: Entry,
         machine: Machine,
         reference: _Reference,
-        blank: SizeResult,
+        result: SizeResult,
     ) -> SizeResult:
         """Run blocks and threads in one order and in the other.
 
@@ -220,42 +237,39 @@ class _Worker:
         come to code that none has run. A race that had no effect in either order is reported after
         wrong results of both.
         """
-        result = blank
-        observed: tuple[Status, str] | None = None
+        observed: _FailedError | None = None
         before = len(self._search.untaken())
         for backward in machine.orders:
             steps = self._search.steps()
             result, seen = self._once(run, entry, machine, reference, result, backward)
             observed = observed or seen
             most = _SECOND_ORDER_STEPS / (1 if run.has_to_be else 2)
-            if result.status != "ok" or self._search.steps() - steps > most:
+            if self._search.steps() - steps > most:
                 break
             if not aimed and len(self._search.untaken()) == before:
                 break
-        if result.status == "ok" and observed is not None:
-            return replace(result, status=observed[0], message=observed[1])
+        if observed is not None:
+            raise observed
         return result
 
-    def _code(self, run: Run, entry: Entry, machine: Machine, blank: SizeResult) -> SizeResult:
+    def _code(
+        self, run: Run, entry: Entry, machine: Machine, blank: SizeResult, code: int
+    ) -> SizeResult:
         """Check that the entry refuses sizes at which an assumption does not hold, or accepts."""
-        sizes = dict(run.sizes)
-        buffers = make_buffers(entry, dict.fromkeys(sizes, 0), "uniform", 0)
+        buffers = make_buffers(entry, dict.fromkeys(dict(run.sizes), 0), "uniform", 0)
         self._stage("generated", run)
         for buffer in buffers:
             if buffer.argument.role == "parameter":
-                buffer.array[...] = sizes[buffer.argument.name]
+                buffer.array[...] = dict(run.sizes)[buffer.argument.name]
         dry = {"dry": True} if isinstance(machine, CpuMachine) else {}
         launched = machine.launch(entry, buffers, backward=False, **dry)
-        if launched.status != "ok" and not run.code:
-            return replace(blank, status=launched.status, message=launched.message)
-        if launched.code == run.code:
-            return replace(blank, refused=run.code != 0)
-        message = f"{entry.launcher} returned {launched.code}"
-        if not run.code:
-            message += " at sizes that its plan allows"
-            return replace(blank, status="launch error", message=message)
-        message += f", not {run.code} ({entry.assumptions[-run.code - 1].message})"
-        return replace(blank, status="not refused", message=message)
+        if not code:
+            _check(entry, launched, buffers)
+        elif launched.code != code:
+            said = entry.assumptions[-code - 1].message
+            message = f"{entry.launcher} returned {launched.code}, not {code} ({said})"
+            raise _FailedError("not refused", message)
+        return replace(blank, refused=code != 0)
 
     def _references(self, run: Run, entry: Entry) -> Iterator[_Reference]:
         """Yield runs of the original on several kinds of data; finite ones, if there are any."""
@@ -270,10 +284,12 @@ class _Worker:
             ) from None
         call = self._builder.call(library, run.entry)
         least: tuple[int, _Reference] | None = None
-        signed = run.signed and not _shifts(self._program)  # C shifts by no negative number
-        flavours = (SIGNED, *FLAVOURS) if signed else FLAVOURS
-        if run.infinite or run.extreme:  # sums in another order may overflow where C's do not
-            flavours = (EXTREME if run.extreme and self._bit_equal else INFINITE,)
+        flavours: Sequence[Flavour] = (run.flavour,)
+        if run.flavour in (FLAVOURS[0], SIGNED):
+            signed = run.flavour == SIGNED and not _shifts(self._program)
+            flavours = (SIGNED, *FLAVOURS) if signed else FLAVOURS  # C shifts by no negative number
+        elif not self._bit_equal:  # sums in another order may overflow where C's do not
+            flavours = (INFINITE,)
         for flavour in flavours:
             self._stage("original", run)
             before = make_buffers(entry, sizes, flavour, self._job.seed, run.shifted, run.endless)
@@ -303,28 +319,30 @@ class _Worker:
         reference: _Reference,
         result: SizeResult,
         backward: bool,
-    ) -> tuple[SizeResult, tuple[Status, str] | None]:
+    ) -> tuple[SizeResult, _FailedError | None]:
+        """Run the generated program; return what comparing finds, and what had no effect."""
         before, expected = reference.before, reference.after
         actual = tuple(buffer.copy() for buffer in before)
         self._stage("generated", run)
         launched = machine.launch(entry, actual, backward=backward)
-        failed = _failure(entry, launched, actual, result)
-        if failed is not None:
-            return failed, None
+        _check(entry, launched, actual)
         bounds: Bounds = [None] * len(before)
         if not self._bit_equal and not bits_equal(expected, actual):
             if reference.bounds is None:
                 reference.bounds = self._bounds(run, before, expected)
             bounds = reference.bounds
-        alike = run.infinite or (run.extreme and not self._bit_equal)
+        alike = run.flavour in (INFINITE, EXTREME) and not (
+            run.flavour == EXTREME and self._bit_equal
+        )
         changed = sum(_changed(*pair) for pair in zip(before, expected, strict=True))
         result = compare(expected, actual, bounds, replace(result, changed=changed), alike=alike)
-        if (first := result.difference) is None:
-            return result, launched.observed
-        order = " with blocks and threads in reverse order" if backward else ""
-        at = "".join(f"[{index}]" for index in first.indices)
-        message = f"{first.array}{at} is {first.actual}, the original gives {first.expected}{order}"
-        return replace(result, status="wrong result", message=message), None
+        if (first := result.difference) is not None:
+            order = " with blocks and threads in reverse order" if backward else ""
+            at = "".join(f"[{index}]" for index in first.indices)
+            message = f"{first.array}{at} is {first.actual}, the original gives {first.expected}"
+            raise _FailedError("wrong result", message + order, result)
+        seen = launched.observed
+        return result, None if seen is None else _FailedError(*seen, result)
 
     def _bounds(self, run: Run, before: Buffers, expected: Buffers) -> Bounds:
         sizes = dict(run.sizes)
@@ -332,44 +350,39 @@ class _Worker:
         try:
             library = self._builder.load(self._builder.numbers(sizes), sizes)
         except CompileError:
-            original = self._builder.call(
-                self._builder.load(self._builder.original(sizes), sizes), run.entry
-            )
+            original = self._builder.load(self._builder.original(sizes), sizes)
+            call = self._builder.call(original, run.entry)
             self._stage("bounds", run)
             return bounds_by_perturbing(
                 before,
                 expected,
                 sizes,
-                lambda changed: _call_forked(run, original, changed),
+                lambda changed: _call_forked(run, call, changed),
                 self._roundings,
             )
-        call = self._builder.call(library, run.entry)
         self._stage("bounds", run)
-        rounded = rounding_as(library, call, self._roundings) if self._roundings else None
-        return bounds_by_running(before, call, rounded)
+        call = self._builder.call(library, run.entry)
+        return bounds_by_running(before, library, call, self._roundings)
 
     def _stage(self, stage: Stage, run: Run) -> None:
         self._emit(Entered(stage=stage, run=run, number=self._number))
 
 
-def _failure(
-    entry: Entry, launched: Launched, actual: Buffers, result: SizeResult
-) -> SizeResult | None:
-    """Return what went wrong apart from wrong values, or ``None``."""
+def _check(entry: Entry, launched: Launched, actual: Buffers) -> None:
+    """Raise if something went wrong apart from wrong values."""
     if launched.status != "ok":
-        return replace(result, status=launched.status, message=launched.message)
+        raise _FailedError(launched.status, launched.message)
     if launched.code < 0:
         said = entry.assumptions[-launched.code - 1].message
         message = f"{entry.launcher} refused sizes that its plan allows: {said}"
-        return replace(result, status="launch error", message=message)
+        raise _FailedError("launch error", message)
     for buffer in actual:
         stray = buffer.first_stray_write()
         if stray is not None:
             side = "after the end" if stray >= 0 else "before the start"
             place = stray - buffer.array.nbytes if stray >= 0 else -stray
             message = f"memory {place} bytes {side} of '{buffer.argument.name}' was written"
-            return replace(result, status="out of bounds", message=message)
-    return None
+            raise _FailedError("out of bounds", message)
 
 
 _NOT_REACHED = 113

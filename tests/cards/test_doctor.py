@@ -26,6 +26,7 @@ NEEDED = {
     "numpy",
     "scipy",
     "networkx",
+    "pycparser",
     "pydantic",
     "tomlkit",
     "click",
@@ -89,7 +90,7 @@ def test_a_needed_package_that_is_missing_or_broken_is_reported(
 
 def test_what_a_light_install_leaves_out_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
     version = environment._version
-    left_out = ("z3-solver", "islpy", "libclang")
+    left_out = ("z3-solver", "islpy", "libclang", "pycparser")
     monkeypatch.setattr(environment, "installed_as", lambda: "eatss-measure")
     monkeypatch.setattr(
         environment, "_version", lambda name: "not installed" if name in left_out else version(name)
@@ -101,7 +102,7 @@ def test_what_a_light_install_leaves_out_is_a_note(monkeypatch: pytest.MonkeyPat
     assert not any(check.ok is False for check in checks.values())
     text = printed(Examination(checks=tuple(checks.values())), "table")
     assert "eatss-measure has all that it needs here; it does not select." in text
-    assert "z3-solver, islpy, libclang, for reading C, selecting" in text
+    assert "z3-solver, islpy, libclang, pycparser, for reading C, selecting" in text
     assert text.count("pip install eatss\n") == 1
 
 

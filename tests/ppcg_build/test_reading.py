@@ -15,14 +15,12 @@ from eatss.ppcg_build.host_code import (
     HostRegion,
     Launched,
     NotUnderstoodError,
-    Reader,
     host_regions,
+    integer_of,
 )
 from eatss.ppcg_build.program import KernelText, SharedArray, mismatches, read_kernels
 from eatss.ppcg_build.run import ppcg_arguments, used_tiles
 from eatss.program import Constant, HostIf, HostLoop, Launch, Name, evaluate
-from eatss.program.expression import IntExpr
-from eatss.program.tokens import Token, tokens
 from tests.ppcg_build.cases import KERNELS
 from tests.ppcg_build.recorded_ppcg import STORE
 from tests.refusals import refusing
@@ -177,14 +175,6 @@ def test_sizes_are_those_that_ppcg_says() -> None:
 NAMES = {"n": 37, "m": 5, "c0": 12}
 
 
-def integer(found: Sequence[Token]) -> IntExpr:
-    """Return the expression that tokens are, all of them."""
-    reader = Reader(found)
-    read = reader.integer()
-    assert reader.place == len(found)
-    return read
-
-
 def _combined(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     """Return texts of operators on texts, with brackets or without."""
     both = st.tuples(inner, inner)
@@ -212,14 +202,14 @@ def value(text: str) -> int:
 
 @given(ARITHMETIC)
 def test_arithmetic_has_the_value_that_it_has_in_c(text: str) -> None:
-    assert evaluate(integer(tokens(text)), NAMES) == value(text)
+    assert evaluate(integer_of(text), NAMES) == value(text)
 
 
 @given(ARITHMETIC, ARITHMETIC, ARITHMETIC, st.sampled_from(["<", "<=", ">", ">=", "=="]))
 def test_conditions_choose(left: str, right: str, other: str, relation: str) -> None:
     text = f"{left} {relation} {right} && {other} >= 0 ? {left} : {other}"
     holds = eval(f"({value(left)} {relation} {value(right)})") and value(other) >= 0
-    assert evaluate(integer(tokens(text)), NAMES) == (value(left) if holds else value(other))
+    assert evaluate(integer_of(text), NAMES) == (value(left) if holds else value(other))
 
 
 @pytest.fixture(scope="module")

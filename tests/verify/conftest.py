@@ -132,11 +132,6 @@ def matmul() -> Program:
 
 
 @pytest.fixture
-def matmul_c() -> str:
-    return MATMUL_C
-
-
-@pytest.fixture
 def folder(tmp_path: Path) -> Callable[..., Path]:
     """Return what writes a program and its original into a folder.
 

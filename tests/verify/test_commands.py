@@ -19,25 +19,8 @@ from eatss.program import Program
 from eatss.verify.result import Compilers, Progress, Verification, exit_code, refused
 from eatss.verify.run import verify
 from tests.forked_workers import python
+from tests.verify.conftest import MATMUL_C
 
-ORIGINAL = """
-#ifndef M
-#define M 100
-#endif
-#ifndef N
-#define N 100
-#endif
-#ifndef K
-#define K 100
-#endif
-void matmul(double C[M][N], double A[M][K], double B[K][N])
-{
-    for (int i = 0; i < M; i++)
-        for (int j = 0; j < N; j++)
-            for (int k = 0; k < K; k++)
-                C[i][j] += A[i][k] * B[k][j];
-}
-"""
 EATSS = ["-m", "eatss", "verify"]
 SIZES = ["--device", "cpu", "--size", "M=20,N=37,K=33"]
 
@@ -52,7 +35,7 @@ def started(command: list[str]) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_right_program_exits_with_0(matmul: Program, folder: Callable[..., Path]) -> None:
-    done = started([sys.executable, *EATSS, str(folder(matmul, ORIGINAL)), *SIZES])
+    done = started([sys.executable, *EATSS, str(folder(matmul, MATMUL_C)), *SIZES])
     assert done.returncode == 0, done.stderr
     assert "M=20 N=37 K=33" in done.stdout
     assert "ok" in done.stdout
@@ -61,7 +44,7 @@ def test_a_right_program_exits_with_0(matmul: Program, folder: Callable[..., Pat
 def test_a_wrong_program_exits_with_1_and_says_where(
     matmul: Program, folder: Callable[..., Path]
 ) -> None:
-    place = folder(matmul, ORIGINAL, ("= sum;", "= i == 2 ? 0 : sum;"))
+    place = folder(matmul, MATMUL_C, ("= sum;", "= i == 2 ? 0 : sum;"))
     done = call(EATSS, str(place), *SIZES)
     assert done.returncode == 1
     assert "wrong result" in done.stdout
@@ -80,7 +63,7 @@ def test_folders_that_are_refused_hide_no_others(
     folder: Callable[..., Path],
     tmp_path: Path,
 ) -> None:
-    right = folder(matmul, ORIGINAL)
+    right = folder(matmul, MATMUL_C)
     damaged = tmp_path / "damaged"
     shutil.copytree(right, damaged)
     (damaged / "plan.json").write_text("{", encoding="utf-8")
@@ -118,7 +101,7 @@ def test_a_wrong_program_is_graver_than_a_refused_folder() -> None:
 def test_json_names_sizes_status_and_difference(
     matmul: Program, folder: Callable[..., Path]
 ) -> None:
-    place = folder(matmul, ORIGINAL, ("= sum;", "= i == 2 ? 0 : sum;"))
+    place = folder(matmul, MATMUL_C, ("= sum;", "= i == 2 ? 0 : sum;"))
     done = call(EATSS, str(place), *SIZES, "--format", "json")
     (found,) = json.loads(done.stdout)["verifications"]
     assert (found["program"], found["device"], found["status"]) == ("matmul", "cpu", "wrong result")
@@ -142,12 +125,12 @@ def wrapper(path: Path, command: str) -> Path:
 
 
 def test_progress_tells_each_run_and_how_many_there_are(
-    matmul: Program, matmul_c: str, folder: Callable[..., Path]
+    matmul: Program, folder: Callable[..., Path]
 ) -> None:
     told: list[Progress] = []
     names = [parameter.name for parameter in matmul.parameters]
     sizes = [dict.fromkeys(names, size) for size in (3, 5, 8)]
-    found = verify(folder(matmul, matmul_c), device="cpu", sizes=sizes, progress=told.append)
+    found = verify(folder(matmul, MATMUL_C), device="cpu", sizes=sizes, progress=told.append)
     assert found.ok
     runs = sorted({(one.done, one.launcher, one.sizes, one.total) for one in told})
     assert runs == [
@@ -158,12 +141,12 @@ def test_progress_tells_each_run_and_how_many_there_are(
 
 
 def test_the_compilers_that_are_named_are_used(
-    matmul: Program, matmul_c: str, folder: Callable[..., Path], tmp_path: Path
+    matmul: Program, folder: Callable[..., Path], tmp_path: Path
 ) -> None:
     cc, cxx = wrapper(tmp_path / "my-cc", "gcc"), wrapper(tmp_path / "my-cxx", "g++")
     sizes = [{parameter.name: 3 for parameter in matmul.parameters}]
     compilers = Compilers(cc=str(cc), cxx=str(cxx))
-    place = folder(matmul, matmul_c)
+    place = folder(matmul, MATMUL_C)
     assert verify(place, device="cpu", sizes=sizes, compilers=compilers).ok
     assert (tmp_path / "my-cc.log").exists()
     assert (tmp_path / "my-cxx.log").exists()

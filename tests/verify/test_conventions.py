@@ -16,6 +16,7 @@ from eatss.program import (
     Parameter,
     Program,
 )
+from eatss.verify.build import Builder
 from eatss.verify.result import Verification
 from eatss.verify.run import verify
 from eatss.verify.sources import with_open_arrays
@@ -456,3 +457,20 @@ def test_sums_in_another_order_are_within_a_bound_that_is_close(folder: Folder) 
     assert found.status == "ok", found.message
     assert max(result.worst_error for result in found.results) > 0
     assert all(result.bound < 1e-7 for result in found.results)
+
+
+def test_names_of_the_original_may_be_words_of_cpp(folder: Folder) -> None:
+    arguments = tuple(
+        replace(one, name=name, source_name=name)
+        for one, name in zip(SUM_ARGUMENTS, ("this", "xor"), strict=True)
+    )
+    original = SUM_C.replace("*s", "*this").replace("s[0]", "this[0]").replace("A[", "xor[")
+    assert run(folder(program(SUM_CU, arguments, reassociates=True), original)).status == "ok"
+
+
+def test_an_original_that_prints_runs_over_numbers_with_bounds(
+    folder: Folder, tmp_path: Path
+) -> None:
+    printing = '#include <stdio.h>\nvoid told(double x) { fprintf(stderr, "%f", x); }\n' + SUM_C
+    right = program(SUM_CU, SUM_ARGUMENTS, reassociates=True)
+    Builder(right, folder(right, printing), tmp_path, "cpu").numbers({"N": 3})

@@ -26,8 +26,9 @@ from eatss.program import (
 )
 from eatss.report.pages import printed
 from eatss.verify.compare import bounds_by_perturbing
+from eatss.verify.conditions import Conditions
 from eatss.verify.data import Buffer, make_buffers
-from eatss.verify.instrumentation import Branch, instrumented_text, least_sizes
+from eatss.verify.instrumentation import instrumented_text
 from eatss.verify.result import SizeResult
 from eatss.verify.run import _runs, verify
 from eatss.verify.sizes import (
@@ -79,7 +80,7 @@ def test_a_program_for_its_own_sizes_is_compared_at_them(
 def test_the_only_sizes_of_a_program_run_in_both_orders_as_others_do(
     matmul: Program, events: float, orders: int
 ) -> None:
-    (run,) = (one for one in _runs(only_for(matmul, ONE), None) if one.code is None)
+    (run,) = (one for one in _runs(only_for(matmul, ONE), None) if not one.probe)
     worker: Any = object.__new__(_Worker)
     result = SizeResult(launcher="", sizes=(), status="ok")
     done: list[bool] = []
@@ -188,7 +189,7 @@ def test_choices_are_branches_and_each_knows_what_it_stands_behind(matmul: Progr
     counted, branches = instrumented_text(replace(matmul, text=text))
     assert [(b.kind, b.condition, b.inside) for b in branches] == [
         ("for", "k < M", ()),
-        ("choice", "s == 3", ()),
+        ("choice", "s == 3", ((0, True),)),
         ("if", "k + 4 <= M", ((0, True),)),
         ("choice", "s == 0", ((0, True), (2, False))),
         ("choice", "M > 2", ()),
@@ -199,23 +200,36 @@ def test_choices_are_branches_and_each_knows_what_it_stands_behind(matmul: Progr
     assert [b.ways for b in branches[:4]] == [(True,), (True, False), (True, False), (True, False)]
 
 
+PLACE = """
+extern "C" __global__ void matmul_k0(double *C, const double *A)
+{
+    const int i0 = 16 * (int)blockIdx.x;
+    const int j0 = 16 * (int)blockIdx.y;
+    if (1 < M)
+        for (int k0 = 0; k0 < K; k0 += 32)
+            if (WHETHER) C[0] = 1;
+}
+"""
+
+
 @pytest.mark.parametrize(
     ("condition", "least"),
     [
         ("k0 + 96 + 32 <= K", {"K": 128}),
-        ("i0 + 4 * ti + 3 < M && k0 < K", {"M": 4, "K": 1}),
+        ("i0 + 4 * (int)threadIdx.x + 3 < M && k0 < K", {"M": 4}),
         ("i0 < j0 && j0 + 16 <= N", {"N": 32}),
-        ("N > 40 + 2 && K == 7", {"N": 43, "K": 7}),
-        ("(k0 - 3) % 2 == 0", {}),
+        ("N > 40 + 2 && K > 7", {"N": 43, "K": 8}),
+        ("C[0] < A[0]", {}),
     ],
 )
 def test_conditions_tell_how_large_sizes_have_to_be(
-    condition: str, least: Mapping[str, int]
+    condition: str, least: Mapping[str, int], matmul: Program
 ) -> None:
-    outer = Branch(function="f", line=1, kind="if", condition="1 < M", has_else=False)
-    branch = replace(outer, condition=condition, inside=((0, True),))
-    assert least_sizes((outer, branch), 1, True, ONE) == [{"M": 2, **least}]
-    assert least_sizes((outer, branch), 1, False, ONE) == [{"M": 2}, {"M": 2, **least}]
+    program = replace(matmul, text=HEAD + PLACE.replace("WHETHER", condition))
+    branches = instrumented_text(program)[1]
+    conditions = Conditions(program, branches)
+    number = next(k for k, one in enumerate(branches) if one.condition == condition)
+    assert conditions.least_sizes(number, True) == {"M": 2, **least}
 
 
 def test_a_fault_in_the_steady_state_of_a_loop_is_found(

@@ -94,11 +94,9 @@ void sums(float first, int n, float x[n], short count, float unused, double sum)
 
 def test_a_parameter_by_value_that_a_region_writes_is_compared(tmp_path: Path) -> None:
     folder = generated(BY_VALUE, tmp_path)
-    right = {"": "", "sum": "sum += first", "count": "count += i", "x[i]": "x[i] = first"}
-    text = BY_VALUE.replace(right["".partition(" ")[0]], "")
-    (folder / "sums.c").write_text(text)
-    found = verified(folder)
-    assert found.status == ("wrong result" if "" else "ok"), found.message
+    assert verified(folder).status == "ok"
+    (folder / "sums.c").write_text(BY_VALUE.replace("sum += first", "sum -= first"))
+    assert verified(folder).status == "wrong result"
     arguments = load_program(folder).entries[0].arguments
     assert [one.name for one in arguments if one.source == "local"] == ["count", "sum"]
     assert [one.position for one in arguments] == [0, 1, 2, 3, 4, 5]

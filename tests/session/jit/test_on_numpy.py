@@ -65,7 +65,7 @@ def test_results_are_those_of_the_original(
         bounds: Any = [None] * len(before)
         if not all(code.bit_exact for code in ran.kernels):
             numbers = builder.load(builder.numbers(sizes), sizes)
-            bounds = bounds_by_running(before, builder.call(numbers, 0))
+            bounds = bounds_by_running(before, numbers, builder.call(numbers, 0), {})
         blank = SizeResult(launcher="", sizes=(), status="ok")
         found = compare(expected, actual, bounds, blank)
         assert found.difference is None, f"{flavour}: {found}"
