@@ -34,6 +34,7 @@ from eatss.lower.kernel.nodes import (
     Let,
     Node,
     Nodes,
+    Scope,
     Staging,
     Steps,
     Wait,
@@ -152,7 +153,7 @@ class _Ahead:
 
     loop: For
     around: _Around
-    stages: tuple[Staging, ...]
+    stages: Nodes
     rest: Nodes
     starts: bool
     count: int = 1
@@ -160,11 +161,11 @@ class _Ahead:
     @classmethod
     def of(cls, loop: For, around: _Around) -> _Ahead | None:
         """Return a loop as one that can copy ahead: without registers, or while warps multiply."""
-        stages = tuple(one for one in loop.body if isinstance(one, Staging) and one.ahead)
+        stages = tuple(one for one in loop.body if _fills_ahead(one))
         if not stages:
             return None
         rest = tuple(one for one in loop.body if one not in stages)
-        starts = not all(map(is_register_staged, stages))
+        starts = not all(map(is_register_staged, every_of(stages, Staging)))
         found = cls(loop=loop, around=around, stages=stages, rest=rest, starts=starts)
         return found if starts or found.lines(set()) is not None else None
 
@@ -263,7 +264,7 @@ class _Ahead:
 
     def _plain(self, own: Sequence[Node], copying: Copying, place: IntExpr) -> _Plain:
         """Return the copies of an iteration without tests, and where that is right."""
-        stages = [one for one in own if isinstance(one, Staging)]
+        stages = [*every_of(own, Staging)]
         tests, copies = copying.plain(stages)
         end = (Commit(),) if self.starts else ()
         return all_of((self._is_turn(place), *tests)), (*sent(copies), *end)
@@ -337,6 +338,13 @@ class _Ahead:
         value = always[0] if len(always) == 1 else Apply(Operator.AND, always)
         turn = If(conditions=(Name(name), *own), body=among, orelse=others)
         return (Let(name=name, value=value, narrow=True),), (turn,)
+
+
+def _fills_ahead(node: Node) -> bool:
+    """Tell whether a node copies what iterations later use, in a phase of its own or in none."""
+    if isinstance(node, Scope):
+        return all(map(_fills_ahead, node.body))
+    return isinstance(node, Staging) and node.ahead
 
 
 _Plain = tuple[IntExprs, Nodes]
