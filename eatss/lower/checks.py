@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 
 import islpy as isl
 
@@ -281,8 +282,9 @@ def _stays(
     """Tell whether a thread alone uses values in a register, and each before the next is there."""
     tied = tied_instances(piece, their_names(mapping.mapped))
     made, used = (
-        union_of([tied[name] for name, at in own.places if bool(at) == reads])
+        reduce(isl.UnionSet.union, found, scop.no_points)
         for reads in (False, True)
+        for found in ([tied[name] for name, at in own.places if bool(at) == reads],)
     )
     flow = dependences.flow.intersect_domain(made)
     last = made.subtract(dependences.output.domain())

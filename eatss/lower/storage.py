@@ -122,7 +122,7 @@ class StoragePlan:
         held = {place for one in steps for place in one.places}
 
         def within(one: Candidate) -> Candidate | None:
-            own, filled = set[Place](), one.filled
+            own, filled, apart = set[Place](), one.filled, one.apart
             for part in parts:
                 users = [
                     {place for place in places if place[0] in part.statements}
@@ -132,8 +132,10 @@ class StoragePlan:
                     return None
                 if part.serial and users[0]:
                     filled = filled or bool(own)  # each part has tiles of its own
+                    apart = apart and not own
                     own |= users[0]
-            return replace(one, places=frozenset(own), filled=filled) if own else None
+            found = replace(one, places=frozenset(own), filled=filled, apart=apart)
+            return found if own else None
 
         found = filter(None, (within(one) for one in self.rows if held.isdisjoint(one.places)))
         return replace(

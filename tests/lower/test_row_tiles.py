@@ -56,6 +56,8 @@ BODIES = {
     "if (i + j < N) X[i][j] = 0.5 * X[i][j - 1] + A[i][j];",
     "a sum that stays": "for (int t = 0; t < M; t++) for (int j = 0; j < N; j++) "
     "for (int i = 0; i < M; i++) { X[i][j] = 0.5 * X[i][j] + A[t][i]; Y[t][j] += X[i][j]; }",
+    "in place": ROWS + "{ s = 0; for (int j = 0; j < N; j++) "
+    "{ s = 0.5 * s + X[i][j]; Y[i][j] = s; X[i][j] = s - X[i][j] * B[i][j]; } }",
     "a triangle": ROWS + "for (int j = 1; j < i; j++) X[i][j] = 0.5 * X[i][j - 1] + A[i][j];",
 }  # fmt: skip
 
@@ -110,6 +112,69 @@ def test_what_the_same_iteration_wrote_is_not_loaded(tmp_path: Path) -> None:
     found = made(BODIES["what the iteration wrote"], tmp_path)
     assert "sh.A[" in found.text
     assert not re.search(r"sh\.Y\S* = Y\[", found.text)
+
+
+@pytest.mark.parametrize("stages", [2, 3])
+def test_tiles_that_are_written_in_place_are_filled_ahead(stages: int, tmp_path: Path) -> None:
+    found = made(BODIES["in place"], tmp_path, stages=stages, tiles={"i": 4, "j": 8})
+    (turns,) = {*re.findall(r"sh\.X\[\(stage == 0 \? (\d)", found.text)} or {""}
+    assert re.search(rf" X\[{stages}\]\[4\]\[", found.text), turns
+    assert re.search(r" Y\[4\]\[", found.text)  # nothing of it is read
+    assert not any("not as predicted" in note for one in found.kernels for note in one.notes)
+    assert verify(tmp_path, device="cpu", sizes=SIZES).status == "ok"
+
+
+@pytest.mark.parametrize(
+    ("body", "ahead"),
+    [
+        ("X[i][j] = 0.5 * X[i][j] + s;", True),
+        ("X[i][j] = 0.5 * X[i][j - 1] + s;", False),  # of the tile before
+        ("X[i][j] = 0.5 * X[i][j] + s; X[i][j - 1] += X[i][j];", False),
+    ],
+)
+def test_what_other_tiles_write_is_not_filled_ahead(
+    body: str, *, ahead: bool, tmp_path: Path
+) -> None:
+    text = f"{ROWS}{{ s = 0; {FORWARD}{{ s = 0.5 * s + B[i][j]; {body} s = X[i][j]; }} }}"
+    found = made(text, tmp_path, stages=2, tiles={"i": 4, "j": 8})
+    assert bool(re.search(r" X\[2\]\[4\]\[", found.text)) == ahead
+    assert verify(tmp_path, device="cpu", sizes=SIZES).status == "ok"
+
+
+STEP = (
+    "{{ s = 0; for (int j = 0; j < N; j++) "
+    "{{ Y[i][j] = 0.5 * s + A[i][j]; X[i][j] = {}; s = X[i][j]; }} }}"
+)
+AGAIN = "for (int j = {}; j < N; j++) for (int i = 0; i < M; i++) Y[i][j] = A[j][i];"
+
+
+@pytest.mark.parametrize(
+    ("use", "again", "alone"),
+    [
+        ("Y[i][j] + B[i][j]", AGAIN.format(0), True),
+        ("Y[i][j] + B[i][j]", AGAIN.format(1), False),  # one stays for callers
+        ("Y[i][j] + B[i][j]", "", False),
+        ("Y[i][j]", ROWS + "B[i][0] = Y[i][0];" + AGAIN.format(0), False),
+        ("Y[i][j] * Y[i][0]", AGAIN.format(0), False),
+    ],
+)
+def test_what_is_overwritten_before_it_is_read_is_never_stored(
+    use: str, again: str, *, alone: bool, tmp_path: Path
+) -> None:
+    body = ROWS + STEP.format(use) + again
+    found = eatss.codegen(program(body), gpu="h200", output=tmp_path, recompute="none")
+    first = found.kernels[0]
+    assert any(note.startswith("Y: registers") for note in first.notes) == alone
+    assert ("Y[" not in kernel_text(found, 0)) == alone
+    assert not any("not as predicted" in note for one in found.kernels for note in one.notes)
+    assert verify(tmp_path, device="cpu", sizes=SIZES).status == "ok"
+
+
+def kernel_text(program: Program, number: int) -> str:
+    """Return the code of a kernel without comments."""
+    body = program.text.split(f"{program.kernels[number].name}(", 1)[1].split("\n}}\n")[0]
+    body = body.split("\nextern ")[0]
+    return re.sub(r"//.*", "", body)
 
 
 def test_elements_that_the_loop_reads_through_other_references_stay(tmp_path: Path) -> None:
