@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import islpy as isl
 import pytest
 
 import eatss
 from eatss.base.diagnostics import InternalError
 from eatss.base.frozen import Names
+from eatss.lower import planning
 from eatss.lower.kernel.nodes import If, Kernel, Nodes, Scope
 from eatss.lower.kernel.uses import mapped_of
+from eatss.lower.pieces import Part
 from eatss.lower.promotion import SharedTile
 from eatss.lower.promotion_builder import PromotionBuilder
+from eatss.lower.storage import StoragePlan, _Planner
 from eatss.lower.transform import chain
 from eatss.lower.transform.row_windows import with_row_windows
+from eatss.polyhedral.expression import Array
 from eatss.program import Program, names_in, save_program
 from eatss.verify.run import verify
 
@@ -339,3 +344,89 @@ def test_tiles_of_another_part_hold_nothing_of_it(tmp_path: Path) -> None:
     found = made(f"{ROWS}{{ s = 0; {first} {behind} }}", tmp_path)
     assert "sh.X_1[" in found.text
     assert verify(tmp_path, device="cpu", sizes=SIZES).status == "ok"
+
+
+SWEEPS = """
+#ifndef M
+#define M 4096
+#endif
+#ifndef N
+#define N 2048
+#endif
+void both(double A[M][N], double Y[M][N], double B[M][N])
+{
+    double s;
+#pragma scop
+    for (int i = 0; i < M; i++) {
+        s = 0;
+        for (int j = N - 1; j >= 0; j--) { Y[i][j] = 0.25 * s + A[i][j]; s = Y[i][j]; }
+    }
+    for (int i = 0; i < M; i++)
+        for (int j = 0; j < N; j++) B[i][j] = A[i][j] - Y[i][j];
+    for (int j = 0; j < N; j++) {
+        s = 0;
+        for (int i = M - 1; i >= 0; i--) { Y[i][j] = 0.25 * s + B[i][j]; s = Y[i][j]; }
+    }
+#pragma endscop
+}
+"""
+EDGES = ({"M": 0, "N": 3}, {"M": 1, "N": 0}, {"M": 17, "N": 1}, {"M": 35, "N": 131})
+
+
+def test_what_uses_a_sweep_is_in_its_steps_where_that_is_cheaper(tmp_path: Path) -> None:
+    found = eatss.codegen(SWEEPS, gpu="h200", output=tmp_path)
+    joined, last = found.kernels
+    assert any(note.startswith("one kernel of 2") for note in joined.notes)
+    assert any(note.startswith("Y: registers") for note in joined.notes)
+    assert not any(note.startswith("Y: registers") for note in last.notes)
+    assert not any("not as predicted" in note for one in found.kernels for note in one.notes)
+    assert verify(tmp_path, device="cpu", sizes=EDGES).status == "ok"
+    whole = eatss.codegen(SWEEPS, gpu="h200", fuse_rows=False)
+    assert found.expected is not None
+    assert whole.expected is not None
+    assert found.expected.energy_j < whole.expected.energy_j
+    assert 1.2 * found.expected.time_s < whole.expected.time_s
+
+
+@pytest.mark.parametrize(
+    ("text", "broken"),
+    [
+        ("sh.B[i - i0]", "if (false) sh.B[i - i0]"),
+        ("= 0.25 * s", "= 0.5 * s"),
+    ],
+)
+def test_what_a_step_does_not_make_is_found(text: str, broken: str, tmp_path: Path) -> None:
+    found = eatss.codegen(SWEEPS, gpu="h200", output=tmp_path)
+    assert text in found.text
+    save_program(replace(found, text=found.text.replace(text, broken)), tmp_path)
+    assert verify(tmp_path, device="cpu", sizes=EDGES, first_failure=True).status != "ok"
+
+
+
+
+def test_a_store_that_is_dropped_though_a_launch_reads_it_is_a_fault_of_ours(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def nothing(self: _Planner, _array: Array, name: str) -> isl.Set:
+        return isl.Set.empty(self._tied[name].get_space())
+
+    monkeypatch.setattr(_Planner, "_escaping", nothing)
+    later = ROWS + "B[i][0] = Y[i][0];"
+    with pytest.raises(InternalError, match="registers do not have all that is read of 'Y'"):
+        eatss.codegen(program(ROWS + STEP.format("Y[i][j]") + later), gpu="h200", recompute="none")
+
+
+def test_a_register_that_the_next_step_overwrites_is_a_fault_of_ours(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    every = StoragePlan.with_rows
+
+    def in_any_part(self: StoragePlan, parts: Sequence[Part]) -> StoragePlan:
+        names = tuple(name for part in parts for name in part.statements)
+        long = [replace(part, statements=names) for part in parts if part.serial]
+        return every(self, long[:1] or parts)
+
+    monkeypatch.setattr(planning, "rows_together", lambda _piece, parts, _storage: tuple(parts))
+    monkeypatch.setattr(StoragePlan, "with_rows", in_any_part)
+    with pytest.raises(InternalError, match="registers do not have all that is read of 'Y'"):
+        eatss.codegen(SWEEPS, gpu="h200")
