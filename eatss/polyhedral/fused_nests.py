@@ -22,6 +22,12 @@ read: ``t += A[i][j] * B[j][i]``.
 Recurrences that need nothing of each other are side by side: the outermost loop of one stands
 behind that of the other, so that each block has rows of one of them.
 
+What has no serial loop may run in the steps of a recurrence, each point in the last one that makes
+what it needs:
+
+    for (i) for (j = n; j-- > 0;) Y[i][j] = a * Y[i][j + 1] + X[i][j];
+    for (i) for (j) Z[i][j] = X[i][j] - Y[i][j];  // at n - 1 - j
+
 isl may also lay one loop of a band behind another one, by ``N + j``. Such loops are parted, so that
 they are phases of the same rows.
 """
