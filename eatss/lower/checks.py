@@ -217,9 +217,9 @@ def check_order(
 ) -> bool:
     """Check that a thread runs its instances in an order that respects every dependence.
 
-    What memory never gets is used while registers have it, and there alone. A sum that is split or shared keeps no order, so every dependence has to join updates of one
-    element. Unless ``strict``, other sums need not keep theirs: then all other accesses to an
-    element have to.
+    What memory never gets is used while registers have it, and there alone. A sum that is split or
+    shared keeps no order, so every dependence has to join updates of one element. Unless
+    ``strict``, other sums need not keep theirs: then all other accesses to an element have to.
 
     Returns:
         Whether all sums come to what they do in the order of the source: they are added up in it,

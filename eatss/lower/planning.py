@@ -25,7 +25,6 @@ from eatss.lower.products import described, reused_accumulators
 from eatss.lower.recipe import CodegenOptions
 from eatss.lower.scans import looks_back, scan_of
 from eatss.lower.storage import (
-    Candidate,
     NeedsOneThreadError,
     StoragePlan,
     scan_storage,
@@ -461,9 +460,7 @@ def _noted(units: Sequence[Unit], *notes: str) -> list[Unit]:
     return [replace(unit, notes=(*unit.notes, *notes)) for unit in units]
 
 
-def rows_together(
-    piece: Piece, parts: Sequence[Part], storage: StoragePlan
-) -> tuple[Part, ...]:
+def rows_together(piece: Piece, parts: Sequence[Part], storage: StoragePlan) -> tuple[Part, ...]:
     """Return parts of which neighbours are one where both write rows, over the same iterations.
 
     A tile comes once for both, and what one waits for the other does not. Scalars, and elements of
@@ -471,8 +468,8 @@ def rows_together(
     """
     if not storage.rows:
         return tuple(parts)
-    known = (*storage.rows, *storage.steps, *storage.registers, *storage.scalars)
-    arrays = {one.array for one in known}
+    held = (*storage.steps, *storage.registers, *storage.scalars)
+    arrays = {*(one.array for one in storage.rows), *(one.array for one in held)}
 
     def iterations(part: Part) -> isl.Set | None:
         own = [piece.statement(name) for name in part.statements]

@@ -436,8 +436,8 @@ class Stage:
     One that is ``private`` has what threads write, each its own rows. It is ``filled`` where
     something of it is read that the same iteration has not written, and copied back in the parts in
     ``stored_in``. Both wait for each other, so it has one buffer, unless tiles are ``apart``: no
-    two have an element in common. What is ``stored``, of such extents, is copied by itself. ``record`` is that of
-    :class:`StagedReads`.
+    two have an element in common. What is ``stored``, of such extents, is copied by itself.
+    ``record`` is that of :class:`StagedReads`.
     """
 
     extents: Sequence[Number]

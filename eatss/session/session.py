@@ -144,8 +144,8 @@ _LEAST_SAVED = 0.01
 
 _STEPS_MARGIN = 1.2
 """How many times faster what runs in steps of recurrences has to be expected: sweeps that wait for
-each other leave memory idle. deriche of 4096 x 2160 doubles, whose sums would be made in sweeps, was
-expected to take 1.02 times as long on an H200, and took 1.20 times, with 0.92 of the energy."""
+each other leave memory idle. deriche of 4096 x 2160 doubles with its sums in sweeps was expected to
+take 1.02 times as long on an H200, and took 1.20 times, with 0.92 of the energy."""
 
 _PHASES_MARGIN = 1.25
 """How much more blocks that take rows through phases have to cost than one nest in their place: of

@@ -402,8 +402,6 @@ def test_what_a_step_does_not_make_is_found(text: str, broken: str, tmp_path: Pa
     assert verify(tmp_path, device="cpu", sizes=EDGES, first_failure=True).status != "ok"
 
 
-
-
 def test_a_store_that_is_dropped_though_a_launch_reads_it_is_a_fault_of_ours(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

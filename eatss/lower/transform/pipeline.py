@@ -153,7 +153,7 @@ class _Ahead:
 
     loop: For
     around: _Around
-    stages: Nodes
+    copies: Nodes
     rest: Nodes
     starts: bool
     count: int = 1
@@ -166,8 +166,13 @@ class _Ahead:
             return None
         rest = tuple(one for one in loop.body if one not in stages)
         starts = not all(map(is_register_staged, every_of(stages, Staging)))
-        found = cls(loop=loop, around=around, stages=stages, rest=rest, starts=starts)
+        found = cls(loop=loop, around=around, copies=stages, rest=rest, starts=starts)
         return found if starts or found.lines(set()) is not None else None
+
+    @property
+    def stages(self) -> tuple[Staging, ...]:
+        """The copies, in phases of their own or in none."""
+        return tuple(every_of(self.copies, Staging))
 
     def most(self, stages: int) -> int:
         """Return the most buffers of each tile."""
@@ -200,7 +205,7 @@ class _Ahead:
         first: Nodes = ()
         for number in range(count - 1):
             place = loop.lower + _times(loop.step, number)
-            own = self._at(self.stages, place, Constant(number))
+            own = self._at(self.copies, place, Constant(number))
             first += self._copied(copying.nodes(own), place)
         later, slot = Name(loop.counter) + _times(loop.step, count - 1), turn_before(self.cycle)
         turn: tuple[Nodes, Nodes] | None = None
@@ -214,7 +219,7 @@ class _Ahead:
             if steps is not None and prefetches:
                 turn = self._prefetched(steps, copies, None, stored[:1])
         else:
-            own = self._at(self.stages, later, slot)
+            own = self._at(self.copies, later, slot)
             copies = self._copied(copying.nodes(own), later)
             if steps is not None:
                 plain = self._plain(own, self._through_lines(steps, copying), later)
