@@ -252,12 +252,14 @@ class PrivateTileFacts:
     """A group of references of which threads write elements, each of its own rows.
 
     Its tiles are ``filled`` first, unless all that is read was written in the same iteration, and
-    stored in the parts that are in ``stored_in``, by index.
+    stored in the parts that are in ``stored_in``, by index. They are ``apart`` where no two have an
+    element in common.
     """
 
     references: tuple[int, ...]
     filled: bool
     stored_in: tuple[int, ...]
+    apart: bool = False
 
 
 @frozen

@@ -21,15 +21,15 @@ SweepTarget: TypeAlias = Literal["cuda", "ppcg"]
 Cut: TypeAlias = Literal["ppcg", "eatss"]
 """Whose kernels a program is cut into: PPCG's, or those of eatss."""
 
-Fusion: TypeAlias = Literal["none", "rows", "users", "sums", "all", "source", "beside"]
+Fusion: TypeAlias = Literal["none", "rows", "users", "sums", "all", "source", "beside", "steps"]
 """Which nests become one kernel: none, those of which one uses what the other makes, or also those
 that read the same array; ``rows`` are ``users`` where loops that take turns are nests of their own,
 and ``source`` has steps of a loop on the host in the order of the source. With
 ``sums`` reductions of what a nest makes share its parallel loops, too. Recurrences are ``beside``
-each other where they need nothing of each other.
+each other where they need nothing of each other; in their ``steps`` runs what uses what they make.
 """
 
-FUSIONS: tuple[Fusion, ...] = ("users", "sums", "rows", "all", "source", "beside")
+FUSIONS: tuple[Fusion, ...] = ("users", "sums", "rows", "all", "source", "beside", "steps")
 """What is tried beside none."""
 
 Axis: TypeAlias = Literal["x", "y", "z"]

@@ -61,7 +61,7 @@ FEW_THREADS = (16, 32)
 Less than a warp only where serial loops read tiles whose rows fill lines of memory: in integral
 images of floats 16 threads took 0.53 ms on an H200, and 32 took 0.45."""
 
-COPYING_THREADS = (64, 128)
+COPYING_THREADS = (64, 128, 256)
 """Threads of a block where those compute and the others copy tiles."""
 
 MOST_COPIED = 4

@@ -74,7 +74,7 @@ def add_stages(of: CudaCode) -> None:
         again = (filled if last is None else times / plan.steps[last]) - filled
         of.add_chain(on * ahead * again * of.far_cycles, *stage.parts)
         barriers = np.maximum(
-            barriers, used * times * np.where(ahead, 1.0, 2.0 + bool(stage.stored_in))
+            barriers, used * times * (np.where(ahead, 1.0, 2.0) + bool(stage.stored_in))
         )
     of.chain_cycles += plan.copies_together * _tiles(plan) * of.far_cycles
     of.chain_cycles += barriers * code.barrier_wait * card.barrier_cycles

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import reduce
 
 import islpy as isl
 
@@ -24,6 +25,7 @@ from eatss.lower.mapping import MappedLoop, SerialTile
 from eatss.lower.mapping import Mapping as LoopMapping
 from eatss.lower.pieces import Part, Piece, tied_instances
 from eatss.lower.scans import is_scan
+from eatss.lower.storage import Registers, StoragePlan
 from eatss.lower.thread_ast import Phase, Subtree, order_of, thread_instances, tile_set
 from eatss.lower.units import launches_respect, only_updates, tied_between
 from eatss.polyhedral.isl_names import (
@@ -206,6 +208,7 @@ def check_order(
     piece: Piece,
     mapping: LoopMapping,
     parts: Sequence[Part],
+    storage: StoragePlan,
     dependences: Dependences,
     below: Subtree,
     *,
@@ -213,9 +216,9 @@ def check_order(
 ) -> bool:
     """Check that a thread runs its instances in an order that respects every dependence.
 
-    A sum that is split or shared keeps no order, so every dependence has to join updates of one
-    element. Unless ``strict``, other sums need not keep theirs: then all other accesses to an
-    element have to.
+    What memory never gets is used while registers have it, and there alone. A sum that is split or
+    shared keeps no order, so every dependence has to join updates of one element. Unless
+    ``strict``, other sums need not keep theirs: then all other accesses to an element have to.
 
     Returns:
         Whether all sums come to what they do in the order of the source: they are added up in it,
@@ -247,6 +250,11 @@ def check_order(
     needed = dependences.flow.union(dependences.forced)
     tied = union_of(tied_instances(piece, their_names(mapping.mapped)).values())
     here = among(needed, tied)
+    for one in storage.registers:
+        if one.are_alone and not _stays(piece, mapping, one, dependences, scop, time):
+            raise internal_error(
+                "EATSS-K901", f"registers do not have all that is read of '{one.array}'", span=span
+            )
     order, flow = (tied_between(r, tied) for r in (dependences.order, dependences.tagged_flow))
     if follows(here, time) and not live_ranges_overlap(order, flow, time):
         return in_order
@@ -257,6 +265,33 @@ def check_order(
             "EATSS-K901", "a thread runs its instances in the wrong order", span=span
         )
     return False
+
+
+def _stays(
+    piece: Piece,
+    mapping: LoopMapping,
+    own: Registers,
+    dependences: Dependences,
+    scop: Scop,
+    time: isl.MultiUnionPwAff,
+) -> bool:
+    """Tell whether a thread alone uses values in a register, and each before the next is there."""
+    tied = tied_instances(piece, their_names(mapping.mapped))
+    made, used = (
+        reduce(isl.UnionSet.union, found, scop.no_points)
+        for reads in (False, True)
+        for found in ([tied[name] for name, at in own.places if bool(at) == reads],)
+    )
+    flow = dependences.flow.intersect_domain(made)
+    last = made.subtract(dependences.output.domain())
+    times = isl.UnionMap.from_multi_union_pw_aff(time)
+    first, then = times.intersect_domain(made), times.intersect_domain(used)
+    between = first.lex_lt_union_map(first).apply_range(first.lex_lt_union_map(then))
+    return (
+        bool(flow.range().is_equal(used))
+        and bool(between.is_disjoint(flow))
+        and (scop.array(own.array).is_local or bool(last.is_empty()))
+    )
 
 
 def keep_order(scop: Scop, statements: Sequence[Statement], *, strict: bool) -> bool:

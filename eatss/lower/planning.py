@@ -25,7 +25,6 @@ from eatss.lower.products import described, reused_accumulators
 from eatss.lower.recipe import CodegenOptions
 from eatss.lower.scans import looks_back, scan_of
 from eatss.lower.storage import (
-    Candidate,
     NeedsOneThreadError,
     StoragePlan,
     scan_storage,
@@ -160,8 +159,8 @@ class UnitPlanner:
         for name in (*self._options.instructions, *selected):
             if not (mapping.warps or piece.combines):
                 mapping = in_warps(mapping, described(of_warps(name)), own)
-        rows = storage_of(self._scheduled, piece, mapping.mapped).rows
-        parts = rows_together(piece, self._parts(piece, mapping), rows)
+        storage = storage_of(self._scheduled, piece, mapping.mapped)
+        parts = rows_together(piece, self._parts(piece, mapping), storage)
         return self._unit(piece, mapping, parts, facts.name, own)
 
     def _parts(self, piece: Piece, mapping: Mapping) -> tuple[Part, ...]:
@@ -447,6 +446,7 @@ class UnitPlanner:
             unit.piece,
             unit.mapping,
             unit.parts,
+            unit.storage,
             self._scheduled.dependences,
             subtree_of(unit.piece, unit.mapping),
             strict=self._options.strict_fp,
@@ -461,14 +461,16 @@ def _noted(units: Sequence[Unit], *notes: str) -> list[Unit]:
     return [replace(unit, notes=(*unit.notes, *notes)) for unit in units]
 
 
-def rows_together(
-    piece: Piece, parts: Sequence[Part], rows: Sequence[Candidate]
-) -> tuple[Part, ...]:
+def rows_together(piece: Piece, parts: Sequence[Part], storage: StoragePlan) -> tuple[Part, ...]:
     """Return parts of which neighbours are one where both write rows, over the same iterations.
 
-    A tile comes once for both, and what one waits for the other does not.
+    A tile comes once for both, and what one waits for the other does not. Scalars, and elements of
+    a step, are in registers meanwhile.
     """
-    arrays = {one.array for one in rows}
+    if not storage.rows:
+        return tuple(parts)
+    held = (*storage.steps, *storage.registers, *storage.scalars)
+    arrays = {*(one.array for one in storage.rows), *(one.array for one in held)}
 
     def iterations(part: Part) -> isl.Set | None:
         own = [piece.statement(name) for name in part.statements]

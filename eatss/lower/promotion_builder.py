@@ -190,7 +190,9 @@ class PromotionBuilder:
                     threads=self._mapping.threads,
                     copied=1 if private else array.copied_together(reads.record),
                     private=private,
+                    filled=candidate.filled,
                     record=reads.record,
+                    apart=candidate.apart,
                 )
                 if stage.shared_bytes <= most_bytes:
                     return SharedTile(
@@ -278,7 +280,9 @@ class PromotionBuilder:
         for tile in tiles:
             if tile.stage.private:
                 at = tuple(self._names.inner().fresh(f"x{k}") for k in range(len(tile.sizes)))
-                loads = tuple(self.copy(one, known) for one in tile.loads(at))
+                runs_ahead = ahead and tile.stage.runs_ahead
+                copies = (self.copy(one, known) for one in tile.loads(at))
+                loads = tuple(replace(one, ahead=runs_ahead) for one in copies)
                 fills += [self._phase(loads, f"load {tile.name}")] if loads else []
                 own = tile.piece(tile.stored)
                 stored = () if own is None else (self.copy(replace(own, back=True), known),)

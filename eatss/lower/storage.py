@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from collections.abc import Mapping as Dictionary
 from dataclasses import replace
+from functools import cached_property
 from math import prod
 
 import islpy as isl
@@ -53,6 +54,11 @@ class Registers:
     across: Names = ()
 
     @property
+    def are_alone(self) -> bool:
+        """Whether memory has nothing of them before or afterwards."""
+        return self.are_written and bool(self.load.is_empty() and self.store.is_empty())
+
+    @property
     def are_written(self) -> bool:
         """Whether a statement writes them."""
         return any(not number for _, number in self.places)
@@ -68,7 +74,7 @@ class Candidate:
     Of one that is ``private`` writes are among them: each element belongs to one point of the
     mapped loops. Tiles are stored behind what computes them then, and are ``filled`` first where
     something is read that the same iteration has not written. ``beside`` are the other references
-    to such elements.
+    to such elements. Where no two iterations touch the same one, tiles are ``apart``.
     """
 
     array: str
@@ -77,6 +83,7 @@ class Candidate:
     private: bool = False
     filled: bool = True
     beside: frozenset[Place] = frozenset()
+    apart: bool = False
 
     def written_in(self, statements: Collection[str]) -> bool:
         """Tell whether some of the statements write what is staged."""
@@ -87,7 +94,8 @@ class Candidate:
 class StoragePlan:
     """Where the references of a piece live; what is named nowhere lives in global memory.
 
-    ``rows`` are candidates that are private, as far as parts allow [:meth:`with_rows`].
+    ``rows`` are candidates that are private, ``steps`` registers of one step of serial loops, as
+    far as parts allow [:meth:`with_rows`].
     """
 
     registers: tuple[Registers, ...]
@@ -95,6 +103,7 @@ class StoragePlan:
     candidates: tuple[Candidate, ...]
     read_only: frozenset[str]
     rows: tuple[Candidate, ...] = ()
+    steps: tuple[Registers, ...] = ()
 
     @property
     def held(self) -> frozenset[Place]:
@@ -104,11 +113,16 @@ class StoragePlan:
     def with_rows(self, parts: Sequence[Part]) -> StoragePlan:
         """Return the plan with private candidates, of references that serial loops run around.
 
-        No part touches their elements through others.
+        No part touches their elements through others. What is made and used in a step of one part
+        is in registers.
         """
+        names = [{*part.statements} for part in parts if part.serial]
+        users = [({name for name, _ in one.places}, one) for one in self.steps]
+        steps = [one for own, one in users if any(own <= known for known in names)]
+        held = {place for one in steps for place in one.places}
 
         def within(one: Candidate) -> Candidate | None:
-            own, filled = set[Place](), one.filled
+            own, filled, apart = set[Place](), one.filled, one.apart
             for part in parts:
                 users = [
                     {place for place in places if place[0] in part.statements}
@@ -118,11 +132,19 @@ class StoragePlan:
                     return None
                 if part.serial and users[0]:
                     filled = filled or bool(own)  # each part has tiles of its own
+                    apart = apart and not own
                     own |= users[0]
-            return replace(one, places=frozenset(own), filled=filled) if own else None
+            found = replace(one, places=frozenset(own), filled=filled, apart=apart)
+            return found if own else None
 
-        found = filter(None, map(within, self.rows))
-        return replace(self, candidates=(*self.candidates, *found), rows=())
+        found = filter(None, (within(one) for one in self.rows if held.isdisjoint(one.places)))
+        return replace(
+            self,
+            registers=(*self.registers, *steps),
+            candidates=(*self.candidates, *found),
+            rows=(),
+            steps=(),
+        )
 
 
 class NeedsOneThreadError(Exception):
@@ -272,11 +294,16 @@ class _Planner:
             name: without_parameters(domain, self._mapped) for name, domain in self._tied.items()
         }
 
+    @cached_property
+    def _each_step(self) -> _Planner:
+        return _Planner(self._scop, self._piece, self._piece.bound, self._dependences)
+
     def plan(self, *, sums: bool) -> StoragePlan:
         registers = []
         scalars = []
         candidates: list[Candidate] = []
         rows: list[Candidate] = []
+        steps: list[Registers] = []
         written = {statement.write.array for statement in self._piece.statements}
         everything = self._places()
         for array, places in everything.items():
@@ -294,14 +321,16 @@ class _Planner:
                     found := self._registers(array, group)
                 ) is not None:
                     registers.append(found)
-                elif len(self._mapped) == 1 and declared.n_dims:
-                    rows.extend(self._rows(array, group))
+                elif self._mapped and declared.n_dims:
+                    steps.extend(self._in_step(declared, group))
+                    rows.extend(self._rows(array, group) if len(self._mapped) == 1 else ())
         return StoragePlan(
             registers=tuple(registers),
             scalars=tuple(scalars),
             candidates=tuple(candidates),
             read_only=frozenset(everything) - written,
             rows=tuple(rows),
+            steps=tuple(steps),
         )
 
     def _rows(self, array: str, group: Sequence[Place]) -> Iterator[Candidate]:
@@ -314,7 +343,9 @@ class _Planner:
             return
         if not self._relation(group).is_injective():
             return
-        each = _Planner(self._scop, self._piece, self._piece.bound, self._dependences)
+        each = self._each_step
+        steps = each._relation(group)
+        apart = steps.is_single_valued() and steps.is_injective()
         for one in self._candidates(array, group):
             reads = [place for place in one.places if not self._piece.access(place).is_write]
             yield replace(
@@ -322,6 +353,7 @@ class _Planner:
                 private=True,
                 filled=not all(each._from_outside(place).is_empty() for place in reads),
                 beside=frozenset(group) - one.places,
+                apart=apart,
             )
 
     def _places(self) -> dict[str, list[Place]]:
@@ -384,15 +416,11 @@ class _Planner:
         if not (relation.is_single_valued() and relation.is_injective() and self._is_reused(group)):
             return None
         declared = self._scop.array(array)
-        read = []
-        written = []
-        for name, number in group:
-            if not self._piece.access((name, number)).is_write:
-                read.append(self._from_outside((name, number)))
-            elif declared.is_local:
-                written.append(self._escaping(declared, name))
-            else:
-                written.append(self._tied[name])
+        writers = [name for name, number in group if not number]
+        read = [self._from_outside(place) for place in group if place[1]]
+        written = [self._escaping(declared, name) for name in writers]
+        if not declared.is_local and not all(one.is_empty() for one in written):
+            written = [self._tied[name] for name in writers]
         nothing = isl.Set.empty(relation.domain().get_space())
         load, store = (
             union_of([nothing, *_distinct(map(self._points, own))]) for own in (read, written)
@@ -403,6 +431,30 @@ class _Planner:
             relation=coalesced(relation),
             load=coalesced(load),
             store=coalesced(store),
+        )
+
+    def _in_step(self, array: Array, group: Sequence[Place]) -> Iterator[Registers]:
+        """Yield the element of a step that makes it and alone uses it.
+
+        What memory would have is overwritten before anybody reads it, so nothing is stored.
+        """
+        each = self._each_step
+        if not each._relation(group).is_single_valued():
+            return
+        leaves = (
+            each._from_outside(place) if place[1] else each._escaping(array, place[0])
+            for place in group
+        )
+        if not all(one.is_empty() for one in leaves):
+            return
+        points = union_of(_distinct(self._points(self._tied[name]) for name, _ in group))
+        nothing = isl.Set.empty(points.get_space())
+        yield Registers(
+            array=array.name,
+            places=frozenset(group),
+            relation=isl.Map.from_domain(points),
+            load=nothing,
+            store=nothing,
         )
 
     def _combined(self, array: str, group: Sequence[Place]) -> Registers | None:

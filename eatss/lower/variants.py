@@ -329,6 +329,7 @@ def launch_facts(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) -> L
                     stored_in=tuple(
                         at for at, part in parts if candidate.written_in(part.statements)
                     ),
+                    apart=candidate.apart,
                 )
             readers = _readers(kernel, unit, candidate.places, references)
             groups.setdefault(references, []).extend(

@@ -710,7 +710,7 @@ class LaunchPlan(Tiled):
         return tuple(
             replace(
                 one,
-                buffers=np.where(is_ahead(one.depth, innermost) & no(one.private), wanted, 1.0),
+                buffers=np.where(is_ahead(one.depth, innermost) & one.runs_ahead, wanted, 1.0),
                 in_front=bool(one.depth) & (one.depth == innermost - 1) & several,
             )
             for one in found
@@ -736,7 +736,7 @@ class LaunchPlan(Tiled):
         ahead = any_of(
             one.on & is_ahead(one.depth, self._innermost) & one.asynchronous
             for one in self._copies
-            if not one.private
+            if one.runs_ahead
         )
         return chosen(ahead & no(self.copies_together), self.layout.pipeline_stages, 1.0)
 
@@ -744,9 +744,9 @@ class LaunchPlan(Tiled):
     def copies_together(self) -> Flag:
         """Where the tiles of a turn are sent at once, without registers, and then waited for.
 
-        Private ones cannot be filled ahead where what the turn before stores is in them.
+        Private ones cannot be filled ahead where what the turn before stores may be in them.
         """
-        filled = any_of(one.on & one.filled for one in self._copies if one.private)
+        filled = any_of(one.on & one.filled for one in self._copies if not one.runs_ahead)
         return (self.layout.pipeline_stages > 1) & filled
 
     @cached_property
@@ -788,6 +788,7 @@ class LaunchPlan(Tiled):
             filled=own is None or own.filled,
             stored_in=() if own is None else own.stored_in,
             stored=() if own is None else self._tile_box([one for one in members if one.writes]),
+            apart=own is not None and own.apart,
             record=reads.record,
         )
 

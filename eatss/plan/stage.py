@@ -435,9 +435,9 @@ class Stage:
 
     One that is ``private`` has what threads write, each its own rows. It is ``filled`` where
     something of it is read that the same iteration has not written, and copied back in the parts in
-    ``stored_in``. Both wait for each other, so it has one buffer. What is ``stored``, of such
-    extents, is copied by itself. ``record`` is that of
-    :class:`StagedReads`.
+    ``stored_in``. Both wait for each other, so it has one buffer, unless tiles are ``apart``: no
+    two have an element in common. What is ``stored``, of such extents, is copied by itself.
+    ``record`` is that of :class:`StagedReads`.
     """
 
     extents: Sequence[Number]
@@ -458,6 +458,12 @@ class Stage:
     stored_in: tuple[int, ...] = ()
     stored: Sequence[Number] = ()
     record: int = 1
+    apart: bool = False
+
+    @property
+    def runs_ahead(self) -> bool:
+        """Whether it may be filled while others are in use."""
+        return not self.private or (self.filled and self.apart)
 
     @property
     def transposed(self) -> Flag:

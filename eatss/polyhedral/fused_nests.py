@@ -22,6 +22,12 @@ read: ``t += A[i][j] * B[j][i]``.
 Recurrences that need nothing of each other are side by side: the outermost loop of one stands
 behind that of the other, so that each block has rows of one of them.
 
+What has no serial loop may run in the steps of a recurrence, each point in the last one that makes
+what it needs:
+
+    for (i) for (j = n; j-- > 0;) Y[i][j] = a * Y[i][j + 1] + X[i][j];
+    for (i) for (j) Z[i][j] = X[i][j] - Y[i][j];  // at n - 1 - j
+
 isl may also lay one loop of a band behind another one, by ``N + j``. Such loops are parted, so that
 they are phases of the same rows.
 """
@@ -545,6 +551,8 @@ def _as_one(
     scheduled: ScheduledScop, node: isl.ScheduleNode, first: _Nest, then: _Nest, fusion: Fusion
 ) -> _Nest | None:
     """Return two nests as one, ``None`` where they cannot be."""
+    if fusion == "steps":
+        return _in_steps(scheduled, node, first, then)
     if not len(first.parallel) == len(then.parallel) <= _MOST_LOOPS:
         return None
     between = _between(scheduled, node, first, then)
@@ -559,6 +567,43 @@ def _as_one(
             both = _with_serial_loops(first, then, parallel, apart=apart)
             alike = both is not None and apart and _read_alike(scheduled.scop, both, first, then)
             return both if alike or not apart else None
+    return None
+
+
+def _in_steps(
+    scheduled: ScheduledScop, node: isl.ScheduleNode, first: _Nest, then: _Nest
+) -> _Nest | None:
+    """Return two nests as one, each point of the other in the step that makes all that it needs.
+
+    Points that need nothing follow the others.
+    """
+    count, depth = len(first.parallel), len(first.parallel) + len(first.serial)
+    if then.serial or not first.serial or len(then.parallel) != depth or depth > _MOST_LOOPS:
+        return None
+    between = _between(scheduled, node, first, then)
+    steps = isl.UnionMap.from_multi_union_pw_aff(together(first.serial))
+    made = maps_of(between.intersect_range(then.domain).reverse().apply_range(steps).lexmax())
+    ends = [[only_form(one) for one in output_affs(own)] for own in made]
+    if len(made) < len(set_names(then.domain)) or not all(map(all, ends)):
+        return None
+    serial = [
+        reduce(isl.UnionPwAff.union_add, map(isl.UnionPwAff.from_aff, own), loop)
+        for loop, *own in zip(first.serial, *ends, strict=True)
+    ]
+    for rows in permutations(then.parallel, count):
+        pairs = list(zip(first.parallel, rows, strict=True))
+        parallel = [one.union_add(other) for one, other in pairs]
+        here = between.eq_at_multi_union_pw_aff(together(parallel))
+        points = isl.UnionMap.from_multi_union_pw_aff(together((*parallel, *serial)))
+        own = maps_of(points.intersect_domain(then.domain))
+        once = all(one.is_injective() for one in own)
+        if once and between.is_subset(here) and _take_same_values(first, then, pairs):
+            return _Nest(
+                domain=first.domain.union(then.domain),
+                parallel=tuple(parallel),
+                serial=tuple(serial),
+                leaves=(*first.leaves, *then.leaves),
+            )
     return None
 
 

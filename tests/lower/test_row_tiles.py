@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import islpy as isl
 import pytest
 
 import eatss
 from eatss.base.diagnostics import InternalError
 from eatss.base.frozen import Names
+from eatss.lower import planning
 from eatss.lower.kernel.nodes import If, Kernel, Nodes, Scope
 from eatss.lower.kernel.uses import mapped_of
+from eatss.lower.pieces import Part
 from eatss.lower.promotion import SharedTile
 from eatss.lower.promotion_builder import PromotionBuilder
+from eatss.lower.storage import StoragePlan, _Planner
 from eatss.lower.transform import chain
 from eatss.lower.transform.row_windows import with_row_windows
-from eatss.program import Program, names_in
+from eatss.polyhedral.expression import Array
+from eatss.program import Program, names_in, save_program
 from eatss.verify.run import verify
 from tests.lower.checking import broken, checked
 
@@ -57,6 +62,8 @@ BODIES = {
     "if (i + j < N) X[i][j] = 0.5 * X[i][j - 1] + A[i][j];",
     "a sum that stays": "for (int t = 0; t < M; t++) for (int j = 0; j < N; j++) "
     "for (int i = 0; i < M; i++) { X[i][j] = 0.5 * X[i][j] + A[t][i]; Y[t][j] += X[i][j]; }",
+    "in place": ROWS + "{ s = 0; for (int j = 0; j < N; j++) "
+    "{ s = 0.5 * s + X[i][j]; Y[i][j] = s; X[i][j] = s - X[i][j] * B[i][j]; } }",
     "a triangle": ROWS + "for (int j = 1; j < i; j++) X[i][j] = 0.5 * X[i][j - 1] + A[i][j];",
 }  # fmt: skip
 
@@ -115,6 +122,66 @@ def test_what_the_same_iteration_wrote_is_not_loaded(tmp_path: Path) -> None:
     found = made(BODIES["what the iteration wrote"], tmp_path)
     assert "sh.A[" in found.text
     assert not re.search(r"sh\.Y\S* = Y\[", found.text)
+
+
+@pytest.mark.parametrize("stages", [2, 3])
+def test_tiles_that_are_written_in_place_are_filled_ahead(stages: int, tmp_path: Path) -> None:
+    found = right(BODIES["in place"], tmp_path, stages=stages, tiles={"i": 4, "j": 8})
+    (turns,) = {*re.findall(r"sh\.X\[\(stage == 0 \? (\d)", found.text)} or {""}
+    assert re.search(rf" X\[{stages}\]\[4\]\[", found.text), turns
+    assert re.search(r" Y\[4\]\[", found.text)  # nothing of it is read
+
+
+@pytest.mark.parametrize(
+    ("body", "ahead"),
+    [
+        ("X[i][j] = 0.5 * X[i][j] + s;", True),
+        ("X[i][j] = 0.5 * X[i][j - 1] + s;", False),  # of the tile before
+        ("X[i][j] = 0.5 * X[i][j] + s; X[i][j - 1] += X[i][j];", False),
+    ],
+)
+def test_what_other_tiles_write_is_not_filled_ahead(
+    body: str, *, ahead: bool, tmp_path: Path
+) -> None:
+    text = f"{ROWS}{{ s = 0; {FORWARD}{{ s = 0.5 * s + B[i][j]; {body} s = X[i][j]; }} }}"
+    found = right(text, tmp_path, stages=2, tiles={"i": 4, "j": 8})
+    assert bool(re.search(r" X\[2\]\[4\]\[", found.text)) == ahead
+
+
+STEP = (
+    "{{ s = 0; for (int j = 0; j < N; j++) "
+    "{{ Y[i][j] = 0.5 * s + A[i][j]; X[i][j] = {}; s = X[i][j]; }} }}"
+)
+AGAIN = "for (int j = {}; j < N; j++) for (int i = 0; i < M; i++) Y[i][j] = A[j][i];"
+
+
+@pytest.mark.parametrize(
+    ("use", "again", "alone"),
+    [
+        ("Y[i][j] + B[i][j]", AGAIN.format(0), True),
+        ("Y[i][j] + B[i][j]", AGAIN.format(1), False),  # one stays for callers
+        ("Y[i][j] + B[i][j]", "", False),
+        ("Y[i][j]", ROWS + "B[i][0] = Y[i][0];" + AGAIN.format(0), False),
+        ("Y[i][j] * Y[i][0]", AGAIN.format(0), False),
+    ],
+)
+def test_what_is_overwritten_before_it_is_read_is_never_stored(
+    use: str, again: str, *, alone: bool, tmp_path: Path
+) -> None:
+    body = ROWS + STEP.format(use) + again
+    found = eatss.codegen(program(body), gpu="h200", output=tmp_path, recompute="none")
+    first = found.kernels[0]
+    assert any(note.startswith("Y: registers") for note in first.notes) == alone
+    assert ("Y[" not in kernel_text(found, 0)) == alone
+    assert not any("not as predicted" in note for one in found.kernels for note in one.notes)
+    assert verify(tmp_path, device="cpu", sizes=SIZES).status == "ok"
+
+
+def kernel_text(program: Program, number: int) -> str:
+    """Return the code of a kernel without comments."""
+    body = program.text.split(f"{program.kernels[number].name}(", 1)[1].split("\n}}\n")[0]
+    body = body.split("\nextern ")[0]
+    return re.sub(r"//.*", "", body)
 
 
 def test_elements_that_the_loop_reads_through_other_references_stay(tmp_path: Path) -> None:
@@ -251,3 +318,87 @@ def test_tiles_of_another_part_hold_nothing_of_it(tmp_path: Path) -> None:
     first = "for (int j = 0; j < N; j++) { s = 0.5 * s + A[i][j]; X[i][j] = s; }"
     behind = FORWARD + "Y[i][j] = 0.5 * Y[i][j - 1] + X[i][j];"
     assert "sh.X_1[" in right(f"{ROWS}{{ s = 0; {first} {behind} }}", tmp_path).text
+
+
+SWEEPS = """
+#ifndef M
+#define M 4096
+#endif
+#ifndef N
+#define N 2048
+#endif
+void both(double A[M][N], double Y[M][N], double B[M][N])
+{
+    double s;
+#pragma scop
+    for (int i = 0; i < M; i++) {
+        s = 0;
+        for (int j = N - 1; j >= 0; j--) { Y[i][j] = 0.25 * s + A[i][j]; s = Y[i][j]; }
+    }
+    for (int i = 0; i < M; i++)
+        for (int j = 0; j < N; j++) B[i][j] = A[i][j] - Y[i][j];
+    for (int j = 0; j < N; j++) {
+        s = 0;
+        for (int i = M - 1; i >= 0; i--) { Y[i][j] = 0.25 * s + B[i][j]; s = Y[i][j]; }
+    }
+#pragma endscop
+}
+"""
+EDGES = ({"M": 0, "N": 3}, {"M": 1, "N": 0}, {"M": 17, "N": 1}, {"M": 35, "N": 131})
+
+
+def test_what_uses_a_sweep_is_in_its_steps_where_that_is_cheaper(tmp_path: Path) -> None:
+    found = eatss.codegen(SWEEPS, gpu="h200", output=tmp_path)
+    joined, last = found.kernels
+    assert any(note.startswith("one kernel of 2") for note in joined.notes)
+    assert any(note.startswith("Y: registers") for note in joined.notes)
+    assert not any(note.startswith("Y: registers") for note in last.notes)
+    assert not any("not as predicted" in note for one in found.kernels for note in one.notes)
+    assert verify(tmp_path, device="cpu", sizes=EDGES).status == "ok"
+    whole = eatss.codegen(SWEEPS, gpu="h200", fuse_rows=False)
+    assert found.expected is not None
+    assert whole.expected is not None
+    assert found.expected.energy_j < whole.expected.energy_j
+    assert 1.2 * found.expected.time_s < whole.expected.time_s
+
+
+@pytest.mark.parametrize(
+    ("text", "broken"),
+    [
+        ("sh.B[i - i0]", "if (false) sh.B[i - i0]"),
+        ("= 0.25 * s", "= 0.5 * s"),
+    ],
+)
+def test_what_a_step_does_not_make_is_found(text: str, broken: str, tmp_path: Path) -> None:
+    found = eatss.codegen(SWEEPS, gpu="h200", output=tmp_path)
+    assert text in found.text
+    save_program(replace(found, text=found.text.replace(text, broken)), tmp_path)
+    assert verify(tmp_path, device="cpu", sizes=EDGES, first_failure=True).status != "ok"
+
+
+def test_a_store_that_is_dropped_though_a_launch_reads_it_is_a_fault_of_ours(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def nothing(self: _Planner, _array: Array, name: str) -> isl.Set:
+        return isl.Set.empty(self._tied[name].get_space())
+
+    monkeypatch.setattr(_Planner, "_escaping", nothing)
+    later = ROWS + "B[i][0] = Y[i][0];"
+    with pytest.raises(InternalError, match="registers do not have all that is read of 'Y'"):
+        eatss.codegen(program(ROWS + STEP.format("Y[i][j]") + later), gpu="h200", recompute="none")
+
+
+def test_a_register_that_the_next_step_overwrites_is_a_fault_of_ours(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    every = StoragePlan.with_rows
+
+    def in_any_part(self: StoragePlan, parts: Sequence[Part]) -> StoragePlan:
+        names = tuple(name for part in parts for name in part.statements)
+        long = [replace(part, statements=names) for part in parts if part.serial]
+        return every(self, long[:1] or parts)
+
+    monkeypatch.setattr(planning, "rows_together", lambda _piece, parts, _storage: tuple(parts))
+    monkeypatch.setattr(StoragePlan, "with_rows", in_any_part)
+    with pytest.raises(InternalError, match="registers do not have all that is read of 'Y'"):
+        eatss.codegen(SWEEPS, gpu="h200")

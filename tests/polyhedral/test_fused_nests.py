@@ -54,6 +54,61 @@ def test_recurrences_are_side_by_side_where_they_need_nothing_of_each_other(
 
 
 @pytest.mark.parametrize(
+    ("use", "joined"),
+    [
+        ("B[i][j] = C[i][j] + D[i][j];", True),
+        ("D[i][j] = C[i][j] - D[i][j];", True),
+        ("B[j][i] = D[j][i];", True),
+        ("B[i][j] = D[i][5 - j] * b[j];", True),
+        ("A[i][j] = b[i];", True),  # what the sweeps have read
+        ("B[i][j] = C[i][j] + D[j][i];", True),  # of one of them
+        ("B[i][j] = C[i][j] + C[i][5 - j] + D[i][0];", False),  # the later one is no function
+        ("B[i][j] = D[i][0];", False),  # all in one step
+        ("B[i][j] = A[i][j];", False),
+    ],
+)
+def test_what_uses_a_recurrence_runs_in_its_steps(use: str, *, joined: bool) -> None:
+    loops = SWEEPS % (6, "A") + USE % use
+    apart, scheduled = schedule_scop(region(loops)), fused(loops, "steps")
+    assert len(scheduled.kernels) == len(apart.kernels) - joined
+    assert executed(as_scheduled(scheduled)) == executed(region(loops))
+    if joined:
+        (kernel,) = (one for one in scheduled.kernels if "S2" in one.statements)
+        assert [loop.parallel for loop in kernel.loops] == [True, False]
+
+
+@given(
+    st.sampled_from(["C[i][j]", "C[i][j + 1]", "C[i + 1][j]", "C[j][i]", "C[i][4 - j]", "A[i][j]"]),
+    st.sampled_from(["D[i][j]", "D[i][j + 1]", "D[j][i]", "D[i][4 - j]", "b[j]"]),
+    st.sampled_from(["B[i][j]", "C[i][j]", "D[i][j]", "A[i][j]", "A[i][j + 1]", "B[i][4 - j]"]),
+    st.sampled_from(["5", "4"]),
+    st.booleans(),
+)
+@settings(max_examples=examples(12), deadline=None)
+def test_steps_of_recurrences_leave_the_same_values(
+    read: str, other: str, target: str, rows: str, turned: bool
+) -> None:
+    heads = [f"for (int i = 0; i < {rows}; i++)", "for (int j = 0; j < 5; j++)"]
+    use = "".join(reversed(heads) if turned else heads)
+    loops = SWEEPS % (6, "A") + f"{use} {target} = {read} + {other};"
+    assert executed(as_scheduled(fused(loops, "steps"))) == executed(region(loops))
+
+
+def test_a_step_before_what_it_needs_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    scheduled = schedule_scop(region(SWEEPS % (6, "A") + USE % "B[i][j] = C[i][j] + D[i][j];"))
+    earlier = isl.UnionMap.lexmin
+    monkeypatch.setattr(isl.UnionMap, "lexmax", lambda steps: _one_earlier(earlier(steps)))
+    refused = refusals(monkeypatch)
+    assert with_fused_nests(scheduled, "steps") is scheduled
+    assert refused
+
+
+def _one_earlier(steps: isl.UnionMap) -> isl.UnionMap:
+    back = isl.UnionMap.read_from_str(steps.get_ctx(), "{ [t] -> [t - 1] }")
+    return steps.apply_range(back)
+
+
+@pytest.mark.parametrize(
     "use",
     [
         "C[i][j] = C[i][j] > 0 ? C[i][j] : 0;",
@@ -169,6 +224,13 @@ def test_an_epilogue_in_front_of_the_last_iteration_is_found(
     early = lambda *where, last: at_end(*where, last=False)  # noqa: E731
     scheduled = schedule_scop(region(PRODUCT % SUM + USE % "C[i][j] = C[i][j] > 0 ? C[i][j] : 0;"))
     monkeypatch.setattr(fused_nests, "_at_end", early)
+    refused = refusals(monkeypatch)
+    assert with_fused_nests(scheduled, "users") is scheduled
+    assert refused
+
+
+def refusals(monkeypatch: pytest.MonkeyPatch) -> list[IllegalScheduleError]:
+    """Return a list that gets what is said of schedules that are not legal."""
     refused: list[IllegalScheduleError] = []
 
     def noted(*args: object) -> ScheduledScop:
@@ -179,8 +241,7 @@ def test_an_epilogue_in_front_of_the_last_iteration_is_found(
             raise
 
     monkeypatch.setattr(fused_nests, "cut_again", noted)
-    assert with_fused_nests(scheduled, "users") is scheduled
-    assert refused
+    return refused
 
 
 def test_a_fault_of_the_check_is_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -476,7 +476,8 @@ class Follower:
         if one.apart and one.apart == other.apart:
             return False
         if same and (one.phase or other.phase):
-            return "" != one.phase != other.phase != ""
+            apart = not one.in_global and not may_meet(one.stage, other.stage)
+            return "" != one.phase != other.phase != "" and not apart
         groups = self._groups.get(one.name), self._groups.get(other.name)
         if not same:
             return None not in groups and groups[0] != groups[1]

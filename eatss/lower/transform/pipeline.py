@@ -34,6 +34,7 @@ from eatss.lower.kernel.nodes import (
     Let,
     Node,
     Nodes,
+    Scope,
     Staging,
     Steps,
     Wait,
@@ -152,7 +153,7 @@ class _Ahead:
 
     loop: For
     around: _Around
-    stages: tuple[Staging, ...]
+    copies: Nodes
     rest: Nodes
     starts: bool
     count: int = 1
@@ -160,13 +161,18 @@ class _Ahead:
     @classmethod
     def of(cls, loop: For, around: _Around) -> _Ahead | None:
         """Return a loop as one that can copy ahead: without registers, or while warps multiply."""
-        stages = tuple(one for one in loop.body if isinstance(one, Staging) and one.ahead)
+        stages = tuple(one for one in loop.body if _fills_ahead(one))
         if not stages:
             return None
         rest = tuple(one for one in loop.body if one not in stages)
-        starts = not all(map(is_register_staged, stages))
-        found = cls(loop=loop, around=around, stages=stages, rest=rest, starts=starts)
+        starts = not all(map(is_register_staged, every_of(stages, Staging)))
+        found = cls(loop=loop, around=around, copies=stages, rest=rest, starts=starts)
         return found if starts or found.lines(set()) is not None else None
+
+    @property
+    def stages(self) -> tuple[Staging, ...]:
+        """The copies, in phases of their own or in none."""
+        return tuple(every_of(self.copies, Staging))
 
     def most(self, stages: int) -> int:
         """Return the most buffers of each tile."""
@@ -199,7 +205,7 @@ class _Ahead:
         first: Nodes = ()
         for number in range(count - 1):
             place = loop.lower + _times(loop.step, number)
-            own = self._at(self.stages, place, Constant(number))
+            own = self._at(self.copies, place, Constant(number))
             first += self._copied(copying.nodes(own), place)
         later, slot = Name(loop.counter) + _times(loop.step, count - 1), turn_before(self.cycle)
         turn: tuple[Nodes, Nodes] | None = None
@@ -213,7 +219,7 @@ class _Ahead:
             if steps is not None and prefetches:
                 turn = self._prefetched(steps, copies, None, stored[:1])
         else:
-            own = self._at(self.stages, later, slot)
+            own = self._at(self.copies, later, slot)
             copies = self._copied(copying.nodes(own), later)
             if steps is not None:
                 plain = self._plain(own, self._through_lines(steps, copying), later)
@@ -261,7 +267,7 @@ class _Ahead:
 
     def _plain(self, own: Sequence[Node], copying: Copying, place: IntExpr) -> _Plain:
         """Return the copies of an iteration without tests, and where that is right."""
-        tests, copies = copying.plain([one for one in own if isinstance(one, Staging)])
+        tests, copies = copying.plain([*every_of(own, Staging)])
         end = (Commit(),) if self.starts else ()
         return all_of((self._is_turn(place), *tests)), (*sent(copies), *end)
 
@@ -334,6 +340,13 @@ class _Ahead:
         value = always[0] if len(always) == 1 else Apply(Operator.AND, always)
         turn = If(conditions=(Name(name), *own), body=among, orelse=others)
         return (Let(name=name, value=value, narrow=True),), (turn,)
+
+
+def _fills_ahead(node: Node) -> bool:
+    """Tell whether a node copies what iterations later use, in a phase of its own or in none."""
+    if isinstance(node, Scope):
+        return all(map(_fills_ahead, node.body))
+    return isinstance(node, Staging) and node.ahead
 
 
 _Plain = tuple[IntExprs, Nodes]
