@@ -64,7 +64,7 @@ def _plain(part: Any) -> Any:
     raise TypeError(f"no part of a key: {kind}")
 
 
-_BUILT_ON = ("islpy", "z3_solver", "libclang", "networkx", "numpy")
+_BUILT_ON = ("islpy", "z3_solver", "libclang", "numpy")
 
 
 @cache

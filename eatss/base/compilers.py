@@ -82,7 +82,7 @@ def _version_of(path: str) -> str:
 GENERATING = {"z3": "z3-solver", "islpy": "islpy", "clang": "libclang"}
 """What ``eatss-measure`` leaves out: modules, and how ``pip`` calls them."""
 
-CARRIED_WITHOUT = frozenset({"networkx", "numpy", "pydantic", "scipy"})
+CARRIED_WITHOUT = frozenset({"numpy", "pydantic", "scipy"})
 """What the one file of ``eatss-measure`` leaves to the machine it is carried to."""
 
 

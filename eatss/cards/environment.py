@@ -101,7 +101,6 @@ _PACKAGES = {
     "libclang": ("clang.cindex", "reading C"),
     "numpy": ("numpy", "enumerating candidates, measuring"),
     "scipy": ("scipy", "intervals, integrals"),
-    "networkx": ("networkx", "the graph of statements"),
     "pydantic": ("pydantic", "schemas of documents"),
     "tomlkit": ("tomlkit", "search spaces"),
     "click": ("click", "the command line"),

@@ -230,7 +230,7 @@ class _Counting:
         """Add the loads through a uniform set, from shared memory where it is staged."""
         of, one, code = self.of, self.one, self.of.code
         on = self.plan.staged(use.group)
-        body = one.distinct(use)
+        body = self.plan.distinct(use)
         often = self._often(use, body)
         requests = one.share * body * often
         total = of.launched_warps * requests

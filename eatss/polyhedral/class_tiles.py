@@ -32,6 +32,7 @@ import islpy as isl
 
 from eatss.base.diagnostics import internal_error
 from eatss.base.frozen import Names, fixed, their_names
+from eatss.base.graphs import components
 from eatss.base.memo import Memo
 from eatss.base.trees import free_name
 from eatss.polyhedral.dependences import (
@@ -651,19 +652,14 @@ def _at(statement: Statement, time: Sequence[isl.PwAff | int]) -> Statement:
 
 def _components(pieces: Sequence[_Piece], needed: isl.UnionMap) -> list[list[_Piece]]:
     """Return pieces that need each other together, behind what they need."""
-    import networkx as nx  # type: ignore[import-untyped]  # noqa: PLC0415 - sizes alone need none
-
-    graph = nx.DiGraph()
-    graph.add_nodes_from(range(len(pieces)))
-    at = {piece.statement.name: number for number, piece in enumerate(pieces)}
-    for relation in maps_of(needed):
-        ends = [at.get(relation.get_tuple_name(side)) for side in (IN, OUT)]
-        if None not in ends and not relation.is_empty():
-            graph.add_edge(*ends)
-    tied = nx.condensation(graph)
-    members = {node: sorted(data["members"]) for node, data in tied.nodes(data=True)}
-    order = nx.lexicographical_topological_sort(tied, key=lambda node: members[node])
-    return [[pieces[at] for at in members[node]] for node in order]
+    own = {piece.statement.name: piece for piece in pieces}
+    ends = (
+        (relation.get_tuple_name(IN), relation.get_tuple_name(OUT))
+        for relation in maps_of(needed)
+        if not relation.is_empty()
+    )
+    tied = components([*own], (pair for pair in ends if {*pair} <= own.keys()))
+    return [[own[name] for name in names] for names in tied]
 
 
 def _among(pieces: Sequence[_Piece], needed: isl.UnionMap) -> isl.UnionMap:

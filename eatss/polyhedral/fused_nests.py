@@ -32,6 +32,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cmp_to_key, partial, reduce
+from graphlib import CycleError, TopologicalSorter
 from itertools import combinations, compress, pairwise, permutations, product
 from operator import not_
 
@@ -137,15 +138,17 @@ def _beside(scheduled: ScheduledScop, node: isl.ScheduleNode) -> isl.ScheduleNod
 
 def _generations(domains: Sequence[isl.UnionSet], relation: isl.UnionMap) -> list[list[int]]:
     """Return the numbers of sets so that a relation leads forward between them, if it can."""
-    import networkx as nx  # type: ignore[import-untyped]  # noqa: PLC0415 - sizes alone need none
-
-    graph = nx.DiGraph()
-    graph.add_nodes_from(range(len(domains)))
+    graph = TopologicalSorter[int](dict.fromkeys(range(len(domains)), ()))
     for (one, first), (other, then) in permutations(enumerate(domains), 2):
         if not relation.intersect_domain(first).intersect_range(then).is_empty():
-            graph.add_edge(one, other)
-    ordered = nx.is_directed_acyclic_graph(graph)
-    return [sorted(one) for one in nx.topological_generations(graph)] if ordered else []
+            graph.add(other, one)
+    found = list[list[int]]()
+    with suppress(CycleError):
+        graph.prepare()
+        while graph.is_active():
+            found.append(sorted(graph.get_ready()))
+            graph.done(*found[-1])
+    return found
 
 
 def _behind(first: _Nest, then: _Nest) -> _Nest | None:

@@ -23,6 +23,7 @@ from functools import reduce
 import islpy as isl
 
 from eatss.base.frozen import Numbers, their_names
+from eatss.base.graphs import components
 from eatss.polyhedral.class_tiles import counter
 from eatss.polyhedral.copied_operands import copying
 from eatss.polyhedral.expression import Array
@@ -103,8 +104,6 @@ def _in_turn(scop: Scop, flow: Flow, loop: int) -> set[str]:
 
     Iterations of the loops around that one are the same. Sums need not: their order is free.
     """
-    import networkx as nx  # type: ignore[import-untyped]  # noqa: PLC0415 - sizes alone need none
-
     reach, carried = set[tuple[str, str]](), set[tuple[str, str]]()
     inside = {one.name: one for one in scop.statements if len(one.loops) > loop}
     for relation in (one for each in flow.values() for one in maps_of(each)):
@@ -117,7 +116,7 @@ def _in_turn(scop: Scop, flow: Flow, loop: int) -> set[str]:
         reach.add(ends)
         if not here.is_subset(equal_leading_dims(here, loop + 1)):
             carried.add(ends)
-    tied = nx.strongly_connected_components(nx.DiGraph([*reach]))
+    tied = map(set, components([*inside], reach))
     return {name for one in tied if any(one.issuperset(ends) for ends in carried) for name in one}
 
 

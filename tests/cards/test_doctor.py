@@ -25,7 +25,6 @@ NEEDED = {
     "libclang",
     "numpy",
     "scipy",
-    "networkx",
     "pydantic",
     "tomlkit",
     "click",

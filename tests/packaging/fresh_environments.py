@@ -132,8 +132,8 @@ def test_the_light_install_verifies_and_measures_without_what_generates(
     assert "conv-2d" in there.run("eatss", "report", store, "--format", "text")
     assert "gemm" in there.run("eatss", "report", "@gemm")
     assert "eatss-measure has all that it needs here" in there.run("eatss", "doctor")
-    there.run("pip", "uninstall", "-y", "networkx")
-    assert "cannot run here without: networkx" in there.run("eatss", "doctor", code=1)
+    there.run("pip", "uninstall", "-y", "tomlkit")
+    assert "cannot run here without: tomlkit" in there.run("eatss", "doctor", code=1)
     assert "h200" in there.run("eatss", "profiles")
 
 
