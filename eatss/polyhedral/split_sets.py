@@ -19,7 +19,7 @@ import islpy as isl
 
 from eatss.base.diagnostics import internal_error
 from eatss.base.trees import free_name
-from eatss.polyhedral.dependences import spelled
+from eatss.polyhedral.dependences import first_equal, spelled
 from eatss.polyhedral.expression import pulled_back
 from eatss.polyhedral.isl_names import (
     IN,
@@ -116,8 +116,14 @@ def piece_along(statement: Statement, instance: isl.MultiAff, domain: isl.Set) -
     """
     whole = isl.Map.from_multi_aff(instance).intersect_domain(domain)
 
-    def of(access: Access) -> Access:
-        return spelled(access, whole.apply_range(access.relation), domain)
+    def of(accesses: Sequence[Access]) -> tuple[Access, ...]:
+        found = list[Access]()
+        for access, first in zip(accesses, first_equal(accesses), strict=True):
+            if first == len(found):
+                found.append(spelled(access, whole.apply_range(access.relation), domain))
+            else:
+                found.append(replace(found[first], span=access.span))
+        return tuple(found)
 
     return replace(
         statement,
@@ -125,9 +131,9 @@ def piece_along(statement: Statement, instance: isl.MultiAff, domain: isl.Set) -
         loops=dim_names(domain),
         domain=domain,
         schedule=whole.apply_range(statement.schedule),
-        accesses=tuple(map(of, statement.accesses)),
+        accesses=of(statement.accesses),
         value=pulled_back(statement.value, instance),
-        recomputed=tuple(map(of, statement.recomputed)),
+        recomputed=of(statement.recomputed),
         piece_of=statement.piece_of or statement.name,
     )
 
