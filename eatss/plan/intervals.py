@@ -12,7 +12,7 @@ tile is at least the trips, whatever the tile.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache, partial, reduce
 from itertools import chain
 from math import log
@@ -73,10 +73,8 @@ class Box:
             if of is np.exp:
                 found = np.exp(self.end(exponents, side, np.log))
             else:
-                found = self._log(exponents, side)
-                if any(name in self._named for name, _ in exponents):
-                    inside = self._log(exponents, side, through=True)
-                    found = (np.fmin if side else np.fmax)(found, inside)
+                inside = self._written_out(exponents, side)
+                found = reduce(np.fmin if side else np.fmax, inside, self._log(exponents, side))
             self._known[key] = found
         return self._known[key]
 
@@ -113,28 +111,28 @@ class Box:
                 written[inner] = written.get(inner, 0.0) + power * times
         return written
 
-    def _log(
-        self, exponents: Iterable[tuple[str, float]], side: Side, through: bool = False
-    ) -> Any:
-        """Return the logarithm of an end; names are written out where it goes through them."""
-        written: dict[str, float] = {}
-        factor: Any = 0.0
-        more = False
-        for name, power in exponents:
-            number = self._named.get(name) if through else None
-            own = () if number is None else number.side(side if power > 0 else 1 - side)
-            if not own:
-                written[name] = written.get(name, 0.0) + power
-                continue
-            more = True
-            factor = factor + power * np.log(own[0].coefficient)
-            for inner, inside in own[0].exponents:
-                written[inner] = written.get(inner, 0.0) + power * inside
-        if more and any(name in self._named and power for name, power in written.items()):
-            return factor + self._log(written.items(), side, through)
-        return factor + sum(
+    def _written_out(self, exponents: Exponents, side: Side) -> Iterator[Any]:
+        """Yield logarithms of an end with ever more names written out, the last one first.
+
+        A name is of a number of those before: what it is made of may cancel.
+        """
+        written, factor = dict(exponents), 0.0
+        for name in reversed(self._named):
+            power = written.get(name, 0.0)
+            own = self._named[name].side(side if power > 0 else 1 - side) if power else ()
+            if own:
+                del written[name]
+                factor = factor + power * np.log(own[0].coefficient)
+                for inner, inside in own[0].exponents:
+                    written[inner] = written.get(inner, 0.0) + power * inside
+                yield factor + self._log(written.items(), side)
+
+    def _log(self, exponents: Iterable[tuple[str, float]], side: Side) -> Any:
+        """Return the logarithm of an end of a monomial."""
+        return sum(
             power * self._logs[name][side if power > 0 else 1 - side]
-            for name, power in written.items()
+            for name, power in exponents
+            if power
         )
 
 
