@@ -20,7 +20,7 @@ from eatss.cost.access import (
 from eatss.cost.card import REGISTER_STEP, Card, CodeConstants, CudaConstants
 from eatss.cost.demand import DemandBuilder
 from eatss.plan.contract import ROOM_BESIDE_SUMS, STEPS_LOADED
-from eatss.plan.intervals import at_least
+from eatss.plan.intervals import at_least, mixed
 from eatss.plan.launch import Compute, LaunchPlan
 from eatss.plan.numbers import Number, any_of, common_divisor, largest, no, nowhere
 from eatss.plan.shares import UniformSet
@@ -379,8 +379,8 @@ class CudaCode(DemandBuilder):
         once = np.minimum(most, np.maximum(1.0, once / chunks))
         swept = np.minimum(most, once * sweeps)
         near, far = self._near, self._far(uniform)
-        short = swept * near + most * (1.0 - near)
-        found = (once * far * near + short * (1.0 - far * near)) * SECTOR_BYTES
+        short = mixed(near, swept, most)
+        found = mixed(far * near, once, short) * SECTOR_BYTES
         names = [name for terms in access.terms for name, _ in terms]
         if len(names) > len({*names}) or any(len(terms) > 1 for terms in access.terms):
             return found
