@@ -104,9 +104,8 @@ class Box:
         """Return exponents with names written out."""
         written: dict[str, float] = {}
         for name, power in exponents:
-            number = self._named.get(name)
-            own = () if number is None else number.side(0 if power > 0 else 1)
-            inside = self._written(own[0].exponents) if own else {name: 1.0}
+            own = self._made_of(name, 0 if power > 0 else 1)
+            inside = {name: 1.0} if own is None else self._written(own.exponents)
             for inner, times in inside.items():
                 written[inner] = written.get(inner, 0.0) + power * times
         return written
@@ -119,13 +118,22 @@ class Box:
         written, factor = dict(exponents), 0.0
         for name in reversed(self._named):
             power = written.get(name, 0.0)
-            own = self._named[name].side(side if power > 0 else 1 - side) if power else ()
-            if own:
+            own = self._made_of(name, side if power > 0 else 1 - side) if power else None
+            if own is not None:
                 del written[name]
-                factor = factor + power * np.log(own[0].coefficient)
-                for inner, inside in own[0].exponents:
+                factor = factor + power * np.log(own.coefficient)
+                for inner, inside in own.exponents:
                     written[inner] = written.get(inner, 0.0) + power * inside
                 yield factor + self._log(written.items(), side)
+
+    def _made_of(self, name: str, side: Side) -> Monomial | None:
+        """Return the monomial of sizes on a side of what has a name, if it has both."""
+        number = self._named.get(name)
+        return (
+            next((own for own in number.side(side) if own.exponents), None)
+            if number is not None
+            else None
+        )
 
     def _log(self, exponents: Iterable[tuple[str, float]], side: Side) -> Any:
         """Return the logarithm of an end of a monomial."""
@@ -664,6 +672,11 @@ def _lowered(side: Side, number: _Operand) -> Any:
     return 1.0 if side else whole / (whole + 1.0)
 
 
+def _rounded(side: Side, number: _Operand) -> Any:
+    most = np.where(number.end(0) > 0, 0.5 / number.end(0), np.inf)
+    return 1.0 + most if side else np.maximum(0.0, 1.0 - most)
+
+
 _of_surplus = _scaled(_left)
 
 
@@ -685,6 +698,7 @@ _MONOMIALS: Mapping[Any, MonomialRule] = {
     beyond: _of_surplus,
     np.ceil: _scaled(_raised),
     np.floor: _scaled(_lowered),
+    np.rint: _scaled(_rounded),
     np.where: lambda side, flag, there, elsewhere: _each(
         lambda _: lambda one, other: _chosen(side, flag.number, one, other)
     )(side, there, elsewhere),
