@@ -20,14 +20,10 @@ def components(
         before[other].add(one)
     for middle in nodes:  # Warshall, On Boolean matrices, 1962
         for own in before.values():
-            if middle in own:
-                own.update(before[middle])
-    left = dict.fromkeys(tuple(n for n in nodes if before[n] == before[own]) for own in nodes)
-    found: list[tuple[_Node, ...]] = []
-    there: set[_Node] = set()
+            own.update(before[middle] if middle in own else ())
+    left, found = [*nodes], list[tuple[_Node, ...]]()
     while left:
-        ready = next(own for own in left if before[own[0]] <= there.union(own))
-        found.append(ready)
-        there.update(ready)
-        del left[ready]
+        ready = next(n for n in left if all(n in before[o] for o in before[n].intersection(left)))
+        found.append(tuple(n for n in left if before[n] == before[ready]))
+        left = [n for n in left if n not in found[-1]]
     return tuple(found)

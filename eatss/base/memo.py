@@ -38,12 +38,11 @@ def once_by(
     def with_results(method: Callable[_Given, _Made]) -> Callable[_Given, _Made]:
         @wraps(method)
         def found(*given: _Given.args, **named: _Given.kwargs) -> _Made:
-            known = vars(given[0]).setdefault(method.__qualname__, {})
+            known: dict[Hashable, _Made] = vars(given[0]).setdefault(method.__qualname__, {})
             own = key(*given, **named)
             if own not in known:
                 known[own] = method(*given, **named)
-            made: _Made = known[own]
-            return made
+            return known[own]
 
         return found
 

@@ -327,19 +327,15 @@ class Search:
 
     def _learn(self) -> None:
         """Find out what a cut along each side is worth, by cuts of the boxes with least bounds."""
-        bounds, width = self.open.bounds, len(self.space.weights)
-        some = self.open.some(np.argsort(bounds, kind="stable")[:_TRIED])
-        some = some.some((some.least <= some.most).all(axis=1))
+        some = self.open.some(np.argsort(self.open.bounds, kind="stable")[:_TRIED])
         rows, axis = np.nonzero(some.most > some.least)
-        if not len(rows):
-            return
         halves = self._along(some.some(rows), axis)
-        own = np.minimum(self._bounds_of(halves), self.limit)
-        raised = (own - halves.bounds).reshape(2, -1).mean(axis=0) / self.limit
-        raised /= _sides(some.least, some.most)[rows, axis]
-        count = np.maximum(1, np.bincount(axis, minlength=width))
-        gains = np.bincount(axis, np.maximum(raised, 0.0), minlength=width) / count
-        self.worth = np.sqrt(self.space.weights) * (_UNKNOWN + gains / max(gains.max(), 1e-9))
+        raised = np.fmax(np.minimum(self._bounds_of(halves), self.limit) - halves.bounds, 0.0)
+        sides = _sides(some.least, some.most)
+        gains = np.zeros(sides.shape)
+        gains[rows, axis] = raised.reshape(2, -1).sum(axis=0) / sides[rows, axis]
+        gain = gains.sum(axis=0) / np.maximum(1, (sides > 0).sum(axis=0))
+        self.worth = np.sqrt(self.space.weights) * (_UNKNOWN + gain / max(gain.max(), 1e-9))
 
     def _new(self, lows: Sizes, highs: Sizes, bounds: Costs) -> _Boxes:
         return _Boxes(lows, highs, bounds, *self.space.shrunk(lows, highs))

@@ -226,7 +226,6 @@ class CudaCode(DemandBuilder):
             touched = touched + unaligned * self.card.warp / lanes[0]
         return np.maximum(least, touched), found
 
-    @once_by(lambda self, access: ((*self.strides(access),), access.element_bytes))
     def torn(self, access: AccessFacts) -> Number:
         """Return the sectors that one store of a warp writes in part only."""
         strides, torn = self.strides(access), super().torn(access)

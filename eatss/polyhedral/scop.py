@@ -196,11 +196,8 @@ class Dependences:
 
     def each(self, change: Callable[[isl.UnionMap], isl.UnionMap]) -> Dependences:
         """Return them with a change made of each relation."""
-        relations = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "sizes"}
-        made = {
-            id(one): change(one) for one in {id(own): own for own in relations.values()}.values()
-        }
-        changed: dict[str, Any] = {name: made[id(one)] for name, one in relations.items()}
+        names = [one.name for one in fields(self) if one.name != "sizes"]
+        changed: dict[str, Any] = {name: change(getattr(self, name)) for name in names}
         return replace(self, **changed)
 
 

@@ -19,7 +19,7 @@ import islpy as isl
 
 from eatss.base.diagnostics import internal_error
 from eatss.base.trees import free_name
-from eatss.polyhedral.dependences import first_equal, spelled
+from eatss.polyhedral.dependences import spelled
 from eatss.polyhedral.expression import pulled_back
 from eatss.polyhedral.isl_names import (
     IN,
@@ -116,14 +116,8 @@ def piece_along(statement: Statement, instance: isl.MultiAff, domain: isl.Set) -
     """
     whole = isl.Map.from_multi_aff(instance).intersect_domain(domain)
 
-    def of(accesses: Sequence[Access]) -> tuple[Access, ...]:
-        found = list[Access]()
-        for access, first in zip(accesses, first_equal(accesses), strict=True):
-            if first == len(found):
-                found.append(spelled(access, whole.apply_range(access.relation), domain))
-            else:
-                found.append(replace(found[first], span=access.span))
-        return tuple(found)
+    def of(access: Access) -> Access:
+        return spelled(access, whole.apply_range(access.relation), domain)
 
     return replace(
         statement,
@@ -131,9 +125,9 @@ def piece_along(statement: Statement, instance: isl.MultiAff, domain: isl.Set) -
         loops=dim_names(domain),
         domain=domain,
         schedule=whole.apply_range(statement.schedule),
-        accesses=of(statement.accesses),
+        accesses=tuple(map(of, statement.accesses)),
         value=pulled_back(statement.value, instance),
-        recomputed=of(statement.recomputed),
+        recomputed=tuple(map(of, statement.recomputed)),
         piece_of=statement.piece_of or statement.name,
     )
 

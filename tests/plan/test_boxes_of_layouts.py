@@ -147,7 +147,8 @@ FORMULAS: list[Callable[[Any, Any, float], Any]] = [
 
 def test_what_numbers_with_names_are_made_of_cancels() -> None:
     box = Box({"tile": ([1.0], [64.0]), "wanted": ([2.0], [300.0])})
-    tile, wanted = box.intervals["tile"], box.intervals["wanted"]
+    tile: Any = box.intervals["tile"]
+    wanted: Any = box.intervals["wanted"]
     chunks = named("chunks", np.minimum(wanted, 200.0))
     blocks = named("blocks", np.maximum(np.rint(0.3 * np.ceil(6400 / tile) * chunks), 1.0))
     work = blocks * (640.0 / chunks) * tile
