@@ -16,7 +16,7 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from enum import Enum
 from functools import wraps
@@ -40,6 +40,9 @@ REGION_S = 9.8
 READING_S = REGION_S
 """Seconds of the processor for reading a program, before its regions are known."""
 
+_CUTTING = ("lower", "lower.instructions", "lower.kernel", "lower.transform")
+"""Packages that say how kernels may be cut."""
+
 _NEEDED = (
     "analysis",
     "cards",
@@ -47,16 +50,13 @@ _NEEDED = (
     "cost",
     "cuda",
     "frontend",
-    "lower",
-    "lower.instructions",
-    "lower.kernel",
-    "lower.transform",
+    *_CUTTING,
     "polyhedral",
     "program",
     "session",
 )
 _loading = threading.Lock()
-_loaded: list[bool] = []
+_loaded: set[str] = set()
 
 _NO_MEMORY = 3
 
@@ -200,19 +200,24 @@ def bounded(work: Callable[[], T]) -> T:
         ) from None
 
 
-def in_bounds(function: Callable[P, T], *, generates: bool = True) -> Callable[P, T]:
-    """Make a function run as :func:`bounded` says, which may be one that generates no code."""
+def in_bounds(
+    function: Callable[P, T], *, generates: bool = True, cuts: bool = True
+) -> Callable[P, T]:
+    """Make a function run as :func:`bounded` says, which may be one that generates no code.
+
+    Nor may it be one that ``cuts`` kernels.
+    """
 
     @wraps(function)
     def run(*arguments: P.args, **options: P.kwargs) -> T:
         if not _here.is_bounded:
-            _load(generates)
+            _load(_NEEDED if generates else _CUTTING if cuts else ())
         return bounded(lambda: function(*arguments, **options))
 
     return run
 
 
-def _load(generates: bool = True) -> None:
+def _load(needed: Sequence[str] = _NEEDED) -> None:
     """Load what calls need: a process that is forked while a thread loads a module never can.
 
     Where no other thread is, what generates no code needs a half of it.
@@ -220,17 +225,14 @@ def _load(generates: bool = True) -> None:
     Raises:
         InputError: ``EATSS-C030``, a package is not installed that only generating needs.
     """
-    if _loaded:
-        return
     with _loading, missing_packages_named():
-        if not generates and len(sys._current_frames()) == 1:
-            import_module("eatss.session.session")
-            return
-        for package in _NEEDED:
-            folder = Path(__file__).parents[1].joinpath(*package.split("."))
-            for module in iter_modules([str(folder)]):
-                import_module(f"eatss.{package}.{module.name}")
-        _loaded.append(True)
+        import_module("eatss.session.session")
+        for package in needed if len(sys._current_frames()) == 1 else _NEEDED:
+            if package not in _loaded:
+                folder = Path(__file__).parents[1].joinpath(*package.split("."))
+                for module in iter_modules([str(folder)]):
+                    import_module(f"eatss.{package}.{module.name}")
+                _loaded.add(package)
 
 
 def allow(seconds: float) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 _Made = TypeVar("_Made")
+_Given = ParamSpec("_Given")
 
 
 class Memo:
@@ -22,3 +24,26 @@ class Memo:
             self._made[key] = of, make()  # a noun that is kept keeps its identity
         made: _Made = self._made[key][1]
         return made
+
+
+def once_by(
+    key: Callable[..., Hashable],
+) -> Callable[[Callable[_Given, _Made]], Callable[_Given, _Made]]:
+    """Return what lets a method compute results once for equal keys; its object keeps them.
+
+    Args:
+        key: takes what the method does, and returns all that its result depends on.
+    """
+
+    def with_results(method: Callable[_Given, _Made]) -> Callable[_Given, _Made]:
+        @wraps(method)
+        def found(*given: _Given.args, **named: _Given.kwargs) -> _Made:
+            known: dict[Hashable, _Made] = vars(given[0]).setdefault(method.__qualname__, {})
+            own = key(*given, **named)
+            if own not in known:
+                known[own] = method(*given, **named)
+            return known[own]
+
+        return found
+
+    return with_results

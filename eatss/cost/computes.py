@@ -37,7 +37,7 @@ from eatss.cost.access import (
 from eatss.cost.card import SCHEDULERS
 from eatss.cost.cuda_code import CudaCode
 from eatss.plan.contract import FRAGMENT_PLACES, Contract, most_unrolled, runs_along, unrolled
-from eatss.plan.intervals import beyond
+from eatss.plan.intervals import beyond, mixed
 from eatss.plan.launch import Compute, LaunchPlan
 from eatss.plan.numbers import Number, all_of, largest, no, nowhere
 from eatss.plan.shares import UniformSet
@@ -230,7 +230,7 @@ class _Counting:
         """Add the loads through a uniform set, from shared memory where it is staged."""
         of, one, code = self.of, self.one, self.of.code
         on = self.plan.staged(use.group)
-        body = one.distinct(use)
+        body = self.plan.distinct(use)
         often = self._often(use, body)
         requests = one.share * body * often
         total = of.launched_warps * requests
@@ -344,7 +344,7 @@ class _Counting:
         """
         of, plan, one, guarded = self.of, self.plan, self.one, self.rolled
         tested = self.longest + self.waited
-        memory = (self.longest / self._together + self.waited) * (1 - guarded) + tested * guarded
+        memory = mixed(guarded, tested, self.longest / self._together + self.waited)
         issue = issue_cycles(one.facts, of.card, one.points * self.each)
         whole = result_cycles(self.arithmetic, of.card, of.constants)
         # steps that are unrolled wait for each other only where one adds to what the last had
@@ -356,7 +356,7 @@ class _Counting:
         # of divisions without branches those of all statements of a step are under way together
         windows = self._windows()
         overlapped = np.where(windows > 0, whole / np.maximum(1.0, windows), overlapped)
-        arithmetic = np.maximum(overlapped * (1 - guarded) + whole * guarded, issue)
+        arithmetic = np.maximum(mixed(guarded, whole, overlapped), issue)
         others = (plan.steps[name] for name in plan.cut.mapped if name not in one.facts.loops)
         there = np.minimum(1.0, one.share * prod(others))
         each = memory + arithmetic + self.wide
@@ -364,7 +364,7 @@ class _Counting:
         hidden = np.maximum(self.longest + self.waited + self.wide, arithmetic)
         ahead = np.where(no(one.waits_for_nothing), np.maximum(hidden, each), hidden)
         loaded = one.ahead * (1 - guarded)
-        of.add_chain(there * self.steps * (ahead * loaded + each * (1 - loaded)), one.part)
+        of.add_chain(there * self.steps * mixed(loaded, ahead, each), one.part)
         of.add_chain(there * self.filled, one.part)
         boxes_ahead = plan.pipeline_stages > 1
         of.edge_cycles += boxes_ahead * there * self.steps * self.cut * (tested + whole)

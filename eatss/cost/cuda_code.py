@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from functools import cached_property, reduce
 from math import prod
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from eatss.analysis.facts import AccessFacts
 from eatss.analysis.variant import VECTOR_BYTES, WORD_BYTES
+from eatss.base.memo import once_by
 from eatss.cost.access import (
     LINE_BYTES,
     SECTOR_BYTES,
@@ -18,7 +20,7 @@ from eatss.cost.access import (
 from eatss.cost.card import REGISTER_STEP, Card, CodeConstants, CudaConstants
 from eatss.cost.demand import DemandBuilder
 from eatss.plan.contract import ROOM_BESIDE_SUMS, STEPS_LOADED
-from eatss.plan.intervals import at_least
+from eatss.plan.intervals import at_least, mixed
 from eatss.plan.launch import Compute, LaunchPlan
 from eatss.plan.numbers import Number, any_of, common_divisor, largest, no, nowhere
 from eatss.plan.shares import UniformSet
@@ -26,6 +28,11 @@ from eatss.plan.stage import element_words, vector
 
 _LEAST_L1_BYTES = 16 * 1024.0
 _ROUNDED = 1e-9
+
+
+def _of_box(uniform: UniformSet) -> Hashable:
+    """Return what a box of a uniform set follows from."""
+    return uniform.access.terms, uniform.spans, uniform.access.element_bytes
 
 
 class CudaCode(DemandBuilder):
@@ -92,6 +99,7 @@ class CudaCode(DemandBuilder):
         """Registers that a thread lacks."""
         return self._registers[1]
 
+    @once_by(lambda self, one: one)
     def step_words(self, one: Compute) -> Number:
         """Return the registers of what a thread loads for a step of a statement.
 
@@ -103,7 +111,7 @@ class CudaCode(DemandBuilder):
             if not use.held and use.access.array not in summed:
                 each: Number = use.count / 2
                 if one.serial:
-                    each = one.distinct(use) * one.steps_together(use)
+                    each = self.plan.distinct(use) * one.steps_together(use)
                 words = words + each * element_words(use.access.element_bytes)
         return words
 
@@ -115,7 +123,7 @@ class CudaCode(DemandBuilder):
     def _least_words(self, one: Compute) -> Number:
         """Return the registers without which a thread cannot multiply what it loads for a step."""
         own = [
-            one.distinct(use) * element_words(use.access.element_bytes)
+            self.plan.distinct(use) * element_words(use.access.element_bytes)
             for use in one.uses
             if not use.held and use.reads
         ]
@@ -189,6 +197,14 @@ class CudaCode(DemandBuilder):
         pairs = zip(self.plan.lanes, self.strides(access), strict=True)
         return prod((lanes for lanes, step in pairs if step), start=1.0 * access.element_bytes)
 
+    @once_by(
+        lambda self, access, unaligned=0.0, apart=1.0: (
+            (*self.strides(access),),
+            access.element_bytes,
+            unaligned,
+            apart,
+        )
+    )
     def request(
         self, access: AccessFacts, unaligned: float = 0.0, apart: float = 1.0
     ) -> tuple[Number, Number]:
@@ -218,6 +234,9 @@ class CudaCode(DemandBuilder):
         touched, ends = self._in_pieces(access, SECTOR_BYTES)
         return np.maximum(torn, np.minimum(touched, 2.0 * ends))
 
+    @once_by(
+        lambda self, access, size: ((*map(bool, self.strides(access)),), access.element_bytes, size)
+    )
     def _in_pieces(self, access: AccessFacts, size: int) -> tuple[Number, Number]:
         """Return the lines or sectors of a request whose lanes are neighbours along x.
 
@@ -240,7 +259,13 @@ class CudaCode(DemandBuilder):
 
         Rows begin inside a sector where tiles are no multiple of it.
         """
-        plan, row = self.plan, elements * access.element_bytes / SECTOR_BYTES
+        row = elements * access.element_bytes / SECTOR_BYTES
+        return np.maximum(np.ceil(row), row + self._begins_inside(access))
+
+    @once_by(lambda self, access: (access.terms[-1], access.element_bytes))
+    def _begins_inside(self, access: AccessFacts) -> Number:
+        """Return the share of rows of a tile that begin inside a sector."""
+        plan = self.plan
         inside: Number = 0.0
         for name, factor in access.terms[-1]:
             if name in plan.tile:
@@ -249,7 +274,7 @@ class CudaCode(DemandBuilder):
                 inside = np.maximum(
                     inside, np.where(plan.trips[name] > plan.tile[name], share, 0.0)
                 )
-        return np.maximum(np.ceil(row), row + inside)
+        return inside
 
     def row_request(self, access: AccessFacts) -> tuple[Number, Number]:
         """Return what :meth:`request` does where threads may have neighbouring points along x.
@@ -263,6 +288,7 @@ class CudaCode(DemandBuilder):
         own_cycles, own = self.request(access, apart=vector(access.element_bytes))
         return np.where(rows, own_cycles, cycles), np.where(rows, own, found)
 
+    @once_by(lambda self, uniform: (uniform.group, uniform.access.terms))
     def banks(self, uniform: UniformSet) -> Number:
         """Return the cycles of one request to the tile of a uniform set in shared memory."""
         plan, access = self.plan, uniform.access
@@ -305,7 +331,8 @@ class CudaCode(DemandBuilder):
             lines = lines * np.ceil(plan.sum_lanes * min(step, LINE_BYTES) / LINE_BYTES)
         return lines
 
-    def _box_sectors(self, uniform: UniformSet, *, whole: bool) -> Number:
+    @once_by(lambda self, uniform, whole: (_of_box(uniform), whole))
+    def _box_sectors(self, uniform: UniformSet, whole: bool) -> Number:
         """Return the sectors of what a tile, or all of a block, touches through a uniform set."""
         plan, access = self.plan, uniform.access
         sizes = plan.box(uniform, whole=whole)
@@ -347,18 +374,27 @@ class CudaCode(DemandBuilder):
             if inside and name not in access.moving:
                 sweeps = sweeps * plan.block_trips(name)
         chunks = plan.chunks if plan.cut.sum_loop in access.moving else 1.0
-        once = plan.active * one.share * self._box_sectors(uniform, whole=True)
+        once = plan.active * one.share * self._box_sectors(uniform, True)
         once = np.minimum(most, np.maximum(1.0, once / chunks))
         swept = np.minimum(most, once * sweeps)
-        near = self._kept(self.working_bytes)
-        far = self._kept(self._box_sectors(uniform, whole=False) * SECTOR_BYTES)
-        short = swept * near + most * (1.0 - near)
-        found = (once * far * near + short * (1.0 - far * near)) * SECTOR_BYTES
+        near, far = self._near, self._far(uniform)
+        short = mixed(near, swept, most)
+        found = mixed(far * near, once, short) * SECTOR_BYTES
         names = [name for terms in access.terms for name, _ in terms]
         if len(names) > len({*names}) or any(len(terms) > 1 for terms in access.terms):
             return found
         touched = prod(plan.trips[name] for name in names if name in plan.trips) * one.fill
         return at_least(found, touched * access.element_bytes * (1.0 - _ROUNDED))
+
+    @cached_property
+    def _near(self) -> Number:
+        """The share that L1 has room for of what is touched in a step."""
+        return self._kept(self.working_bytes)
+
+    @once_by(lambda self, uniform: _of_box(uniform))
+    def _far(self, uniform: UniformSet) -> Number:
+        """Return the same of what a sweep touches through a uniform set."""
+        return self._kept(self._box_sectors(uniform, False) * SECTOR_BYTES)
 
     def _kept(self, touched: Number) -> Number:
         """Return the share of bytes that every block touches that L1 has room for."""

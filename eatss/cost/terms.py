@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from eatss.base.frozen import frozen
+from eatss.base.memo import once_by
 from eatss.base.tape import whole
 from eatss.cards.match import clock_within, voltage_share
 from eatss.cost.card import SCHEDULERS, Card, CodeConstants
@@ -201,6 +202,7 @@ class _Launch:
         each = demand.issued / (demand.blocks * self.warps) * self.most * demand.apart_again
         return lost * _APART * _FETCH_CYCLES * each
 
+    @once_by(lambda self, wanted: wanted)
     def _turns(self, wanted: float) -> Number:
         """Return how many blocks an SM runs one after the other, as a share of the launch's.
 

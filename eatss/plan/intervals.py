@@ -12,7 +12,7 @@ tile is at least the trips, whatever the tile.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache, partial, reduce
 from itertools import chain
 from math import log
@@ -73,10 +73,8 @@ class Box:
             if of is np.exp:
                 found = np.exp(self.end(exponents, side, np.log))
             else:
-                found = self._log(exponents, side)
-                if any(name in self._named for name, _ in exponents):
-                    inside = self._log(exponents, side, through=True)
-                    found = (np.fmin if side else np.fmax)(found, inside)
+                inside = self._written_out(exponents, side)
+                found = reduce(np.fmin if side else np.fmax, inside, self._log(exponents, side))
             self._known[key] = found
         return self._known[key]
 
@@ -106,35 +104,43 @@ class Box:
         """Return exponents with names written out."""
         written: dict[str, float] = {}
         for name, power in exponents:
-            number = self._named.get(name)
-            own = () if number is None else number.side(0 if power > 0 else 1)
-            inside = self._written(own[0].exponents) if own else {name: 1.0}
+            own = self._made_of(name, 0 if power > 0 else 1)
+            inside = {name: 1.0} if own is None else self._written(own.exponents)
             for inner, times in inside.items():
                 written[inner] = written.get(inner, 0.0) + power * times
         return written
 
-    def _log(
-        self, exponents: Iterable[tuple[str, float]], side: Side, through: bool = False
-    ) -> Any:
-        """Return the logarithm of an end; names are written out where it goes through them."""
-        written: dict[str, float] = {}
-        factor: Any = 0.0
-        more = False
-        for name, power in exponents:
-            number = self._named.get(name) if through else None
-            own = () if number is None else number.side(side if power > 0 else 1 - side)
-            if not own:
-                written[name] = written.get(name, 0.0) + power
-                continue
-            more = True
-            factor = factor + power * np.log(own[0].coefficient)
-            for inner, inside in own[0].exponents:
-                written[inner] = written.get(inner, 0.0) + power * inside
-        if more and any(name in self._named and power for name, power in written.items()):
-            return factor + self._log(written.items(), side, through)
-        return factor + sum(
+    def _written_out(self, exponents: Exponents, side: Side) -> Iterator[Any]:
+        """Yield logarithms of an end with ever more names written out, the last one first.
+
+        A name is of a number of those before: what it is made of may cancel.
+        """
+        written, factor = dict(exponents), 0.0
+        for name in reversed(self._named):
+            power = written.get(name, 0.0)
+            own = self._made_of(name, side if power > 0 else 1 - side) if power else None
+            if own is not None:
+                del written[name]
+                factor = factor + power * np.log(own.coefficient)
+                for inner, inside in own.exponents:
+                    written[inner] = written.get(inner, 0.0) + power * inside
+                yield factor + self._log(written.items(), side)
+
+    def _made_of(self, name: str, side: Side) -> Monomial | None:
+        """Return the monomial of sizes on a side of what has a name, if it has both."""
+        number = self._named.get(name)
+        return (
+            next((own for own in number.side(side) if own.exponents), None)
+            if number is not None
+            else None
+        )
+
+    def _log(self, exponents: Iterable[tuple[str, float]], side: Side) -> Any:
+        """Return the logarithm of an end of a monomial."""
+        return sum(
             power * self._logs[name][side if power > 0 else 1 - side]
-            for name, power in written.items()
+            for name, power in exponents
+            if power
         )
 
 
@@ -661,6 +667,11 @@ def _lowered(side: Side, number: _Operand) -> Any:
     return 1.0 if side else whole / (whole + 1.0)
 
 
+def _rounded(side: Side, number: _Operand) -> Any:
+    most = np.where(number.end(0) > 0, 0.5 / number.end(0), np.inf)
+    return 1.0 + most if side else np.maximum(0.0, 1.0 - most)
+
+
 _of_surplus = _scaled(_left)
 
 
@@ -682,6 +693,7 @@ _MONOMIALS: Mapping[Any, MonomialRule] = {
     beyond: _of_surplus,
     np.ceil: _scaled(_raised),
     np.floor: _scaled(_lowered),
+    np.rint: _scaled(_rounded),
     np.where: lambda side, flag, there, elsewhere: _each(
         lambda _: lambda one, other: _chosen(side, flag.number, one, other)
     )(side, there, elsewhere),

@@ -31,6 +31,7 @@ from eatss.analysis.variant import (
     RegisterTileFacts,
 )
 from eatss.base.frozen import Names, Numbers
+from eatss.base.memo import once_by
 from eatss.base.tape import Column, whole
 from eatss.base.targets import CUDA
 from eatss.plan.contract import (
@@ -233,6 +234,7 @@ class Tiled:
         """Return the points of a thread along all loops but some."""
         return self.points_along({*self.points} - {*loops})
 
+    @once_by(lambda self, loops: (*map(loops.__contains__, self.points),))
     def points_along(self, loops: Collection[str]) -> Number:
         """Return the points of a thread along some loops."""
         return prod((count for name, count in self.points.items() if name in loops), start=1.0)
@@ -394,9 +396,14 @@ class LaunchPlan(Tiled):
             return np.minimum(self.tile[name], self.trips[name])
         return self.block_trips(name)
 
+    @once_by(
+        lambda self, uniform, whole=False, declared=False: (
+            (uniform.access.terms, uniform.spans, whole, declared)
+        )
+    )
     def box(
-        self, uniform: UniformSet, *, whole: bool = False, declared: bool = False
-    ) -> list[Number]:
+        self, uniform: UniformSet, whole: bool = False, declared: bool = False
+    ) -> Sequence[Number]:
         """Return the extents, a dimension each, of what a tile touches through a uniform set."""
         sizes: list[Number] = []
         for (terms, _), span in zip(uniform.access.subscripts, uniform.spans, strict=True):
@@ -525,6 +532,28 @@ class LaunchPlan(Tiled):
         whole = np.mod(self.tile[loop] / self.sum_lanes, width) == 0
         return tuple(arrays), chosen(whole & (self.sum_lanes > 1), width, 1.0)
 
+    @once_by(
+        lambda self, uniform: (
+            uniform.access.terms,
+            frozenset(uniform.access.moving),
+            uniform.spans,
+            uniform.count,
+        )
+    )
+    def distinct(self, uniform: UniformSet) -> Number:
+        """Return the elements that the points of a thread touch through a set, at one step."""
+        access = uniform.access
+        named = [name for name in self.cut.mapped if name in access.moving]
+        together: Number = 1.0
+        for terms, span in zip(access.terms, uniform.spans, strict=True):
+            along = [name for name, factor in terms if name in named and abs(factor) == 1]
+            several: Number = min(span + 1, uniform.count)
+            if len(along) == 1:
+                points, alone = self.points[along[0]], self.threads[along[0]] == 1
+                several = np.where(alone, points + span, points * several)
+            together = together * several
+        return np.minimum(self.points_along(named) * uniform.count, together)
+
     # -- registers --------------------------------------------------------------------------------
 
     @property
@@ -645,11 +674,12 @@ class LaunchPlan(Tiled):
         """The access of a stageable group that most loops move: of rows beside elements a row."""
         return max((one.access for one in self.readers(group)), key=lambda one: len(one.moving))
 
+    @once_by(lambda self, group: group)
     def staged(self, group: int | None) -> Number:
         """Return 1 where a stageable group is staged in shared memory, else 0."""
         return 0.0 if group is None else 1.0 * self.staging[group].on
 
-    @property
+    @cached_property
     def any_staged(self) -> Number:
         """1 where something is staged in shared memory, else 0."""
         return largest(1.0 * one.on for one in self.staging)
@@ -802,7 +832,7 @@ class LaunchPlan(Tiled):
             alike.setdefault(one.access.terms, []).append(one)
         boxes = []
         for own in alike.values():
-            sizes = self.box(own[0], declared=declared)
+            sizes = [*self.box(own[0], declared=declared)]
             ends = [zip(one.first, one.spans, strict=True) for one in own]
             for at, along in enumerate(zip(*ends, strict=True)):
                 least, most = min(low for low, _ in along), max(low + span for low, span in along)
@@ -865,7 +895,7 @@ class LaunchPlan(Tiled):
 
         return whole(each, *columns)
 
-    @property
+    @cached_property
     def shared_bytes(self) -> Number:
         """Shared memory of a block, in bytes: what the part needs that needs most."""
         parts = range(len(self.cut.parts))
@@ -874,8 +904,8 @@ class LaunchPlan(Tiled):
     def _boxes_bytes(self, part: int) -> Iterator[Number]:
         """Yield the bytes of the tiles of a part, as large as it needs."""
         for at, one in enumerate(self.stages):
-            several = len(self.cut.parts) > 1 and self.readers(at, part)
-            own = self._stage(at, part) if several else one
+            apart = self.readers(at, part) not in ([], self.readers(at))
+            own = self._stage(at, part) if apart else one
             size = in_shared(own.shared_bytes * one.buffers)
             yield one.on * size * one.parts.count(part)
 
@@ -921,8 +951,10 @@ class LaunchPlan(Tiled):
             on * share * element_words(one.element_bytes)
             for one, on, share in zip(stages, passing, shares, strict=True)
         )
-        return found & all_of(one.register_prefetch_on(words) for one in serial)
+        firsts = dict.fromkeys(one.first_of_turn for one in serial)
+        return found & all_of(one.register_prefetch_on(words) for one in firsts)
 
+    @once_by(lambda self, access: frozenset(access.moving))
     def vector_wavefronts(self, access: AccessFacts) -> Number:
         """Return the wavefronts of one load of vectors [:mod:`eatss.analysis.variant`].
 
@@ -1076,6 +1108,7 @@ class Compute:
         width = vector(uniform.access.element_bytes)
         return np.where(rows, width, self.steps_together(uniform))
 
+    @once_by(lambda self, uniform: uniform.group)
     def steps_together(self, uniform: UniformSet) -> Number:
         """Return the steps of the innermost serial loop for which a thread loads a set at once.
 
@@ -1091,24 +1124,11 @@ class Compute:
         whole = self.plan.tile.get(last, 1.0) % width == 0
         return np.where(whole & own.on & row_dimensions(tiling, own)[-1], width, 1.0)
 
-    def distinct(self, uniform: UniformSet) -> Number:
-        """Return the elements that the points of a thread touch through a set, at one step."""
-        plan, access = self.plan, uniform.access
-        named = [name for name in plan.cut.mapped if name in access.moving]
-        together: Number = 1.0
-        for terms, span in zip(access.terms, uniform.spans, strict=True):
-            along = [name for name, factor in terms if name in named and abs(factor) == 1]
-            several: Number = min(span + 1, uniform.count)
-            if len(along) == 1:
-                points, alone = plan.points[along[0]], plan.threads[along[0]] == 1
-                several = np.where(alone, points + span, points * several)
-            together = together * several
-        return np.minimum(plan.points_along(named) * uniform.count, together)
-
     @cached_property
     def ahead(self) -> Flag:
         """Where a thread loads what a step reads while it computes the one before."""
-        return self.register_prefetch_on()
+        first = self.first_of_turn
+        return self.register_prefetch_on() if first is self else first.ahead
 
     def register_prefetch_on(self, more_words: Number = 0.0) -> Flag:
         """Return where that is so, and registers have room for ``more_words``.
@@ -1141,13 +1161,18 @@ class Compute:
         )
 
     @property
+    def first_of_turn(self) -> Compute:
+        """The first statement of its turn: all of them are loaded ahead, or none is."""
+        return next(iter(self._turn), self)
+
+    @cached_property
     def waits_for_nothing(self) -> Flag:
         """Where all that a step reads is loaded a step ahead, and nothing beside buffers."""
         last = (self.serial or [""])[-1]
         moved = [use for use in self._read if last in use.access.moving]
         return self.ahead & no(any_of(self.plan.staged(use.group) == 0 for use in moved))
 
-    @property
+    @cached_property
     def loads_late(self) -> Flag:
         """Where buffers are filled ahead, but what a step reads of them is not loaded so.
 

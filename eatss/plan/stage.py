@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field, replace
+from functools import cached_property
 from itertools import combinations
 from math import prod
 from typing import Any
@@ -31,7 +32,7 @@ from typing import Any
 import numpy as np
 
 from eatss.analysis.variant import VECTOR_BYTES, WORD_BYTES, interleaves
-from eatss.base.frozen import frozen
+from eatss.base.frozen import frozen, frozen_part
 from eatss.plan.numbers import (
     Flag,
     Number,
@@ -419,7 +420,7 @@ def copied_in_rows(sizes: Sequence[Number], threads: Number, width: int = 1) -> 
     return (long == 2) & (columns % width == 0) & pays & (rows * lanes % threads == 0)
 
 
-@frozen
+@frozen_part
 class Stage:
     """The copy of a tile of an array into shared memory by the ``threads`` of a block.
 
@@ -475,7 +476,7 @@ class Stage:
         """Bytes of the buffer."""
         return prod(self.declared) * self.element_bytes
 
-    @property
+    @cached_property
     def width(self) -> Number:
         """Elements of a row that a thread may copy at a time, where a tile begins at a vector."""
         width = self.copied
@@ -492,12 +493,12 @@ class Stage:
         """Where copies need not pass through registers: of words, or of whole vectors."""
         return is_asynchronous(self.width * self.element_bytes)
 
-    @property
+    @cached_property
     def in_pieces(self) -> Flag:
         """Where threads copy rows of the array piece by piece into a transposed tile."""
         return self._in_pieces(1)
 
-    @property
+    @cached_property
     def through_registers(self) -> Flag:
         """Where threads may load vectors of rows of the array for a transposed tile."""
         width = self.copied
@@ -512,7 +513,7 @@ class Stage:
         pieces = copied_in_pieces(prod(others), columns // width, self.threads, piece)
         return self.transposed & few & pieces
 
-    @property
+    @cached_property
     def unrolled(self) -> Flag:
         """Where copies element by element are unrolled, and each thread copies as much."""
         sizes = self.stored or in_one_row(self.extents, self.record)

@@ -60,7 +60,7 @@ from eatss.polyhedral.isl_names import (
     universes,
     with_names,
 )
-from eatss.polyhedral.kept_versions import Versions, with_versions
+from eatss.polyhedral.kept_versions import Versions, moving_loops, with_versions
 from eatss.polyhedral.kernels import update_of
 from eatss.polyhedral.parts import still_loops
 from eatss.polyhedral.scalars import with_private_scalars, without_scalars
@@ -105,9 +105,26 @@ def with_class_tiles(scop: Scop, size: int, once: Memo | None = None) -> Scop:
     if versions is not None:
         apart = once(partial(_apart, bare, once), "apart", of=bare)
         cut = _with_versions(versions, apart, size, once)
-    if cut is None:
+    if cut is None and _may_step(bare):
         cut = _in_turn(bare, once(partial(_parts, bare, once), "parts", of=bare), size, once)
     return scop if cut is None else replace(cut, written=scop.written or scop)
+
+
+def _may_step(scop: Scop) -> bool:
+    """Tell whether a statement may be a sum, or overwrite in steps what others of them read.
+
+    One that scalars hide may be.
+    """
+
+    def may(own: Statement) -> bool:
+        reads = (one.relation for one in own.reads if one.array == own.write.array)
+        return bool(_summed(own, scop)) or any(
+            len(moving) < len(own.loops) and not {*moving}.isdisjoint(_still(own))
+            for moving in map(moving_loops, reads)
+        )
+
+    scalars = (not scop.array(name).n_dims for name in scop.written_arrays)
+    return any(scalars) or any(map(may, scop.statements))
 
 
 def _needed(scop: Scop, once: Memo) -> isl.UnionMap:

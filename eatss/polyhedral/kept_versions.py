@@ -137,7 +137,7 @@ def with_versions(scop: Scop) -> Versions | None:
     if len(scop.statements) != 1 or len(scop.statements[0].loops) < 2:
         return None
     (source,) = scop.statements
-    written = _moving(source.write.relation)
+    written = moving_loops(source.write.relation)
     counters = map(counter_of, output_affs(source.schedule)[1::2])
     in_order = all(map(eq, source.loops, counters))  # up, the outermost one first
     in_order &= all(source.domain.dim_min_val(at).is_nonneg() for at in range(len(source.loops)))
@@ -147,7 +147,7 @@ def with_versions(scop: Scop) -> Versions | None:
     kept = list[_Kept]()
     for number in sorted({*first_equal(source.accesses)}):
         read = source.accesses[number]
-        loops = _moving(read.relation)
+        loops = moving_loops(read.relation)
         if read.is_write or read.array != source.write.array:
             continue
         in_step = equal_leading_dims(flow[source.name, number], 1).range()
@@ -165,7 +165,7 @@ def with_versions(scop: Scop) -> Versions | None:
     return Versions(whole, source, tuple(kept))
 
 
-def _moving(relation: isl.Map) -> Numbers:
+def moving_loops(relation: isl.Map) -> Numbers:
     """Return the loops that subscripts move along, by number."""
     functions = output_affs(relation)
     return tuple(

@@ -104,7 +104,7 @@ def find_selection(
         every = _and_more(session.of(selection).warnings, selection.warnings)
         return Found(noun=selection, warnings=every, lasting=selection.lasts)
 
-    return in_bounds(found, generates=TARGETS[options.target].own)()
+    return in_bounds(found, generates=False, cuts=TARGETS[options.target].own)()
 
 
 @in_bounds

@@ -20,7 +20,7 @@ from eatss.cost.cuda_model import CudaModel
 from eatss.cost.demand import Demand
 from eatss.cost.ppcg_model import PpcgModel
 from eatss.cost.terms import predict
-from eatss.plan.intervals import Box, Interval, named
+from eatss.plan.intervals import Box, Interval, mixed, named
 from eatss.plan.launch import plan
 from tests.choose.cuda_kernels import analysed, variants
 
@@ -140,4 +140,16 @@ FORMULAS: list[Callable[[Any, Any, float], Any]] = [
     lambda a, b, constant: np.where(a > constant, a, b),
     lambda a, b, _: np.maximum(a - 3, 0.0),
     lambda a, b, _: np.maximum(a, b),
+    lambda a, *_: np.rint(a * 0.3),
+    lambda a, b, constant: mixed(np.minimum(b / 50, 1.0), a, constant),
 ]
+
+
+def test_what_numbers_with_names_are_made_of_cancels() -> None:
+    box = Box({"tile": ([1.0], [64.0]), "wanted": ([2.0], [300.0])})
+    tile: Any = box.intervals["tile"]
+    wanted: Any = box.intervals["wanted"]
+    chunks = named("chunks", np.minimum(wanted, 200.0))
+    blocks = named("blocks", np.maximum(np.rint(0.3 * np.ceil(6400 / tile) * chunks), 1.0))
+    work = blocks * (640.0 / chunks) * tile
+    assert work.low[0] > 0.9 * 0.3 * 6400 * 640 > 100 * (blocks.low * 640 / 200)[0]
