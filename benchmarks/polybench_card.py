@@ -17,7 +17,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -44,14 +44,19 @@ LONG_S = 0.4
 
 def prepare(folder: Path, given: argparse.Namespace) -> None:
     """Generate code of every program, and say what it takes at least."""
+    sources = sorted(given.sources.glob("*.c"))
+    with ProcessPoolExecutor() as pool:
+        floors = pool.map(_prepared, sources, [folder / one.stem for one in sources])
+        found = dict(zip((one.stem for one in sources), floors, strict=True))
+    (folder / "floors.json").write_text(json.dumps(found), encoding="utf-8")
+
+
+def _prepared(source: Path, folder: Path) -> float | None:
+    """Generate the code of a program; return the least seconds of its work."""
     import eatss  # noqa: PLC0415 - not on the machine with the card
 
-    floors = {}
-    for source in sorted(given.sources.glob("*.c")):
-        eatss.codegen(source, gpu="h200", output=folder / source.stem)
-        floors[source.stem] = eatss.select(source, gpu="h200", target="cuda").least_time_s
-        print(source.stem, flush=True)
-    (folder / "floors.json").write_text(json.dumps(floors), encoding="utf-8")
+    eatss.codegen(source, gpu="h200", output=folder)
+    return eatss.select(source, gpu="h200", target="cuda").least_time_s
 
 
 def measured(folder: Path, given: argparse.Namespace) -> Iterator[Row]:
