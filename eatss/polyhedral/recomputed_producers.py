@@ -19,7 +19,7 @@ from typing import TypeAlias
 
 import islpy as isl
 
-from eatss.base.frozen import Names, distinct, frozen
+from eatss.base.frozen import Names, distinct, frozen, their_names
 from eatss.base.memo import Memo
 from eatss.polyhedral.dependences import (
     at_most,
@@ -115,14 +115,20 @@ def with_recomputed_producers(
     return replace(_without_dead(region.scop, arrays), written=scop.written or scop)
 
 
-def with_values_anew(scop: Scop, places: Collection[Place]) -> Scop | None:
+def with_values_anew(scop: Scop, places: Collection[Place], once: Memo) -> Scop | None:
     """Return a region in which some reads of a scalar are computed anew.
 
-    ``None`` where that is not proven to give the same values. What nobody reads then goes.
+    ``None`` where that is not proven to give the same values. What nobody reads then goes. ``once``
+    has what is found of regions.
     """
-    found = _Region(scop).anew(sorted(places))
-    names = {scop.access(place).array for place in places}
-    return None if found is None else _without_dead(found.scop, names)
+    found = _region(scop, once).anew(sorted(places))
+    if found is None:
+        return None
+    changed = _without_dead(found.scop, {scop.access(place).array for place in places})
+    names = their_names(changed.statements)
+    flow = {place: one for place, one in found.flow.items() if place[0] in names}
+    once(lambda: _Region(changed, flow), "values", of=changed)
+    return changed
 
 
 def recomputed_arrays(scop: Scop) -> Names:
@@ -153,14 +159,15 @@ def _written_arrays(scop: Scop) -> Names:
 class _Region:
     """A region, and where its reads get their values from, found once."""
 
-    def __init__(self, scop: Scop) -> None:
+    def __init__(self, scop: Scop, flow: Flow | None = None) -> None:
         self.scop = scop
+        self._flow = flow
         self._others: dict[str, _Region | None] = {}
 
     @cached_property
     def flow(self) -> Flow:
         """Where values come from."""
-        return flow_to_reads(self.scop)
+        return flow_to_reads(self.scop) if self._flow is None else self._flow
 
     def without(self, name: str) -> _Region | None:
         """Return the region with all reads of an array replaced, ``None`` if that is not proven.

@@ -30,6 +30,7 @@ import islpy as isl
 
 from eatss.base.classes import Classes
 from eatss.base.frozen import Names, frozen, their_names
+from eatss.base.memo import Memo
 from eatss.base.trees import free_name
 from eatss.polyhedral.dependences import (
     dependent_accesses,
@@ -249,7 +250,7 @@ def with_private_scalars(scop: Scop) -> tuple[Scop, ...]:
     A second one calls functions again for each reader of a value, where the first does not.
     """
     found: dict[int, Scop] = {}
-    for again in (False, True):
+    for again in (False, True) if any(map(calls, scop.statements)) else (False,):
         forwarded = _with_forwarded_scalars(scop, again=again)
         changed = with_expanded_scalars(forwarded)
         if changed is not scop:
@@ -268,9 +269,10 @@ def _with_forwarded_scalars(scop: Scop, *, again: bool, every: bool = False) -> 
     The region itself where they read none. ``again`` says whether functions may be called by each
     of several readers, ``every`` whether other statements are not to read any either.
     """
-    found, changed = scop, _forwarded(scop, again, every)
+    once = Memo()
+    found, changed = scop, _forwarded(scop, again, every, once)
     while changed is not None:
-        found, changed = changed, _forwarded(changed, again, every)
+        found, changed = changed, _forwarded(changed, again, every, once)
     if found is scop:
         return scop
     used = found.used_arrays
@@ -278,7 +280,7 @@ def _with_forwarded_scalars(scop: Scop, *, again: bool, every: bool = False) -> 
     return replace(found, arrays=arrays, written=scop.written or scop)
 
 
-def _forwarded(scop: Scop, again: bool, every: bool) -> Scop | None:
+def _forwarded(scop: Scop, again: bool, every: bool, once: Memo) -> Scop | None:
     """Return the region with the last such scalar gone, ``None`` if there is none."""
     if not every and not any(map(_adds_up, scop.statements)):
         return None
@@ -290,7 +292,7 @@ def _forwarded(scop: Scop, again: bool, every: bool) -> Scop | None:
             continue
         found = _stored(scop, values, writer)
         if found is None and (again or len(readers) == 1 or not calls(writer)):
-            found = with_values_anew(scop, _reads(values))
+            found = with_values_anew(scop, _reads(values), once)
         if found is not None:
             return found
     return None

@@ -305,8 +305,10 @@ def _with_private_scalars(scop: Scop, before: Callable[[], ScheduledScop]) -> Sc
                 found = tried
             if names and all(len(kernel.parallel_loops) > 1 for kernel in sums):
                 break
-    whole = scop if found else without_scalars(scop)
-    if whole is not scop and any(scop.statement(one).loops for one in before().host_statements):
+    if found or not any(scop.statement(one).loops for one in before().host_statements):
+        return found
+    whole = without_scalars(scop)
+    if whole is not scop:
         with suppress(*REFUSALS):
             tried = schedule_scop(whole, positive=True, patient=False)
             found = tried if frees_loops(before(), tried, one_thread=True) else None
