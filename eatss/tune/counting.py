@@ -330,7 +330,7 @@ class Walk:
         """Return points by numbers below the number of points that are left: each has its own."""
         columns: dict[str, Column] = {}
         left = np.array(ranks, dtype=object)
-        for part, kept in zip(self.parts, self.counts[2], strict=True):
+        for part, kept in reversed([*zip(self.parts, self.counts[2], strict=True)]):
             columns |= self._of_part(part, left % kept)
             left //= kept
         return Block(columns=columns, rows=len(ranks))

@@ -290,3 +290,12 @@ def test_decisions_are_the_variant_and_iterators_called_like_them() -> None:
         "split": "auto",
         "model": "paper",
     }
+
+
+def test_points_have_the_numbers_of_their_order() -> None:
+    filters: dict[str, Any] = {"few": "a * b <= 6", "even": "c % 2 == 0"}
+    iterators = {"a": ranged("1", "4"), "b": ranged("1", "4"), "c": ranged("1", "4")}
+    bound = bind(Space(name="two parts", iterators=iterators, filters=filters), {})
+    every = [*bound.points()]
+    ranks = [*reversed(range(len(every)))]
+    assert [*bound._points_of(bound.walk.at(ranks))] == every[::-1]
