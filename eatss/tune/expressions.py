@@ -186,8 +186,8 @@ class _Reader(ast.NodeTransformer):
             raise self._refused(node)
         node = self.generic_visit(node)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
-            called = ast.Call(ast.Name("**", ast.Load()), [node.left, node.right], [])
-            return ast.fix_missing_locations(ast.copy_location(called, node))
+            power = ast.Call(ast.Name("**", ast.Load()), [node.left, node.right], [])
+            return ast.fix_missing_locations(ast.copy_location(power, node))
         return node
 
     def _named(self, node: ast.AST, name: str) -> ast.expr:
@@ -242,7 +242,7 @@ def name_fault(name: str) -> str | None:
     return f"{name} is a function of expressions" if name in FUNCTIONS else None
 
 
-def _is_large(value: Value) -> bool:
+def _is_large(value: object) -> bool:
     return isinstance(value, int) and abs(value) > LARGEST
 
 
