@@ -247,9 +247,9 @@ class BoundSpace:
         """Return distinct points, drawn: each set of ``count`` kept points is equally likely.
 
         That is exact, whatever the size of the space: numbers of points are drawn, and what they
-        are in each part that nothing ties to the others is found by walking that part. The same
-        seed gives the same points.
-        Where fewer are kept, all of them come, in drawn order.
+        are in each part that nothing ties to the others is found by walking it as far as filters
+        go. The same seed gives the same points. Where fewer are kept, all of them come, in drawn
+        order.
 
         Args:
             count: how many, from 1 on.
