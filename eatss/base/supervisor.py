@@ -105,7 +105,7 @@ class Ready:
 class LiveWorker:
     """One worker process, and another one where that died.
 
-    Start, ask and end it from one thread: it ends with that thread.
+    It ends with the thread that starts it. One thread at a time starts, asks and ends it.
     """
 
     def __init__(self, worker: Worker) -> None:

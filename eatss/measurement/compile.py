@@ -191,7 +191,8 @@ def first_errors(said: str) -> str:
     """Return the first errors of what a compiler said, or its last line if it names none."""
     lines = said.split("\n")
     errors = [line.strip() for line in lines if re.search(r"\berror\b", line, re.IGNORECASE)]
-    return "\n".join(errors[:_SHOWN_ERRORS]) or said.strip().rpartition("\n")[2]
+    last = said.strip().rpartition("\n")[2] or "it failed and said nothing"
+    return "\n".join(errors[:_SHOWN_ERRORS]) or last
 
 
 @once

@@ -246,9 +246,10 @@ class BoundSpace:
     def sample(self, count: int, seed: int) -> list[Configuration]:
         """Return distinct points, drawn: each set of ``count`` kept points is equally likely.
 
-        That is exact, whatever the size of the space: places in the order of the points are drawn
-        and their points found by counting below prefixes. The same seed gives the same points.
-        Where fewer are kept, all of them come, in drawn order.
+        That is exact, whatever the size of the space: numbers of points are drawn, and what they
+        are in each part that nothing ties to the others is found by walking it as far as filters
+        go. The same seed gives the same points. Where fewer are kept, all of them come, in drawn
+        order.
 
         Args:
             count: how many, from 1 on.

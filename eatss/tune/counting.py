@@ -330,25 +330,56 @@ class Walk:
         """Return points by numbers below the number of points that are left: each has its own."""
         columns: dict[str, Column] = {}
         left = np.array(ranks, dtype=object)
-        for part, kept in zip(self.parts, self.counts[2], strict=True):
+        for part, kept in reversed([*zip(self.parts, self.counts[2], strict=True)]):
             columns |= self._of_part(part, left % kept)
             left //= kept
         return Block(columns=columns, rows=len(ranks))
 
     def _of_part(self, part: Part, places: Weights) -> Mapping[str, Column]:
         """Return the points of a part at places in their order."""
-        if len(part.steps) == 1 and not part.tests:  # maybe a long range
-            dimension = self.dimensions[part.steps[0]]
-            below = dimension.below(self._seen(dimension.names, ROOT), 1)
-            return {dimension.name: below.at(0 * places.astype(np.int64), places.astype(np.int64))}
-        order, first, found = np.argsort(places), 0, []
-        for block in self.points(part):
-            inside = [place - first for place in places[order] if 0 <= place - first < block.rows]
-            found.append(block.some(np.array(inside, dtype=np.int64)))
-            first += block.rows
-        back = np.argsort(order)
-        names = found[0].columns
+        order = np.argsort(places)
+        found, _ = self._at(part, ROOT, places[order])
+        back, names = np.argsort(order), found[0].columns
         return {n: np.concatenate([own.columns[n] for own in found])[back] for n in names}
+
+    def _at(self, part: Part, block: Block, places: Weights) -> tuple[list[Block], int]:
+        """Return the points of a part at places, in order, below prefixes, and how many it has.
+
+        What no filter names any more is not walked: places are found by counting.
+        """
+        if not part.steps:
+            return [block.some(places[places < block.rows].astype(np.int64))], block.rows
+        if len(part.steps) == 1 and not part.tests:
+            dimension = self.dimensions[part.steps[0]]
+            below = dimension.below(self._seen(dimension.names, block), block.rows)
+            rows, offsets, count = _rows_of(places, below.sizes)
+            columns = {
+                **block.some(rows).columns,
+                dimension.name: below.at(rows, offsets.astype(np.int64)),
+            }
+            return [Block(columns=columns, rows=len(rows))], count
+        found, passed = list[Block](), 0
+        for rest, grown in self._grown(part, block):
+            left = places[places >= passed] - passed
+            if rest.tests:
+                own, count = self._at(rest, grown, left)
+            else:
+                counts = self._raw(rest, grown)
+                rows, offsets, count = _rows_of(left, counts)
+                wanted, again = np.unique(rows, return_inverse=True)
+                kept = counts[wanted].astype(object)
+                below_these = (np.cumsum(kept) - kept)[again] + offsets
+                own = self._at(rest, grown.some(wanted), below_these)[0] if len(rows) else []
+            found, passed = found + own, passed + count
+        return found, passed
+
+
+def _rows_of(places: Weights, counts: Weights) -> tuple[Integers, Weights, int]:
+    """Return in which rows places are, their offsets there, and how many places there are."""
+    ends = np.cumsum(counts.astype(object))
+    inside = places[places < ends[-1]]
+    rows = np.searchsorted(ends, inside, side="right")
+    return rows, inside - (ends - counts)[rows], int(ends[-1])
 
 
 def total(counts: Weights) -> int:

@@ -28,6 +28,20 @@ from eatss.tune.points import Value
 LARGEST = 1 << 53
 """Whole numbers up to this are also exact as numbers with a fraction."""
 
+MOST_BITS = 1 << 16
+"""No power is computed that may have more: ``10 ** 10 ** 10`` would take forever."""
+
+
+def _power(base: Any, exponent: Any) -> Any:
+    is_whole = isinstance(base, int) and isinstance(exponent, int)
+    if is_whole and base.bit_length() * exponent > MOST_BITS:
+        raise OverflowError(f"a power of {exponent} is too large")
+    found = base**exponent
+    if isinstance(found, complex):
+        raise ValueError("a negative number has no such power")
+    return found
+
+
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "min": min,
     "max": max,
@@ -109,13 +123,16 @@ def parse_expression(
     origin = origin or Origin(label="expression")
     try:
         tree = ast.parse(text, mode="eval").body
+        reader = _Reader(Expression(text=text, path=path, origin=origin, tree=tree), known)
+        tree = reader.visit(tree)
+    except (MemoryError, RecursionError):
+        message, extent = "this is nested too deeply", (0, len(text))
+        raise InputError(_pointed("EATSS-S007", message, path, origin, text, extent)) from None
     except SyntaxError as error:
         start = min(max((error.offset or 1) - 1, 0), max(len(text) - 1, 0))
         message = f"this is no expression: {error.msg}"
         extent = (start, max(start + 1, (error.end_offset or 0) - 1))
         raise InputError(_pointed("EATSS-S007", message, path, origin, text, extent)) from None
-    reader = _Reader(Expression(text=text, path=path, origin=origin, tree=tree), known)
-    tree = reader.visit(tree)
     return replace(reader.whole, tree=tree, names=tuple(dict.fromkeys(reader.names)))
 
 
@@ -152,17 +169,7 @@ class _Reader(ast.NodeTransformer):
         """Return a node that can be computed."""
         name = _dotted(node)
         if name is not None:
-            if fault := name_fault(name):
-                raise self._refused(node, f"{name} is no name of a value: {fault}")
-            if self._known is not None and name not in self._known:
-                hint = "a text stands between quotes"
-                if self._known:
-                    hint = did_you_mean(name, sorted(self._known), "known here")
-                if name.startswith("card.") and "card.name" not in self._known:
-                    hint = "figures of a card are known once one is named: --gpu CARD"
-                raise self._refused(node, f"nothing is called {name}", hint)
-            self.names.append(name)
-            return ast.copy_location(ast.Name(name, ast.Load()), node)
+            return self._named(node, name)
         if isinstance(node, ast.Compare):
             node.left = self.visit(node.left)
             node.comparators = [*map(self._compared, node.ops, node.comparators)]
@@ -177,7 +184,25 @@ class _Reader(ast.NodeTransformer):
         is_value = not isinstance(node, ast.Constant) or isinstance(node.value, Value)
         if type(node).__name__ not in _ALLOWED or not is_value:
             raise self._refused(node)
-        return self.generic_visit(node)
+        node = self.generic_visit(node)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+            power = ast.Call(ast.Name("**", ast.Load()), [node.left, node.right], [])
+            return ast.fix_missing_locations(ast.copy_location(power, node))
+        return node
+
+    def _named(self, node: ast.AST, name: str) -> ast.expr:
+        """Return a name that is known."""
+        if fault := name_fault(name):
+            raise self._refused(node, f"{name} is no name of a value: {fault}")
+        if self._known is not None and name not in self._known:
+            hint = "a text stands between quotes"
+            if self._known:
+                hint = did_you_mean(name, sorted(self._known), "known here")
+            if name.startswith("card.") and "card.name" not in self._known:
+                hint = "figures of a card are known once one is named: --gpu CARD"
+            raise self._refused(node, f"nothing is called {name}", hint)
+        self.names.append(name)
+        return ast.copy_location(ast.Name(name, ast.Load()), node)
 
     def _compared(self, op: ast.cmpop, other: ast.expr) -> ast.expr:
         """Return what stands behind a comparison: a list behind ``in``, and there alone."""
@@ -217,7 +242,7 @@ def name_fault(name: str) -> str | None:
     return f"{name} is a function of expressions" if name in FUNCTIONS else None
 
 
-def _is_large(value: Value) -> bool:
+def _is_large(value: object) -> bool:
     return isinstance(value, int) and abs(value) > LARGEST
 
 
@@ -235,12 +260,14 @@ def evaluate_one(expression: Expression, values: Mapping[str, Value]) -> Value:
     why = "a number is too large: whole ones go up to 2^53"
     try:
         found: Value = eval(  # noqa: S307 - its nodes are on a list
-            _compiled(expression), {"__builtins__": {}, **FUNCTIONS}, dict(values)
+            _compiled(expression), {"__builtins__": {}, **FUNCTIONS, "**": _power}, dict(values)
         )
         if isinstance(found, str) or (abs(found) < math.inf and not _is_large(found)):
             return found
     except ZeroDivisionError:
         why = "division by zero"
+    except (MemoryError, RecursionError):
+        why = "a text is too long, or the expression nested too deeply"
     except (ArithmeticError, TypeError, ValueError) as error:
         why = str(error)
     at = ", ".join(f"{name} = {values[name]}" for name in expression.names)
@@ -261,7 +288,8 @@ def evaluate(expression: Expression, columns: Named, rows: int) -> Column:
     try:
         with np.errstate(all="raise"):
             found = np.asarray(_of_columns(expression.tree, columns))
-    except (ArithmeticError, LookupError, TypeError, ValueError):  # row by row, as Python does
+    except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError):
+        # row by row, as Python does
         own = (np.broadcast_to(columns[name], (rows,)).tolist() for name in expression.names)
         every = zip(*own, strict=True) if expression.names else [()] * rows
         named = (dict(zip(expression.names, row, strict=True)) for row in every)
@@ -272,6 +300,8 @@ def evaluate(expression: Expression, columns: Named, rows: int) -> Column:
 def holds(expression: Expression, columns: Named, rows: int) -> Column:
     """Return in which rows an expression counts as true; raises as :func:`evaluate`."""
     found = evaluate(expression, columns, rows)
+    if found.dtype == object:  # of several kinds: as texts only where one is a text
+        found = np.array(found.tolist())
     if found.dtype.kind not in "bif":
         raise expression.error("EATSS-S011", "a text is no condition")
     return np.asarray(found != 0)
@@ -332,7 +362,7 @@ def _of_columns(node: ast.expr, columns: Named) -> Any:  # noqa: C901, PLR0911 -
         return _of_columns(part, columns)
 
     match node:
-        case ast.Constant(value=value):
+        case ast.Constant(value=value) if not _is_large(value):
             return value
         case ast.Name(id=name):
             return columns[name]

@@ -162,7 +162,7 @@ def _along(name: str, decided: Decided, before: int, was: int) -> tuple[int, int
         count = threads or before
         return count, count * (max(1, was // max(1, before)) if points is None else points)
     count = threads or (tile // points if points else min(before, tile))
-    if count > tile or (points is not None and count * points != tile):
+    if not 0 < count <= tile or (points is not None and count * points != tile):
         each = "" if points is None else f" with {points} points each"
         raise _refused(f"a tile of {tile} along {name} is not for {count} threads{each}")
     return count, tile

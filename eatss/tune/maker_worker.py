@@ -47,7 +47,7 @@ def _made(
             program = load_program(Path(built.folder or ""))
             compiler.compile(program, complete_sizes(program, {}))
     except CompileError as error:
-        return BuiltVariant(row=wanted.row("compile error", str(error)))
+        return BuiltVariant(row=replace(built.row, status="compile error", reason=str(error)))
     except EatssError as error:
         reason = "; ".join(found.message for found in error.diagnostics)
         return BuiltVariant(row=wanted.row("rejected by the model", reason))

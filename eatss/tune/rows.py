@@ -43,7 +43,7 @@ class Identity:
         generator: Version of what generates it: of eatss, or of PPCG.
         dtype: Element type.
         defines: ``-D`` of the source, and where headers are.
-        sizes: Values of parameters that the space does not vary.
+        sizes: Values of the program's parameters.
         card: Name of the card, without the number of one.
         driver: Version of the driver.
         compiler: Name and version of what compiles.

@@ -6,7 +6,6 @@ Locks are SQLite's own: a row is a transaction, and others read between two of t
 from __future__ import annotations
 
 import json
-import os
 import re
 import sqlite3
 import tomllib
@@ -29,6 +28,7 @@ APPLICATION_ID = 0x65617473
 
 VERSION = 2
 _WAITS_S = 60.0
+_UNWRITTEN = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 
 TABLES = """
 CREATE TABLE identity (
@@ -227,10 +227,16 @@ class Store:
         if not place.exists():
             hint = "'eatss sweep -o' makes one"
             raise input_error("EATSS-D001", f"there is no store '{place}'", hint=hint)
-        # where SQLite cannot make the index of a log, which older stores have, nobody writes
-        how = "mode=rw" if os.access(place.parent, os.W_OK) else "immutable=1"
-        with _faults(place), Store(place, how) as store:
-            store._check_version()
+        with _faults(place), ExitStack() as opened:
+            store = opened.enter_context(Store(place, "mode=rw"))
+            try:
+                store._check_version()
+            except sqlite3.OperationalError as error:
+                # the index of a log, which older stores have, cannot be made: nobody writes it
+                if error.sqlite_errorcode & 0xFF not in _UNWRITTEN:
+                    raise
+                store = opened.enter_context(Store(place, "immutable=1"))
+                store._check_version()
             store._connection.execute("BEGIN")
             return Sweep(
                 identity=store._identity(),

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
-from itertools import chain, count, islice
+from itertools import chain, count
 from math import inf, isfinite, isnan
 from random import Random
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
@@ -174,7 +174,9 @@ def local(job: StrategyJob) -> Strategy:
     """
 
     def steps(own: Steps) -> Iterator[Configuration | Wait]:
-        for start in filter(None, chain([own.best[1]], islice(job.best_first, 1), drawn(job))):
+        first = own.best[1] or next(job.best_first, None)
+        new = (point for point in drawn(job) if variant_key(point) not in own.costs)
+        for start in filter(None, chain([first], new)):
             yield from own.measured([start])
             here = start
             while own.cost(here) < inf:

@@ -11,11 +11,15 @@ from typing import Any
 import pytest
 
 import eatss
+from eatss.analysis.layout import GridSplitK
 from eatss.base.shipped import data_directory
 from eatss.base.targets import TargetName
 from eatss.cards import GpuProfile, list_profiles, load_profile
 from eatss.cards.match import CLOCK_SHARES, calibration_of, voltage_share
+from eatss.choose.expectation import KernelExpectation, ProgramExpectation
 from eatss.lower.recipe import CodeRequest
+from eatss.report.pages import parts_of
+from eatss.report.render import render
 from eatss.session.session import Session
 from tests.end_to_end.in_process import eatss as eatss_command
 
@@ -202,3 +206,19 @@ def test_the_power_of_a_product_is_between_that_of_rest_and_the_limit(profile: G
     idle_w = calibration_of(profile)["idle_w"]
     assert profile.tdp_w is not None
     assert 1.2 * idle_w < power_w < 1.001 * profile.tdp_w
+
+
+def test_a_page_says_what_is_launched() -> None:
+    found = eatss.predict(KERNELS / "atax.c", gpu="h200", target="cuda")
+    text = render(*parts_of(found))
+    assert "  tiles j 128; block 32 threads\n  sum over i: up to 32 blocks, 64 steps" in text
+    first, second = found.kernels
+    assert first.predicted is not None
+    streamed = replace(first, shared_sum=GridSplitK(loop="k", blocks=132, streamed=True))
+    assert "\n  250 tiles for 132 blocks of 512 threads\n" in page_of(found, streamed, second)
+    idle = replace(first, predicted=replace(first.predicted, launches=0), note="it runs nothing")
+    assert "kernel0  S1, S2\n  it runs nothing\n" in page_of(found, idle, second)
+
+
+def page_of(found: ProgramExpectation, *kernels: KernelExpectation) -> str:
+    return render(*parts_of(replace(found, kernels=kernels)))

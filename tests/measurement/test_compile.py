@@ -115,3 +115,8 @@ def test_nvrtc_makes_machine_code_and_says_what_is_wrong(tmp_path: Path) -> None
     wrong = replace(lu(), text=lu().text.replace("const int tj", "const int other"))
     with pytest.raises(CompileError, match=r'lu.cu\(\d+\): error: identifier "tj" is undefined'):
         nvrtc_target.compile(wrong, SIZES)
+
+
+def test_a_compiler_that_says_nothing_is_told_all_the_same(tmp_path: Path) -> None:
+    with pytest.raises(CompileError, match="it failed and said nothing"):
+        target(stand_in(tmp_path, "raise SystemExit(1)"), tmp_path).compile(lu(), SIZES)

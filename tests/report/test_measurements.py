@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from dataclasses import replace
 from io import StringIO
 from typing import Any
@@ -169,3 +170,15 @@ def test_variants_that_were_not_measured_alike_are_said_to_be() -> None:
 
 def test_json_can_be_read_back() -> None:
     assert comparison_from_dict(json.loads(render_comparison(SIDES, "json"))) == SIDES
+
+
+def test_a_window_without_a_reading_and_one_of_unknown_launches_are_told() -> None:
+    found = measured()
+    first, *others = found.windows
+    windows = (replace(first, readings=()), *others)
+    method = replace(found.method, launched_by=None, data="small", restoring="inside windows")
+    text = render_measurements([replace(found, windows=windows, method=method)], "table")
+    assert "values of the NVML energy counter in each" in text
+    assert re.search(
+        r"\n  method +data: small; overwritten inputs .*, their cost subtracted\n", text
+    )

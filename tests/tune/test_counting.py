@@ -290,3 +290,20 @@ def test_decisions_are_the_variant_and_iterators_called_like_them() -> None:
         "split": "auto",
         "model": "paper",
     }
+
+
+def test_points_have_the_numbers_of_their_order() -> None:
+    filters: dict[str, Any] = {"few": "a * b <= 6", "even": "c % 2 == 0"}
+    iterators = {"a": ranged("1", "4"), "b": ranged("1", "4"), "c": ranged("1", "4")}
+    bound = bind(Space(name="two parts", iterators=iterators, filters=filters), {})
+    every = [*bound.points()]
+    ranks = [*reversed(range(len(every)))]
+    assert [*bound._points_of(bound.walk.at(ranks))] == every[::-1]
+
+
+def test_what_no_filter_names_is_drawn_without_walking() -> None:
+    iterators = {"a": ranged("1", "9"), "b": ranged("a", "999"), "c": ranged("b", str(10**12))}
+    bound = bind(Space(name="nested", iterators=iterators, filters={"odd": "a % 2 == 1"}), {})
+    points = bound.sample(5, 0)
+    assert len(points) == 5
+    assert all(bound.allows(point) is None for point in points)

@@ -18,6 +18,7 @@ from eatss.tune.expressions import (
     column_of,
     evaluate,
     evaluate_one,
+    holds,
     parse_expression,
 )
 from tests.refusals import refusing
@@ -112,6 +113,11 @@ def test_columns_and_single_values_are_those_of_python(text: str, rows: list[Row
         ("min(1)", "EATSS-S011", 1),
         ("1 + 9007199254740993", "EATSS-S011", 1),
         ("9007199254740992 ** 2", "EATSS-S011", 1),
+        ("10 ** 10 ** 10 > dim_m", "EATSS-S011", 1),
+        ("(-dim_m) ** 0.5", "EATSS-S011", 1),
+        ("'a' * 1000000000000", "EATSS-S011", 1),
+        ("-" * 900 + "1", "EATSS-S007", 1),
+        ("+" * 5000 + "1", "EATSS-S007", 1),
         ("   'a' + dim_m", "EATSS-S011", 1),
         ("dim_m < 'a'", "EATSS-S011", 1),
         ("1 + dim_m // (dim_m - 8)", "EATSS-S011", 1),
@@ -122,6 +128,14 @@ def test_a_mistake_is_told_with_the_part_it_is_in(text: str, code: str, column: 
     with refusing(code) as raised:
         evaluate_one(parse_expression(text), {"dim_m": 8})
     assert f", column {column})" in str(raised.value)
+
+
+def test_a_condition_may_be_a_number_in_some_rows() -> None:
+    columns = {"a": column_of([0, 2, 4])}
+    found = holds(parse_expression("a != 0 and 6 % a"), columns, 3)
+    assert found.tolist() == [False, False, True]
+    with refusing("EATSS-S011", "a text is no condition"):
+        holds(parse_expression("a != 0 and 'b'"), columns, 3)
 
 
 def test_a_division_that_a_condition_guards_is_none_by_zero() -> None:

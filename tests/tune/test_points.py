@@ -16,12 +16,14 @@ from eatss.choose.options import SelectOptions
 from eatss.choose.selection import KernelSelection
 from eatss.frontend.options import Reading
 from eatss.lower.variants import kernel_variants_for
+from eatss.measurement.card import CompileError
 from eatss.measurement.job import Bench
 from eatss.program import load_program
 from eatss.session.session import Session
 from eatss.tune.derived import kernel_spaces, point_of
 from eatss.tune.document import space_from_text
 from eatss.tune.jobs import FIRST, MakerJob, Outline, VariantJob
+from eatss.tune.maker_worker import _made
 from eatss.tune.makers import CudaMaker, Program, default_sizes
 from eatss.tune.outline import outlined
 from eatss.tune.points import variant_key
@@ -194,3 +196,15 @@ def test_a_lab_that_cannot_make_anything_says_why(tmp_path: Path) -> None:
             runner.done(120.0)
     finally:
         runner.close()
+
+
+def test_what_does_not_compile_still_says_what_was_decided(tmp_path: Path) -> None:
+    class Refusing:
+        def compile(self, *_: object) -> None:
+            raise CompileError("ptxas ran out of registers")
+
+    wanted = VariantJob(variant="v", values=(), decisions=(), role="default")
+    built = _made(CudaMaker(job("gemm", tmp_path)), Refusing(), wanted)  # type: ignore[arg-type]
+    assert (built.folder, built.row.status) == (None, "compile error")
+    assert built.row.decided.startswith("kernel0: ")
+    assert "predicted_time_s" in dict(built.row.metrics)

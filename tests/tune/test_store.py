@@ -316,3 +316,17 @@ def test_a_store_is_read_from_a_folder_that_may_not_be_written(tmp_path: Path) -
     assert len(Store.read(path).rows) == 3
     assert code_of(lambda: Store.create_or_resume(path, identity(), SPACE)) == "EATSS-D005"
     tmp_path.chmod(0o755)
+
+
+def test_whoever_writes_a_store_is_heeded_from_a_folder_that_may_not_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root may write anywhere")
+    monkeypatch.setattr("eatss.tune.store._WAITS_S", 0.01)
+    path = store_of(tmp_path / "2mm.db")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("BEGIN EXCLUSIVE")
+        tmp_path.chmod(0o555)
+        assert code_of(lambda: Store.read(path)) == "EATSS-D005"
+        tmp_path.chmod(0o755)

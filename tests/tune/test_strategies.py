@@ -296,3 +296,11 @@ def test_what_is_measured_already_is_waited_for() -> None:
     assert strategy.ask() is WAIT
     strategy.tell({"a0": 1}, 5.0)
     assert strategy.ask() == {"a0": 0}
+
+
+def test_local_search_begins_again_at_a_point_that_is_new() -> None:
+    for seed in range(20):
+        space = grid(4, 4)
+        asked = walk(make("local", StrategyJob(space=space, seed=seed)), lambda _: 1.0)
+        new = [one for one in drawn(StrategyJob(space=space, seed=seed)) if one not in asked[:7]]
+        assert asked[7] == new[0]

@@ -230,7 +230,8 @@ def characterise_card(
     """Run the benchmarks on a card of this machine and keep every result as soon as it is there.
 
     Args:
-        path: of the record; with ``.xz`` at its end it is compressed.
+        path: of the record; with ``.xz`` at its end it is compressed, and whole only once the run
+            has ended or was interrupted.
         device: the card's number as CUDA counts those it sees, or its UUID.
         profile: name of the profile that the card is known by, for the record.
         force: run even where other programs compute on the card.

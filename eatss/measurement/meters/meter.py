@@ -278,11 +278,11 @@ def steady(trace: Trace, *, last_s: float, within: float) -> bool:
 
 
 def arrays(trace: Trace) -> tuple[Floats, Floats]:
-    """Return times and values, of equal times the last."""
+    """Return times and values that are numbers, of equal times the last."""
     times = np.array([sample.time_s for sample in trace.samples])
     values = np.array([sample.value for sample in trace.samples])
-    last = np.diff(times, append=np.inf) > 0
-    return times[last], values[last]
+    told = (np.diff(times, append=np.inf) > 0) & np.isfinite(values)
+    return times[told], values[told]
 
 
 def _counted(trace: Trace, _: Floats, joules: Floats) -> float | str:

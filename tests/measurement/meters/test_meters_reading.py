@@ -205,3 +205,11 @@ def test_averaged_power_says_nothing_of_a_short_block() -> None:
     assert isinstance(energy, IntervalEnergy)
     assert energy.energy_j == pytest.approx(700 * 2.01)
     assert energy.uncertainty_j == 0
+
+
+@pytest.mark.parametrize("kind", ["energy", "power"])
+def test_a_value_that_is_no_number_is_none(kind: TraceKind) -> None:
+    values = [(k * 0.1, float("inf") if k == 29 else 70.0 * k) for k in range(30)]
+    reading = read(trace(*values, kind=kind), 0, 3, settle_s=0.0)
+    assert isinstance(reading, Reading)
+    assert reading.span_s == pytest.approx(2.8)
