@@ -56,6 +56,7 @@ _HOMES = {
     "eatss.tune.replay": "NEAR SHARES",
     "eatss.tune.rows": "ranked",
     "eatss.tune.standing": "TOPS",
+    "shlex": "quote",
 }
 """What templates call, by where it is; each is loaded when it is called, also what is constant."""
 
