@@ -43,7 +43,7 @@ def test_ppcg_format_prints_the_sizes_and_nothing_else(gemm_json: dict[str, obje
     ("options", "name"),
     [
         (("--format", "ppcg"), "--format ppcg"),
-        (("--ppcg-schedule", "x"), "ppcg_schedule"),
+        (("--ppcg-schedule", "x"), "--ppcg-schedule"),
     ],
 )
 def test_ppcg_is_not_given_sizes_for_generated_code(options: tuple[str, ...], name: str) -> None:
