@@ -123,7 +123,7 @@ def _prepare(job: tuple[Path, Path, str, int, int]) -> str:
     session = session.of(selection)
 
     def one(name: str, layout: Layout) -> None:
-        wanted = CodeRequest(**dict(zip(ASKED, layout, strict=True)))
+        wanted = CodeRequest(tiles=layout[0], block=layout[1], placements=layout[2])
         recipe = session.recipe(selection, profile, wanted)
         result = session.generate(recipe, profile)
         session.write(result, directory / source.stem / name, force=True)

@@ -75,7 +75,7 @@ def rows_of_one_card(sweep: Sweep) -> Rows:
     """
     used = next((card.uuid for card in cards_of(sweep)), None)
     roles = {row.variant: row.role for row in sweep.rows if row.role and row.stage not in BESIDE}
-    of_card = [row for row in sweep.latest if not row.card or not used or row.card == used]
+    of_card = tuple(row for row in sweep.latest if not (used and row.card) or row.card == used)
     sizes = sizes_of(of_card, sweep)
     found: dict[str, Row] = {}
     for row in of_card:
