@@ -19,7 +19,6 @@ from eatss.cards.this_machine import CardLike
 from eatss.choose.options import SelectKeywords, SelectOptions, check_target, one_of
 from eatss.choose.selection import Selection
 from eatss.frontend.options import PpcgReadingKeywords, Reading, ReadingKeywords
-from eatss.frontend.python import SourceLike
 from eatss.lower.recipe import CodeRequest, Recipe, SizeKeywords, read_recipe
 from eatss.lower.requests import check_alone, choices
 from eatss.program import Program
@@ -30,6 +29,7 @@ from eatss.session.source import Source
 if TYPE_CHECKING:
     from eatss.analysis.analyse import AnalysedProgram
     from eatss.choose.expectation import ProgramExpectation
+    from eatss.frontend.python import SourceLike
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -159,7 +159,7 @@ def _type(declared: Option, kind: Any) -> Any:
         return click.types.FuncParamType(declared.parser)
     if get_origin(kind) is Literal:
         return click.Choice(get_args(kind))
-    if kind in (int, float):
+    if kind in (int, float) and (declared.min, declared.max) != (None, None):
         bounded: Any = click.IntRange if kind is int else click.FloatRange
         return bounded(min=declared.min, max=declared.max)
     return click.Path(path_type=Path, readable=False) if kind is Path else kind

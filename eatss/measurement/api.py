@@ -46,7 +46,7 @@ from eatss.measurement.measurement import (
     Status,
 )
 from eatss.measurement.meters.choose import METERS
-from eatss.measurement.options import MeasureOptions, Variant, check_labels
+from eatss.measurement.options import MeasureOptions, Variant, check_labels, check_numbers
 from eatss.measurement.trials import run_trials
 from eatss.program import load_program
 from eatss.program.plan import stack_warnings
@@ -89,6 +89,7 @@ def measure_variants(
     """
     chosen = options or MeasureOptions()
     METERS.get(chosen.meter)
+    check_numbers(chosen)
     records = Records(options=chosen, variants=_records(variants, chosen), on_progress=progress)
     try:
         if card is None or isinstance(card, str):

@@ -109,7 +109,7 @@ def checked_gpus(gpus: Gpus) -> Gpus:
     Raises:
         InputError: ``EATSS-E048``.
     """
-    for one in (gpus,) if isinstance(gpus, int | str) else gpus:
+    for one in gpus if isinstance(gpus, Sequence) and not isinstance(gpus, str) else (gpus,):
         if one != ALL:
             checked_device(one, "gpus")
     return gpus

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from functools import partial
 from itertools import count
+from math import inf
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
@@ -69,6 +70,31 @@ def checked_device(device: CardNumber, option: str) -> CardNumber:
         hint="give numbers as CUDA counts from 0, or UUIDs as nvidia-smi -L lists them; of several "
         "cards a list, all or none",
     )
+
+
+_BELOW = {
+    "confidence": 1,
+    "target": inf,
+    "least_window_s": inf,
+    "budget_s": inf,
+    "timeout_s": inf,
+    "warm_up_s": inf,
+    "settle_s": inf,
+}
+
+
+def check_numbers(options: MeasureOptions) -> None:
+    """Refuse numbers with which measuring would not end, or mean nothing.
+
+    Raises:
+        InputError: ``EATSS-E048``.
+    """
+    checked_device(options.device, "device")
+    for name, below in _BELOW.items():
+        value = getattr(options, name)
+        if not (isinstance(value, int | float) and 0 <= value < below):
+            hint = f"give a number from 0 to below {below}"
+            raise input_error("EATSS-E048", f"{name} is {value!r}", hint=hint)
 
 
 def parse_device(text: str, *, option: str = "--device") -> CardNumber:

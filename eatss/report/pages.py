@@ -7,18 +7,24 @@ is a row of it. Numbers get four digits, ``None`` is ``-``.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cache, partial
 from html import escape
+from importlib.util import cache_from_source
+from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import BytecodeCache, Environment, PackageLoader, StrictUndefined
+from jinja2.bccache import Bucket
 from markupsafe import Markup
 from rich.markup import escape as escape_marks
 from rich.text import Text
 
 from eatss.base.codec import json_text
+from eatss.base.files import write_whole
 from eatss.base.shown import Shown
 from eatss.report.render import (
     BAR,
@@ -50,6 +56,7 @@ _HOMES = {
     "eatss.tune.replay": "NEAR SHARES",
     "eatss.tune.rows": "ranked",
     "eatss.tune.standing": "TOPS",
+    "shlex": "quote",
 }
 """What templates call, by where it is; each is loaded when it is called, also what is constant."""
 
@@ -94,10 +101,27 @@ def lines_of(name: str, names: dict[str, Any]) -> list[str]:
     return _templates().get_template(f"{name}.txt").render(names).splitlines()
 
 
+class _Compiled(BytecodeCache):
+    """Keeps what Jinja compiles of pages where Python keeps what it compiles of modules."""
+
+    def get_cache_key(self, name: str, filename: str | None = None) -> str:
+        return cache_from_source(filename or name)
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        with suppress(OSError), Path(bucket.key).open("rb") as file:
+            bucket.load_bytecode(file)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        with suppress(OSError):
+            Path(bucket.key).parent.mkdir(parents=True, exist_ok=True)
+            write_whole(Path(bucket.key), bucket.bytecode_to_string())
+
+
 @cache
 def _templates() -> Environment:
     templates = Environment(
         loader=PackageLoader("eatss.report"),
+        bytecode_cache=None if sys.dont_write_bytecode else _Compiled(),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_spelled,

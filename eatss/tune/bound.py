@@ -149,7 +149,8 @@ class _Read:
             keys = {over: several}
             if len(given) != 1 or len(several) != len(ARGUMENTS.get(over, ())):
                 known = ", ".join(f"{one} of {', '.join(own)}" for one, own in ARGUMENTS.items())
-                self.note(f"it is no list of values, no range, not {known}", "iterators", name)
+                said = f"{name} is no list of values, no range, and none of: {known}"
+                self.note(said, "iterators", name)
         every = (self.expressions(own, "iterators", name, key) for key, own in keys.items())
         return Dimension(name=name, over=over, expressions=tuple(chain.from_iterable(every)))
 

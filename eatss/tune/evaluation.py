@@ -68,25 +68,27 @@ def cards_of(sweep: Sweep) -> tuple[CardRows, ...]:
 
 
 def rows_of_one_card(sweep: Sweep) -> Rows:
-    """Return one row a variant, in the order of the sweep, of the card that is used.
+    """Return one row a variant, in the order of the sweep, of the card and the size that are used.
 
     The careful row of a variant stands, and a measured one before a failed one. Rows that came to
     no card are kept: they failed. A role that any row of a variant has is the variant's.
     """
     used = next((card.uuid for card in cards_of(sweep)), None)
     roles = {row.variant: row.role for row in sweep.rows if row.role and row.stage not in BESIDE}
+    of_card = tuple(row for row in sweep.latest if not (used and row.card) or row.card == used)
+    sizes = sizes_of(of_card, sweep)
     found: dict[str, Row] = {}
-    for row in sweep.latest:
+    for row in of_card:
         known = found.get(row.variant)
-        is_used = not row.card or not used or row.card == used
-        if is_used and not (known and known.measured):
+        if (row.sizes == sizes or not used) and not (known and known.measured):
             found[row.variant] = replace(row, role=row.role or roles.get(row.variant, ""))
     return tuple(found.values())
 
 
 def sizes_of(rows: Rows, sweep: Sweep) -> Sizes:
-    """Return the problem size of rows of a sweep."""
-    return next((row.sizes for row in rows if row.measured), sweep.identity.sizes)
+    """Return the problem size of most of what was measured."""
+    counts = Counter(row.sizes for row in rows if row.measured).most_common(1)
+    return counts[0][0] if counts else sweep.identity.sizes
 
 
 Target: TypeAlias = Literal["performance", "efficiency", "product", "power"]

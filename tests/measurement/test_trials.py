@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import itertools
+import math
+from typing import Any
 
 import pytest
 
@@ -121,3 +123,13 @@ def test_progress_tells_what_runs_and_how_much_is_left(folders: Folders) -> None
     assert left[0] == 120.0
     assert left == sorted(left, reverse=True)
     assert left[-1] == 0.0
+
+
+@pytest.mark.parametrize(
+    "senseless", [{"confidence": 95}, {"target": "1%"}, {"budget_s": math.inf}, {"device": -1}]
+)
+def test_numbers_with_which_measuring_ends_never_or_means_nothing_are_refused(
+    folders: Folders, senseless: dict[str, Any]
+) -> None:
+    with refusing("EATSS-E048", f"^error: {next(iter(senseless))} "):
+        measured([folders.variant("a")], **senseless)

@@ -1,4 +1,4 @@
-"""Rows of the card with the most count."""
+"""Rows of the card and of the size with the most count."""
 
 from __future__ import annotations
 
@@ -38,3 +38,9 @@ def test_rows_that_name_no_card_are_of_one() -> None:
 def test_a_sweep_without_a_time_has_no_cards() -> None:
     made = of_rows([row(1, None, status="timeout")])
     assert cards_of(made) == ()
+
+
+def test_rows_of_other_sizes_are_left_out() -> None:
+    large, small = (("N", 4000),), (("N", 100),)
+    rows = [replace(row(k, 1.0 + k), sizes=small if k == 0 else large) for k in range(3)]
+    assert [one.sizes for one in rows_of_one_card(of_rows(rows))] == [large, large]

@@ -223,5 +223,6 @@ def import_pynvml() -> Any:
     try:
         return importlib.import_module("pynvml")
     except Exception as error:  # a broken installation raises anything
-        why = class_and_line(error)
+        missing = isinstance(error, ModuleNotFoundError) and error.name == "pynvml"
+        why = "the package nvidia-ml-py is not installed" if missing else class_and_line(error)
         raise MeterError(f"NVML cannot be asked: {why}", "pip install nvidia-ml-py") from error
