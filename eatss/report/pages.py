@@ -44,6 +44,7 @@ _HOMES = {
     "eatss.base.shown": "energy_text pairs_text sizes_text time_text why_unknown",
     "eatss.base.text": "bytes_text counted equations",
     "eatss.cards.profile": "COEFFICIENTS FIGURES_IN_WORDS",
+    "eatss.cost.expected": "HOST_INSTANCE_S",
     "eatss.polyhedral.recomputed_producers": "recomputed_arrays",
     "eatss.report.cards": "MEASURING amount",
     "eatss.report.characterization": "arithmetic_rows memory_rows worst_residuals",

@@ -246,7 +246,7 @@ class _Values:
             self.asks_where_arrays_start |= name.startswith(_ALIGNED)
             return _exactly(self._known.get(name, 1))
         kind, _, axis = name.rpartition("_")
-        if kind in ("threadIdx", "blockIdx"):
+        if kind in ("threadIdx", "blockIdx") and axis in self._kernel.block:
             of_thread = kind == "threadIdx"
             return 0, 0 if self._first_only else self._kernel.block[axis] - 1 if of_thread else _FAR
         definition = self._kernel.definition(name, line)

@@ -444,6 +444,7 @@ def _estimated(program: Program, sizes: Sizes, *, whole_tiles: bool, per_element
     """
     tiles_of = {p.name: p.tile for p in program.parameters}
     dims = max((len(a.shape) for entry in program.entries for a in entry.arguments), default=1)
+    in_tiles = whole_tiles or not sizes
 
     def points(kernel: KernelCode, blocks: int) -> float:
         loops = [(loop, max(1, size)) for loop, size in kernel.tile_sizes]
@@ -458,8 +459,8 @@ def _estimated(program: Program, sizes: Sizes, *, whole_tiles: bool, per_element
                 own = [known[loop]]
             elif not own:
                 own = [left.pop() if left else max((1, *sizes.values()))]
-            found *= -(-max(1, *own) // tile) if whole_tiles else max(1, *own)
-        if whole_tiles or not sizes:
+            found *= -(-max(1, *own) // tile) if in_tiles else max(1, *own)
+        if in_tiles:
             return max(prod(tiles), prod(kernel.block)) * max(blocks, found)
         return found
 
