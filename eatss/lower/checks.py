@@ -39,6 +39,7 @@ from eatss.polyhedral.isl_names import (
     time_depth,
     without_parameters,
 )
+from eatss.polyhedral.kernels import update_of
 from eatss.polyhedral.scheduling import coincidence_dependences, live_ranges_overlap
 from eatss.polyhedral.scop import Dependences, Scop, Statement
 from eatss.polyhedral.tiled_sums import in_any_order
@@ -275,7 +276,10 @@ def _stays(
     scop: Scop,
     time: isl.MultiUnionPwAff,
 ) -> bool:
-    """Tell whether a thread alone uses values in a register, and each before the next is there."""
+    """Tell whether a thread alone uses values in a register, and each before the next is there.
+
+    What a sum adds is no next one to what the sum begins with or comes to: its order is free.
+    """
     tied = tied_instances(piece, their_names(mapping.mapped))
     made, used = (
         reduce(isl.UnionSet.union, found, scop.no_points)
@@ -286,10 +290,20 @@ def _stays(
     last = made.subtract(dependences.output.domain())
     times = isl.UnionMap.from_multi_union_pw_aff(time)
     first, then = times.intersect_domain(made), times.intersect_domain(used)
-    between = first.lex_lt_union_map(first).apply_range(first.lex_lt_union_map(then))
+    element = scop.array(own.array).element_type
+    sums = scop.no_points
+    for name in {name for name, at in own.places if not at} & {n for n, at in own.places if at}:
+        if update_of(scop.statement(name), element) is not None:
+            sums = sums.union(tied[name])
+
+    def between(next_ones: isl.UnionMap) -> isl.UnionMap:
+        return first.lex_lt_union_map(next_ones).apply_range(next_ones.lex_lt_union_map(then))
+
+    added = between(first.intersect_domain(sums)).subtract_domain(sums).subtract_range(sums)
+    others = between(first.subtract_domain(sums))
     return (
         bool(flow.range().is_equal(used))
-        and bool(between.is_disjoint(flow))
+        and bool(others.union(added).is_disjoint(flow))
         and (scop.array(own.array).is_local or bool(last.is_empty()))
     )
 
