@@ -25,6 +25,9 @@ from eatss.base.frozen import Names, frozen
 from eatss.cards.document import Origin, finding
 from eatss.tune.points import Value
 
+LARGEST = 1 << 53
+"""Whole numbers up to this are also exact as numbers with a fraction."""
+
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "min": min,
     "max": max,
@@ -224,12 +227,13 @@ def evaluate(expression: Expression, values: Mapping[str, Value]) -> Value:
     """Return the value of an expression of values, which has all that it names.
 
     Raises:
-        InputError: ``EATSS-S011``, it has none, or one that is no finite number.
+        InputError: ``EATSS-S011``, it has none, or one that is no number that a space can hold.
     """
-    why = "this is no finite number"
+    why = "this is no number, or too large: whole ones go up to 2^53"
     try:
         found: Value = eval(_compiled(expression), _KNOWN, values)  # noqa: S307 - its nodes are on a list
-        if isinstance(found, str) or (isinstance(found, int | float) and isfinite(found)):
+        is_large = isinstance(found, int) and abs(found) > LARGEST
+        if isinstance(found, str) or (not is_large and isfinite(found)):
             return found
     except ZeroDivisionError:
         why = "division by zero"
