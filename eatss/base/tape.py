@@ -25,7 +25,6 @@ Step: TypeAlias = tuple[Callable[..., Any], int, Numbers]
 
 _Kind = TypeVar("_Kind")
 
-_NUMBERS = (np.ndarray, np.floating, int, float)
 _PLAIN = (np.ndarray, np.generic, int, float, type, str, tuple)
 
 _RECORDED = 128
