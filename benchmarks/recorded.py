@@ -50,18 +50,18 @@ def prepare(directory: Path, kernel: str, choices: Sequence[str], gpu: str) -> N
     from eatss.session.variants import SourceOptions, generate_variants  # noqa: PLC0415
 
     folder = directory / kernel
-    made = generate_variants(
+    variants, _ = generate_variants(
         data_directory("kernels") / f"{kernel}.c",
         parse_tile_choices(choices),
         SourceOptions(gpu=gpu, force=True),
         folder,
     )
-    for variant in made.variants:
+    for variant in variants:
         if variant.directory is None:
             place = folder / variant.label
             place.mkdir(parents=True, exist_ok=True)
             (place / REJECTED).write_text(variant.rejection, encoding="utf-8")
-    print(f"{kernel}: {len(made.variants)} variants")
+    print(f"{kernel}: {len(variants)} variants")
 
 
 def prepared(folder: Path) -> tuple[Variant, ...]:

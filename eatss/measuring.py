@@ -140,9 +140,10 @@ def compare(
             label = baseline_label(baseline, [choice.label for choice in choices])
             from eatss.session.variants import generate_variants  # noqa: PLC0415 - folders need none
 
-            made = generate_variants(source, choices, reading, folder, device=chosen.device)
-            variants = made.variants
-            warn_caller(made.warnings)
+            variants, warnings = generate_variants(
+                source, choices, reading, folder, device=chosen.device
+            )
+            warn_caller(warnings)
         check_comparable(variants, chosen)
         found = measured(variants, chosen, progress=progress, card=card)
         warn_caller(stack_warnings_of(found.measurements))

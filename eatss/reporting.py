@@ -18,16 +18,18 @@ from eatss.report.plots import (
     write_bytes,
 )
 from eatss.tune.evaluation import Evaluated, SweepReport, evaluate, summed_up
+from eatss.tune.exchange import sweep_csv
 from eatss.tune.rows import Sweep
 from eatss.tune.store import check_no_store, read_sweep
 
-ReportFormat: TypeAlias = Literal["html", "text", "json"]
+ReportFormat: TypeAlias = Literal["html", "text", "json", "csv"]
 FigureFormat: TypeAlias = Literal["png", "svg", "pdf"]
 
 _SUFFIXES: dict[str, ReportFormat] = {
     ".html": "html",
     ".htm": "html",
     ".json": "json",
+    ".csv": "csv",
     ".txt": "text",
 }
 
@@ -44,7 +46,7 @@ def sweep_report(
         sweeps: Files of ``eatss sweep``, recorded sweeps of eatss (``"@gemm"``), or what
             ``eatss.read_sweep`` returned; one or several.
         output: A file to write as well: ``.html``, a page that needs nothing outside of itself,
-            ``.json`` or ``.txt``.
+            ``.json``, ``.txt``, or ``.csv`` with a line a measurement.
         figures: A folder to write each figure to, as PNG.
 
     Returns:
@@ -84,11 +86,13 @@ def evaluated(sweeps: Sequence[StrPath | Sweep]) -> tuple[Evaluated, ...]:
 
 
 def rendered(found: Sequence[Evaluated], output: ReportFormat) -> str:
-    """Return a report as ``html``, ``text`` or ``json``.
+    """Return a report as ``html``, ``text`` or ``json``, or the measurements as ``csv``.
 
     Raises:
         InputError: ``EATSS-E052`` a package is not installed.
     """
+    if output == "csv":
+        return sweep_csv(*(one.sweep for one in found))
     report = summed_up(found)
     if output == "json":
         return json_text(report)
@@ -113,7 +117,7 @@ def checked_output(path: Path, output: ReportFormat | None) -> ReportFormat:
         raise input_error(
             "EATSS-E053",
             f"'{path}' is no name for a report",
-            hint="let it end in .html, .json or .txt, or name a --format",
+            hint="let it end in .html, .json, .csv or .txt, or name a --format",
         )
     if path.is_dir() or not path.parent.is_dir():
         raise unwritable(path, "there is no such folder, or it is one")

@@ -47,8 +47,8 @@ def commands() -> str:
     return "\n".join([intro, *(text for one in COMMANDS for text in _documented(one))])
 
 
-def _documented(path: tuple[str, ...]) -> Iterator[str]:
-    command, name = Command(path), f"eatss {' '.join(path)}"
+def _documented(word: str) -> Iterator[str]:
+    command, name = Command(word), f"eatss {word}"
     context = click.Context(command, info_name=name)
     yield f"## {name}\n"
     yield f"{_escaped(command.help or '')}\n"

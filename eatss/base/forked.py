@@ -18,7 +18,6 @@ import threading
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from enum import Enum
 from functools import wraps
 from importlib import import_module
 from pathlib import Path
@@ -85,20 +84,8 @@ def _fork() -> int:
         return os.fork()
 
 
-class Cause(Enum):
-    """Why a forked process ended without a result."""
-
-    TIME = "time"
-    MEMORY = "memory"
-    CRASH = "crash"
-
-
 class ForkEndedError(Exception):
-    """A forked process ended without a result; ``cause`` says why."""
-
-    def __init__(self, cause: Cause, what: str) -> None:
-        super().__init__(what)
-        self.cause = cause
+    """A forked process ended without a result: it took too long, too much, or died."""
 
 
 @frozen
@@ -165,13 +152,13 @@ def _waited_for(child: int, pipe: BinaryIO, limits: Limits) -> tuple[bool, Any]:
     if _here.is_bounded:
         _set_timer()
     if code == -signal.SIGPROF:
-        raise ForkEndedError(Cause.TIME, "more processor time than is allowed")
+        raise ForkEndedError("more processor time than is allowed (a region has 10 s)")
     if code == _NO_MEMORY:
-        raise ForkEndedError(Cause.MEMORY, f"over {limits.memory_bytes >> 20} MiB of memory")
+        raise ForkEndedError(f"over {limits.memory_bytes >> 20} MiB of memory")
     try:
         found: tuple[bool, Any] = pickle.loads(answer)  # noqa: S301 - our own fork's
     except Exception:
-        raise ForkEndedError(Cause.CRASH, f"its process ended with code {code}") from None
+        raise ForkEndedError(f"its process ended with code {code}") from None
     return found
 
 
@@ -191,13 +178,8 @@ def bounded(work: Callable[[], T]) -> T:
     try:
         return run_forked(work, Limits(seconds=READING_S))
     except ForkEndedError as error:
-        raise input_error(
-            "EATSS-P001",
-            f"gave up: {error} (a region has 10 s)"
-            if error.cause is Cause.TIME
-            else f"gave up: {error}",
-            hint="mark a smaller region",
-        ) from None
+        hint = "mark a smaller region"
+        raise input_error("EATSS-P001", f"gave up: {error}", hint=hint) from None
 
 
 def in_bounds(

@@ -1,15 +1,15 @@
 """``@frozen`` and ``@fixed``, which declare nouns that never change.
 
-They are dataclasses that share their methods: what :mod:`dataclasses` writes and compiles for each
-class took a tenth of a short command. Only ``__init__`` is written for each.
+They are dataclasses that share how they are compared and shown: what :mod:`dataclasses` writes and
+compiles for each class takes a twentieth of a short command.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, fields
+from dataclasses import dataclass, fields
 from operator import attrgetter
-from typing import Any, NoReturn, Protocol, TypeAlias, TypeVar, dataclass_transform
+from typing import Any, Protocol, TypeAlias, TypeVar, dataclass_transform
 
 _Noun = TypeVar("_Noun")
 
@@ -34,7 +34,7 @@ def frozen_part(noun: type[_Noun]) -> type[_Noun]:
 
 def _declared(noun: type[_Noun], *, kw_only: bool, slots: bool = True) -> type[_Noun]:
     own = {*vars(noun)}
-    made: Any = dataclass(init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)(noun)
+    made: Any = dataclass(frozen=True, repr=False, eq=False, slots=slots, kw_only=kw_only)(noun)
     every = fields(made)
     compared = _values([one.name for one in every if one.compare])
     hashed = _values([one.name for one in every if (one.compare if one.hash is None else one.hash)])
@@ -43,15 +43,10 @@ def _declared(noun: type[_Noun], *, kw_only: bool, slots: bool = True) -> type[_
         same = other.__class__ is self.__class__
         return compared(self) == compared(other) if same else NotImplemented
 
-    methods: dict[str, Any] = {
-        "__init__": _initialiser(made, every),
+    methods = {
         "__eq__": equal,
         "__hash__": lambda self: hash(hashed(self)),
         "__repr__": _shown,
-        "__setattr__": _refused,
-        "__delattr__": _refused,
-        "__getstate__": _state,
-        "__setstate__": _restored,
     }
     for name in methods.keys() - own:
         setattr(made, name, methods[name])
@@ -64,46 +59,9 @@ def _values(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
     return lambda own: tuple(getattr(own, name) for name in names)
 
 
-def _initialiser(noun: Any, every: tuple[Field[Any], ...]) -> Any:
-    names: dict[str, Any] = {"_set": object.__setattr__, "_none": MISSING}
-    whole, keywords, body = ["self"], ["*"], list[str]()
-    for own in every:
-        value, default = own.name, f"_{own.name}_"
-        given = f"{own.name}={default}"
-        if own.default_factory is not MISSING:
-            names[default] = own.default_factory
-            given, value = f"{own.name}=_none", f"{default}() if {value} is _none else {value}"
-        elif own.default is not MISSING:
-            names[default] = own.default
-        else:
-            given = own.name
-        (keywords if own.kw_only else whole).append(given)
-        body.append(f"_set(self, {own.name!r}, {value})")
-    body += ["self.__post_init__()"] * hasattr(noun, "__post_init__") or ["pass"]
-    head = ", ".join(whole + keywords if len(keywords) > 1 else whole)
-    exec(f"def __init__({head}):\n  " + "\n  ".join(body), names)  # noqa: S102 - of our own nouns
-    found: Any = names["__init__"]
-    found.__module__, found.__qualname__ = noun.__module__, f"{noun.__qualname__}.__init__"
-    found.__annotations__ = {own.name: own.type for own in every} | {"return": None}
-    return found
-
-
 def _shown(self: Any) -> str:
     parts = (f"{own.name}={getattr(self, own.name)!r}" for own in fields(self) if own.repr)
     return f"{type(self).__qualname__}({', '.join(parts)})"
-
-
-def _refused(self: Any, name: str, *_: object) -> NoReturn:
-    raise FrozenInstanceError(f"{type(self).__name__}.{name} never changes")
-
-
-def _state(self: Any) -> list[Any]:
-    return [getattr(self, own.name) for own in fields(self)]
-
-
-def _restored(self: Any, state: list[Any]) -> None:
-    for own, value in zip(fields(self), state, strict=True):
-        object.__setattr__(self, own.name, value)
 
 
 Names: TypeAlias = tuple[str, ...]

@@ -18,12 +18,13 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-Step: TypeAlias = tuple[Callable[..., Any], int, tuple[int, ...]]
+from eatss.base.frozen import Numbers
+
+Step: TypeAlias = tuple[Callable[..., Any], int, Numbers]
 """A function, the place of its result, and those of its operands."""
 
 _Kind = TypeVar("_Kind")
 
-_NUMBERS = (np.ndarray, np.floating, int, float)
 _PLAIN = (np.ndarray, np.generic, int, float, type, str, tuple)
 
 _RECORDED = 128
@@ -118,35 +119,20 @@ class Tape:
     def ended(self, result: Any) -> Replay:
         """Return what makes a result, without steps that it does not need.
 
-        A place is taken again when what it holds was used for the last time, so that numbers stay
-        in the processor's cache.
+        What is used for the last time is left, so that numbers stay in the processor's cache.
         """
         known = isinstance(result, Column)
         output = result.place if known else self._constant(_constant(result))
         needed = {output}
-        steps: list[tuple[Step, set[int]]] = []  # each with what is used there for the last time
+        steps: list[tuple[Step, Numbers]] = []  # each with what is used there for the last time
         for step in reversed(self.steps):
             if step[1] in needed or step[0] is _refuse:
-                steps.append((step, {*step[2]} - needed))
+                steps.append((step, tuple({*step[2]} - needed)))
                 needed.update(step[2])
-        made = {step[1] for step, _ in steps}
-        constants = {place: number for (_, number), place in self._constants.items()}
-        first: list[Any] = [*(None for _ in self.inputs), *constants.values()]
-        own = (*(one.place for one in self.inputs), *constants)
-        places = {place: at for at, place in enumerate(own)}
-        free: list[int] = []
-        renamed: list[Step] = []
-        for (function, place, operands), last in reversed(steps):
-            inputs = tuple(places[one] for one in operands)
-            free += (places[one] for one in last & made)
-            if not free:
-                free.append(len(first))
-                first.append(None)
-            places[place] = free.pop()
-            renamed.append((function, places[place], inputs))
-            if place not in needed:  # nothing comes of a refusal
-                free.append(places[place])
-        return Replay(first, renamed, places[output])
+        first: list[Any] = [None] * next(self._places)
+        for (_, number), place in self._constants.items():
+            first[place] = number
+        return Replay(first, steps[::-1], output)
 
 
 def _constant(one: Any) -> Any:
@@ -162,8 +148,8 @@ def _constant(one: Any) -> Any:
 class Replay:
     """What was recorded: a result of columns, batch after batch."""
 
-    def __init__(self, first: list[Any], steps: list[Step], output: int) -> None:
-        """Take what places hold at first, steps, and where the result is."""
+    def __init__(self, first: list[Any], steps: list[tuple[Step, Numbers]], output: int) -> None:
+        """Take what places hold at first, steps with what each leaves, and where the result is."""
         self.first, self.steps, self.output = first, steps, output
 
     def result(self, columns: Any) -> Any:
@@ -173,12 +159,14 @@ class Replay:
             _UnlikeError: something was left out that concerns it.
         """
         held = [*columns, *self.first[len(columns) :]]
-        for function, place, operands in self.steps:
+        for (function, place, operands), last in self.steps:
             if len(operands) == 2:  # most are, and a list takes as long as some of them
                 one, other = operands
                 held[place] = function(held[one], held[other])
             else:
                 held[place] = function(*[held[one] for one in operands])
+            for one in last:
+                held[one] = None
         return np.broadcast_to(held[self.output], columns[0].shape)
 
 

@@ -92,9 +92,6 @@ TARGETS: Mapping[str, Target] = {
 
 ObjectiveName: TypeAlias = Literal["energy", "time", "edp"]
 
-Order: TypeAlias = Literal["time", ObjectiveName, "ppw"]
-"""What rows are in the order of; ``ppw`` is GFLOP/J."""
-
 
 @frozen
 class Measure:
@@ -163,9 +160,3 @@ def told() -> str:
     """Return all names with what is told of them: ``energy (the default), time``."""
     notes = ((name, "the default" if own.default else own.about) for name, own in MEASURES.items())
     return ", ".join(f"{name} ({note})" if note else name for name, note in notes)
-
-
-def meant() -> str:
-    """Return what names of orders mean that do not say it: ``edp: energy × time``."""
-    own = [(name, measure.about) for name, measure in MEASURES.items() if measure.about]
-    return ", ".join(f"{name}: {about}" for name, about in (*own, ("ppw", "GFLOP/J")))

@@ -97,17 +97,6 @@ def card_here(device: CardNumber = 0) -> CardHere:
     return card_of(found, device)
 
 
-def profile_of_cuda_device(device: int) -> GpuProfile:
-    """Return the profile of a card by its number in CUDA's order, in a process that uses CUDA.
-
-    Raises:
-        InputError: as :func:`load_profile` for ``"auto"``.
-    """
-    from eatss.cards.detect import detect  # noqa: PLC0415
-
-    return card_of(detect(), device).profile
-
-
 def card_of(detection: Detection, device: CardNumber) -> CardHere:
     """Return a detected card with the known profile of such a card, or one of its own figures.
 

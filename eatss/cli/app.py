@@ -24,7 +24,6 @@ from click.core import ParameterSource
 from eatss.base.diagnostics import InputError, did_you_mean, input_error
 from eatss.base.options import OF_FIELD, Asked, Option, option
 from eatss.base.streams import echo, page_width
-from eatss.base.text import Texts
 from eatss.cli.talk import Talk, current
 
 EXAMPLES = """
@@ -41,19 +40,18 @@ Examples:
     eatss doctor
 """
 
-COMMANDS: dict[Texts, str] = {
-    tuple(words.split("/")): panel
+COMMANDS = {
+    name: panel
     for panel, commands in (
         ("Sizes and code", "select codegen predict inspect ppcg kernels"),
         ("Programs on a card", "verify measure compare meter"),
         ("Many variants", "space sweep report"),
         ("Cards", "profiles characterize roofline"),
         ("This installation", "doctor schema"),
-        ("Many variants", "results/show results/export"),
     )
-    for words in commands.split()
+    for name in commands.split()
 }
-"""All commands by their words, with the part of the help they are in, in its order."""
+"""All commands, with the part of the help they are in, in its order."""
 
 _MODULES = {
     "compare": "measure",
@@ -76,7 +74,7 @@ def run(words: Sequence[str]) -> None:
     Raises:
         InputError: ``EATSS-C004``, no such command, option or value.
     """
-    eatss = Commands(())
+    eatss = Commands()
     if "_EATSS_COMPLETE" in os.environ:
         eatss.main(prog_name="eatss")
     how: Any = {"max_content_width": page_width(), "help_option_names": ["--help", "-h"]}
@@ -209,23 +207,23 @@ def _show_help(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 class Command(_WithExamples):
     """A command; its help has the options by panels."""
 
-    def __init__(self, path: Texts) -> None:
-        module = import_module(f"eatss.cli.{_MODULES.get(path[0], path[0])}")
-        self._path, self._function = path, getattr(module, "_".join(path))
+    def __init__(self, name: str) -> None:
+        module = import_module(f"eatss.cli.{_MODULES.get(name, name)}")
+        self._function = getattr(module, name)
         self._members: dict[str, tuple[type | None, Sequence[_Option | _Argument]]] = {}
         hints = get_type_hints(self._function, include_extras=True)
-        for name, one in inspect.signature(self._function).parameters.items():
-            if get_origin(hints[name]) is Asked:
-                (noun,) = get_args(hints[name])
-                self._members[name] = noun, fields_of(noun)
+        for own, one in inspect.signature(self._function).parameters.items():
+            if get_origin(hints[own]) is Asked:
+                (noun,) = get_args(hints[own])
+                self._members[own] = noun, fields_of(noun)
             else:
-                self._members[name] = None, [parameter_of(name, hints[name], one.default)]
-        params: list[click.Parameter] = [one for _, own in self._members.values() for one in own]
-        for name, words, said in _TALK:
+                self._members[own] = None, [parameter_of(own, hints[own], one.default)]
+        params: list[click.Parameter] = [one for _, some in self._members.values() for one in some]
+        for way, words, said in _TALK:
             talking = Annotated[bool, option(words, panel="Output", help=said)]
-            params.append(parameter_of(name, talking, False))
-        documented, examples = inspect.getdoc(self._function), module.EXAMPLES[path[0]]
-        super().__init__(path[-1], params=params, help=documented, epilog=examples)
+            params.append(parameter_of(way, talking, False))
+        documented, examples = inspect.getdoc(self._function), module.EXAMPLES[name]
+        super().__init__(name, params=params, help=documented, epilog=examples)
 
     def invoke(self, ctx: click.Context) -> None:
         """Run it; it talks as its options say."""
@@ -275,34 +273,26 @@ class Command(_WithExamples):
 
 
 class Commands(_WithExamples, click.Group):
-    """``eatss`` itself, or a group of its commands, which are loaded when they are asked for."""
+    """``eatss`` itself; its commands are loaded when they are asked for."""
 
-    def __init__(self, path: Texts) -> None:
-        self._path, how = path, {}
-        if path:
-            module = import_module(f"eatss.cli.{path[0]}")
-            how = {"help": module.HELP[path[0]], "epilog": module.EXAMPLES[path[0]]}
-        else:
-            how = {
-                "help": "Energy-aware tile sizes and code for affine loops on GPUs.",
-                "epilog": EXAMPLES,
-                "params": [click.Option(["--version"], is_flag=True, help=_VERSION)],
-                "callback": _print_version,
-                "invoke_without_command": True,
-            }
-        super().__init__(path[-1] if path else "eatss", no_args_is_help=True, **how)
+    def __init__(self) -> None:
+        super().__init__(
+            "eatss",
+            help="Energy-aware tile sizes and code for affine loops on GPUs.",
+            epilog=EXAMPLES,
+            params=[click.Option(["--version"], is_flag=True, help=_VERSION)],
+            callback=_print_version,
+            invoke_without_command=True,
+            no_args_is_help=True,
+        )
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of its commands in the order of the help."""
-        at = len(self._path)
-        return [*dict.fromkeys(path[at] for path in COMMANDS if path[:at] == self._path)]
+        return [*COMMANDS]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command, if there is one of this name."""
-        path = (*self._path, cmd_name)
-        if path in COMMANDS:
-            return Command(path)
-        return Commands(path) if cmd_name in self.list_commands(ctx) else None
+        return Command(cmd_name) if cmd_name in COMMANDS else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -317,12 +307,8 @@ class Commands(_WithExamples, click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands by panels."""
         panels: dict[str, dict[str, str]] = {}
-        for path, panel in COMMANDS.items():
-            if path[: len(self._path)] == self._path:
-                name = path[len(self._path)]
-                found = self.get_command(ctx, name)
-                assert found is not None
-                panels.setdefault(panel, {})[name] = found.get_short_help_str(_WHOLE)
+        for name, panel in COMMANDS.items():
+            panels.setdefault(panel, {})[name] = Command(name).get_short_help_str(_WHOLE)
         for panel, rows in panels.items():
             with formatter.section(panel):
                 formatter.write_dl([*rows.items()])

@@ -38,11 +38,15 @@ SourceFile = Annotated[
 CARD_METAVAR = "CARD|auto"
 CARD_HELP = "A card by name, a TOML profile, or auto: the card in this machine."
 card_option = partial(option, "--gpu -g", metavar=CARD_METAVAR)
-store_argument = partial(argument, metavar="STORE|@KERNEL")
-STORE_HELP = "of eatss sweep; @gemm is the sweep of that kernel that comes with eatss."
 Card = Annotated[str, card_option(help=CARD_HELP)]
 Format = Annotated[TableOrJson, of_output("--format -f", help="What to print.")]
-StoreFiles = Annotated[list[str], store_argument(help=f"Files {STORE_HELP}")]
+StoreFiles = Annotated[
+    list[str],
+    argument(
+        metavar="STORE|@KERNEL",
+        help="Files of eatss sweep; @gemm is the sweep of that kernel that comes with eatss.",
+    ),
+]
 PpcgPath = Annotated[
     str | None, of_source("--ppcg", metavar="PATH", help="PPCG; default: ppcg on the path.")
 ]

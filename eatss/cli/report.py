@@ -1,4 +1,4 @@
-"""``eatss report``: what stores of sweeps say, as text, JSON or one HTML page with figures."""
+"""``eatss report``: what stores of sweeps say, as text, JSON, CSV or one HTML page with figures."""
 
 from __future__ import annotations
 
@@ -24,11 +24,13 @@ Examples:
 
     eatss report 2mm.db --figures figures --figures-as pdf
 
+    eatss report 2mm.db -o 2mm.csv
+
     eatss report 2mm.db --format json | jq '.sweeps[0].trade_off'
 """
 }
 
-_Format: TypeAlias = Literal["html", "text", "json"]
+_Format: TypeAlias = Literal["html", "text", "json", "csv"]
 _Figures: TypeAlias = Literal["png", "svg", "pdf"]
 
 
@@ -36,11 +38,18 @@ def report(
     stores: StoreFiles,
     output: Annotated[
         Path | None,
-        of_output("--output -o", metavar="FILE", help="A page FILE.html; or FILE.json, FILE.txt."),
+        of_output(
+            "--output -o",
+            metavar="FILE",
+            help="A page FILE.html; or FILE.json, FILE.txt, FILE.csv.",
+        ),
     ] = None,
     output_format: Annotated[
         _Format | None,
-        of_output("--format -f", help="Default: by the name of FILE; text without one."),
+        of_output(
+            "--format -f",
+            help="Default: by the name of FILE; text without one. csv: a line a measurement.",
+        ),
     ] = None,
     figures: Annotated[
         Path | None, of_output(metavar="DIR", help="Write each figure to a file of its own in DIR.")

@@ -117,9 +117,9 @@ def sweep(
     """
     options = searched.made()
     if replay is not None:
-        if source is not None:
-            raise _useless("--replay", "a source")
-        _refuse("--replay", *_MAKING, "output", "counters")
+        idle = [*["a source"] * (source is not None), *typed(*_MAKING, "output", "counters")]
+        if idle:
+            raise _refused(f"--replay has no use for {idle[0]}", "leave it out")
         from eatss.tune.replay import replayed  # noqa: PLC0415 - keeps --help fast
         from eatss.tune.store import read_sweep  # noqa: PLC0415
 
@@ -130,10 +130,9 @@ def sweep(
             found = replayed(recorded, names, seeds, budget, options.objective)
         show(found, format_)
         return
-    if source is None:
-        raise _missing("a C file", "eatss sweep FILE.c -o STORE")
-    if output is None:
-        raise _missing("the store, -o STORE", f"eatss sweep {source} -o {source.stem}.db")
+    if source is None or output is None:
+        example = "write: eatss sweep FILE.c -o STORE"
+        raise _refused("a C file and its store, -o STORE, are needed", example)
     from eatss.tune.generation import Generation  # noqa: PLC0415 - replaying needs no isl
 
     generation = Generation(
@@ -185,22 +184,8 @@ def _sweep(
         raise SystemExit(INTERRUPTED)
 
 
-def _refuse(what: str, *names: str) -> None:
-    """Refuse options that were typed and that something has no use for.
-
-    Raises:
-        InputError: ``EATSS-W005``.
-    """
-    if given := typed(*names):
-        raise _useless(what, given[0])
-
-
-def _useless(what: str, given: str) -> InputError:
-    return input_error("EATSS-W005", f"{what} has no use for {given}", hint="leave it out")
-
-
-def _missing(what: str, example: str) -> InputError:
-    return input_error("EATSS-W005", f"{what} is not given", hint=f"write: {example}")
+def _refused(message: str, hint: str) -> InputError:
+    return input_error("EATSS-W005", message, hint=hint)
 
 
 def _tell(step: Step, progress: Progress) -> None:

@@ -7,9 +7,9 @@ is a row of it. Numbers get four digits, ``None`` is ``-``.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from functools import cache, partial
 from html import escape
 from importlib.util import cache_from_source
@@ -17,14 +17,12 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import BytecodeCache, Environment, PackageLoader, StrictUndefined
-from jinja2.bccache import Bucket
+from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from rich.markup import escape as escape_marks
 from rich.text import Text
 
 from eatss.base.codec import json_text
-from eatss.base.files import write_whole
 from eatss.base.shown import Shown
 from eatss.report.render import (
     BAR,
@@ -102,27 +100,13 @@ def lines_of(name: str, names: dict[str, Any]) -> list[str]:
     return _templates().get_template(f"{name}.txt").render(names).splitlines()
 
 
-class _Compiled(BytecodeCache):
-    """Keeps what Jinja compiles of pages where Python keeps what it compiles of modules."""
-
-    def get_cache_key(self, name: str, filename: str | None = None) -> str:
-        return cache_from_source(filename or name)
-
-    def load_bytecode(self, bucket: Bucket) -> None:
-        with suppress(OSError), Path(bucket.key).open("rb") as file:
-            bucket.load_bytecode(file)
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        with suppress(OSError):
-            Path(bucket.key).parent.mkdir(parents=True, exist_ok=True)
-            write_whole(Path(bucket.key), bucket.bytecode_to_string())
-
-
 @cache
 def _templates() -> Environment:
+    compiled = Path(cache_from_source(__file__)).parent
+    keeps = os.access(compiled, os.W_OK) and not sys.dont_write_bytecode
     templates = Environment(
         loader=PackageLoader("eatss.report"),
-        bytecode_cache=None if sys.dont_write_bytecode else _Compiled(),
+        bytecode_cache=FileSystemBytecodeCache(str(compiled)) if keeps else None,
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_spelled,

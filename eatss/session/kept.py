@@ -8,7 +8,8 @@ kept. Isl, the solver and libclang are not loaded for what is found.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -17,15 +18,11 @@ from eatss.base.diagnostics import InputError
 from eatss.base.files import StrPath, folder_named, read_regular
 from eatss.base.frozen import Names
 from eatss.base.options import changed
-from eatss.cards import GpuProfile
 from eatss.choose.options import SelectOptions
 from eatss.frontend.options import Reading
-from eatss.program.expression import SizePairs
 from eatss.session.source import MAX_BYTES, Source, UnknownFilesError
 
 if TYPE_CHECKING:
-    from eatss.choose.selection import Selection
-    from eatss.lower.recipe import CodeRequest, Recipe
     from eatss.program import Program
     from eatss.session.found import Found
 
@@ -38,11 +35,7 @@ def kept(
     find: Callable[[], Found[Noun]],
     source: Source,
     reading: Reading,
-    profile: GpuProfile | None = None,
-    options: SelectOptions | None = None,
-    wanted: CodeRequest | None = None,
-    decided: Selection | Recipe | None = None,
-    sizes: SizePairs | None = None,
+    *asked: object,
 ) -> Found[Noun]:
     """Return what was found before of the same arguments, or what ``find`` finds.
 
@@ -52,9 +45,7 @@ def kept(
 
     def key() -> str:
         try:
-            choosing = None if options is None else (_given(options), _objective(options))
-            code = None if wanted is None else _given(wanted)
-            return _key(kind, source, reading, profile, choosing, code, decided, sizes)
+            return _key(kind, source, reading, map(_deciding, asked))
         except (UnknownFilesError, InputError, OSError, ValueError, TypeError):
             return ""  # what is wrong is told by who reads it
 
@@ -97,8 +88,7 @@ def _key(
     kind: str,
     source: Source,
     reading: Reading,
-    profile: GpuProfile | None,
-    *asked: object,
+    asked: Iterable[object],
 ) -> str:
     """Return the key of a result.
 
@@ -120,8 +110,7 @@ def _key(
         files,
         (Path.cwd(), folders) if apart else None,  # the places of headers then are in the result
         (reading.type_name, frontend, read, reading.recompute),
-        profile,
-        asked,
+        *asked,
     )
 
 
@@ -141,9 +130,19 @@ def _objective(options: SelectOptions) -> str | None:
     return version
 
 
-def _given(noun: SelectOptions | CodeRequest) -> tuple[object, ...]:
-    """Return what the user gave, mappings in their order: it may be that of the result."""
-    return tuple((name, _in_order(getattr(noun, name))) for name in changed(noun))
+def _deciding(noun: object) -> object:
+    """Return what decides of an argument: what is given of it, mappings in their order.
+
+    That may be the order of the result.
+
+    Raises:
+        UnknownFilesError: nothing tells the objective from others of its name.
+    """
+    if not is_dataclass(noun):
+        return noun
+    given = [(name, _in_order(getattr(noun, name))) for name in changed(noun)]
+    whose = _objective(noun) if isinstance(noun, SelectOptions) else None
+    return type(noun).__qualname__, given, whose
 
 
 def _in_order(value: object) -> object:

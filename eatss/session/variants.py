@@ -10,14 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from eatss.base.diagnostics import (
-    Diagnostics,
-    InputError,
-    NoSolutionError,
-    Progress,
-    no_progress,
-)
-from eatss.base.frozen import frozen
+from eatss.base.diagnostics import Diagnostics, InputError, NoSolutionError
 from eatss.base.options import shows_types
 from eatss.base.targets import CardNumber
 from eatss.cards import load_profile
@@ -53,14 +46,6 @@ class SourceOptions(Reading):
     force: bool = False
 
 
-@frozen
-class GeneratedVariants:
-    """Variants of one C file, and the warnings of reading it."""
-
-    variants: tuple[Variant, ...]
-    warnings: Diagnostics
-
-
 def generate_variants(
     source: SourceLike,
     choices: Sequence[TileChoice],
@@ -68,9 +53,10 @@ def generate_variants(
     folder: Path,
     *,
     device: CardNumber = 0,
-    progress: Progress = no_progress,
-) -> GeneratedVariants:
-    """Generate a program for every choice of tile sizes, each into a folder of its own.
+) -> tuple[tuple[Variant, ...], Diagnostics]:
+    """Generate a program for every choice of tile sizes; return them with the warnings.
+
+    Each is in a folder of its own.
 
     Sizes that the model, the card or the generator refuses give a variant with a ``rejection``.
 
@@ -80,21 +66,17 @@ def generate_variants(
     reading = options or SourceOptions()
     profile = load_profile(reading.gpu, device)
     session = Session(source, reading, code=True)
-    progress(f"analysing {session.file}")
     warnings = session.symbolic.warnings
-    progress(f"solving for {profile.title}")
     try:
         selection = session.select(profile, SelectOptions(target="cuda"))
     except NoSolutionError as error:
-        variants = [rejected_variant(choice.label, error) for choice in choices]
-        return GeneratedVariants(variants=tuple(variants), warnings=warnings)
+        return tuple(rejected_variant(choice.label, error) for choice in choices), warnings
     kernels = [
         (kernel.name, tuple(loop.name for loop in kernel.loops))
         for kernel in session.of(selection).analysed.facts
     ]
     variants = []
-    for number, choice in enumerate(choices):
-        progress(f"generating {choice.label}", number, len(choices))
+    for choice in choices:
         place = folder / (_UNUSUAL.sub("-", choice.label).strip("-.") or "variant")
         try:
             wanted = CodeRequest(tiles=choice.tiles(kernels))
@@ -106,7 +88,7 @@ def generate_variants(
             variants.append(rejected_variant(choice.label, error))
         else:
             variants.append(Variant(label=choice.label, directory=place))
-    return GeneratedVariants(variants=tuple(variants), warnings=warnings)
+    return tuple(variants), warnings
 
 
 def generate_one(

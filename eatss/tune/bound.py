@@ -18,19 +18,11 @@ from eatss.base.diagnostics import (
 )
 from eatss.base.frozen import Names
 from eatss.cards.document import Origin, finding
-from eatss.tune.counting import (
-    ARGUMENTS,
-    Block,
-    Dimension,
-    Part,
-    Test,
-    Walk,
-    drawn_ranks,
-)
+from eatss.tune.counting import ARGUMENTS, ROOT, Dimension, Part, Test, Walk, drawn_ranks
 from eatss.tune.document import HOW_TO_ITERATE
 from eatss.tune.expressions import (
     Expression,
-    evaluate_one,
+    evaluate,
     holds,
     name_fault,
     parse_expression,
@@ -66,7 +58,7 @@ def bind(space: Space, constants: Mapping[str, Value]) -> BoundSpace:
         for expression in read.expressions([text], "constants", name):
             if not read.findings:
                 with read.noting():
-                    values[name] = evaluate_one(expression, values)
+                    values[name] = evaluate(expression, values)
         read.add("constants", name)
     dimensions = []
     for name, given in space.iterators.items():
@@ -231,26 +223,21 @@ class BoundSpace:
             path, hint = ("filters", last), "eatss space counts what each filter removes"
         else:
             parts = (Part(steps=tuple(range(at + 1))) for at in range(len(self.names)))
-            empty = next(at for at, own in enumerate(parts) if not self.walk.raw(own))
+            empty = next(at for at, own in enumerate(parts) if not self.walk.raw(own, ROOT))
             path, hint = ("iterators", self.names[empty]), None
             message = f"{path[1]} has no values"
         raise NoSolutionError(finding("EATSS-S016", message, path, self.origin, hint))
 
     def points(self) -> Iterator[Configuration]:
-        """Yield all kept points: the last iterator changes fastest, each in its own order.
-
-        They are made by blocks of some ten thousand, when they are asked for.
-        """
-        for block in self.walk.points():
-            yield from self._points_of(block)
+        """Return all kept points: the last iterator changes fastest, each in its own order."""
+        return self.walk.points()
 
     def sample(self, count: int, seed: int) -> list[Configuration]:
         """Return distinct points, drawn: each set of ``count`` kept points is equally likely.
 
         That is exact, whatever the size of the space: numbers of points are drawn, and what they
-        are in each part that nothing ties to the others is found by walking it as far as filters
-        go. The same seed gives the same points. Where fewer are kept, all of them come, in drawn
-        order.
+        are in each part that nothing ties to the others is found by walking it. The same seed
+        gives the same points. Where fewer are kept, all of them come, in drawn order.
 
         Args:
             count: how many, from 1 on.
@@ -263,8 +250,8 @@ class BoundSpace:
         if count < 1:
             message = f"a sample of {count} points is none"
             raise input_error("EATSS-S018", message, hint="ask for 1 or more")
-        ranks = drawn_ranks(self.require_points().kept, count, seed)
-        return list(self._points_of(self.walk.at(ranks)))
+        points = self.walk.at(drawn_ranks(self.require_points().kept, count, seed))
+        return [{name: point[name] for name in self.names} for point in points]
 
     def allows(self, point: Point) -> str | None:
         """Return ``None`` for a point of the space, else why it is none.
@@ -279,7 +266,7 @@ class BoundSpace:
             if place_in(values, known[name]) is None:
                 return f"{name} = {known[name]!r} is not among its values"
         for test in self.walk.tests:
-            if not holds(test.condition, known, 1).all():
+            if not holds(test.condition, known):
                 return test.name
         return None
 
@@ -305,7 +292,7 @@ class BoundSpace:
         """
         values = self._known(point)
         own = {n: values[n] for n in self.names if is_decision(n)}
-        return {**own, **{name: evaluate_one(one, values) for name, one in self.variant.items()}}
+        return {**own, **{name: evaluate(one, values) for name, one in self.variant.items()}}
 
     def _values_along(self, point: Point) -> Iterator[Sequence[Value]]:
         """Yield the values of each iterator below those that a point has before it."""
@@ -316,8 +303,3 @@ class BoundSpace:
     def _known(self, point: Point) -> Configuration:
         """Return the values of all constants, and of the iterators at a point."""
         return {**self.constants, **{name: point[name] for name in self.names}}
-
-    def _points_of(self, block: Block) -> Iterator[Configuration]:
-        columns = [block.columns[name].tolist() for name in self.names]
-        for values in zip(*columns, strict=True):
-            yield dict(zip(self.names, values, strict=True))

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from itertools import islice
 from math import prod
 from random import Random
 from typing import Any, TypeAlias
@@ -20,16 +21,14 @@ import numpy.typing as npt
 
 from eatss.base.classes import Classes
 from eatss.base.frozen import Names, Numbers, frozen
-from eatss.tune.expressions import Column, Expression, Named, column_of, evaluate, holds
-from eatss.tune.points import Value
+from eatss.tune.expressions import Column, Expression, column_of, evaluate, which_hold
+from eatss.tune.points import Configuration, Value
 
 CHUNK = 1 << 17
-"""Rows that are looked at together: columns of them stay in the cache of a processor."""
+"""Rows that are looked at together, about."""
 
-Integers = npt.NDArray[np.int64]
-
-Weights: TypeAlias = npt.NDArray[Any]
-"""Numbers of points: ``int64``, or Python's integers where they are larger."""
+Rows: TypeAlias = npt.NDArray[Any]
+"""Which rows: their numbers, or a truth for each."""
 
 
 def _powers(base: int, first: int, last: int) -> Iterator[int]:
@@ -49,7 +48,14 @@ def _divisors(number: int) -> list[int]:
     return sorted({*small, *(number // n for n in small)})
 
 
+def _range(start: int, stop: int, step: int) -> range:
+    if step == 0:
+        raise ValueError("a step of 0 goes nowhere")
+    return range(start, stop + (1 if step > 0 else -1), step)
+
+
 GENERATORS: Mapping[str, Callable[..., Iterable[int]]] = {
+    "range": _range,
     "powers": _powers,
     "divisors": _divisors,
 }
@@ -59,42 +65,25 @@ ARGUMENTS: Mapping[str, Names] = {
     "powers": ("base", "first", "last"),
     "divisors": ("number",),
 }
-"""What a generator takes; ``last`` is included."""
+"""What a generator takes besides a range; ``last`` is included."""
 
 
 @lru_cache(maxsize=4096)
-def _generated(name: str, *arguments: int) -> Numbers:
+def _generated(name: str, *arguments: int) -> Sequence[int]:
     """Return the values of a generator, in order; ``ValueError`` where the arguments give none."""
-    return tuple(GENERATORS[name](*arguments))
-
-
-@frozen
-class Below:
-    """The values of an iterator below prefixes, a row each.
-
-    That at an offset is ``first + offset * step``, or stands there in the table.
-    """
-
-    first: Integers
-    step: Integers
-    sizes: Integers
-    table: Column | None = None
-
-    def at(self, rows: Integers, offsets: Integers) -> Column:
-        """Return the value at an offset below a row, for each pair of them."""
-        place = self.first[rows] + offsets * self.step[rows]
-        return place if self.table is None else self.table[place]
+    found = GENERATORS[name](*arguments)
+    return found if isinstance(found, range) else tuple(found)
 
 
 @frozen
 class Dimension:
-    """An iterator: over listed values, or over numbers that a range or generator computes.
+    """An iterator: over listed values, or over numbers that a generator computes.
 
     Attributes:
         name: What it is called.
         listed: Its values, where they are listed.
-        over: ``"range"`` or a generator.
-        expressions: The arguments of that; start, stop and step of a range.
+        over: A generator.
+        expressions: The arguments of that.
     """
 
     name: str
@@ -109,59 +98,24 @@ class Dimension:
 
     def values(self, known: Mapping[str, Value]) -> Sequence[Value]:
         """Return its values below one prefix."""
-        below = self.below(known, 1)
-        if below.table is not None:
-            return tuple(below.table.tolist())
-        first, step, size = (int(one[0]) for one in (below.first, below.step, below.sizes))
-        return range(first, first + size * step, step)
-
-    def below(self, columns: Named, rows: int) -> Below:
-        """Return its values below prefixes."""
-        one = np.ones(rows, dtype=np.int64)
         if self.listed:
-            table = column_of(self.listed)
-            return Below(first=0 * one, step=one, sizes=len(table) * one, table=table)
-        given = [_whole(each, evaluate(each, columns, rows)) for each in self.expressions]
-        if self.over == "range":
-            start, stop, step = given
-            if not step.all():
-                raise self.expressions[2].error("EATSS-S011", "a step of 0 goes nowhere")
-            return Below(first=start, step=step, sizes=np.maximum((stop - start) // step + 1, 0))
+            return self.listed
+        arguments = [_whole(each, evaluate(each, known)) for each in self.expressions]
         try:
-            lists = [_generated(self.over, *own) for own in np.stack(given, axis=1).tolist()]
+            return _generated(self.over, *arguments)
         except ValueError as error:
-            raise self.expressions[0].error("EATSS-S011", str(error)) from None
-        sizes = np.array([*map(len, lists)], dtype=np.int64)
-        table = np.array([value for own in lists for value in own], dtype=np.int64)
-        return Below(first=np.cumsum(sizes) - sizes, step=one, sizes=sizes, table=table)
+            at = 2 if self.over == "range" else 0
+            raise self.expressions[at].error("EATSS-S011", str(error)) from None
 
 
-def _whole(expression: Expression, column: Column) -> Integers:
-    """Return a column as whole numbers."""
-    if column.dtype.kind not in "bi":
+def _whole(expression: Expression, value: Value) -> int:
+    if not isinstance(value, int):
         raise expression.error(
             "EATSS-S011",
             "the values of an iterator are whole numbers",
             hint="write //, floor or ceil; other values are listed: [0.25, 0.5]",
         )
-    return column.astype(np.int64)
-
-
-@frozen
-class Block:
-    """Prefixes, a row each: columns by the names of iterators."""
-
-    columns: Mapping[str, Column]
-    rows: int
-
-    def some(self, chosen: Integers, names: Iterable[str] | None = None) -> Block:
-        """Return some of the rows, of all columns or of those with some names."""
-        wanted = self.columns.keys() if names is None else self.columns.keys() & {*names}
-        return Block(columns={n: self.columns[n][chosen] for n in wanted}, rows=len(chosen))
-
-
-ROOT = Block(columns={}, rows=1)
-"""The prefix that has no values yet."""
+    return int(value)
 
 
 @frozen
@@ -180,6 +134,38 @@ class Part:
     steps: Numbers
     tests: tuple[Test, ...] = ()
 
+    def after(self, step: int) -> Part:
+        """Return what is left to do once an iterator has a value."""
+        steps = tuple(later for later in self.steps if later > step)
+        return Part(steps=steps, tests=tuple(test for test in self.tests if test.step > step))
+
+
+@frozen
+class Block:
+    """Prefixes, a row each: columns by the names of iterators."""
+
+    columns: Mapping[str, Column]
+    rows: int
+
+    def some(self, chosen: Rows) -> Block:
+        """Return some of the rows."""
+        columns = {name: column[chosen] for name, column in self.columns.items()}
+        rows = int(chosen.sum()) if chosen.dtype == bool else len(chosen)
+        return Block(columns=columns, rows=rows)
+
+    def named(self, names: Iterable[str]) -> list[str]:
+        """Return those of some names that are iterators which have values."""
+        return [name for name in names if name in self.columns]
+
+    def each(self, names: Iterable[str]) -> Iterable[tuple[Value, ...]]:
+        """Return the values of those in each row."""
+        own = [self.columns[name] for name in self.named(names)]
+        return zip(*own, strict=True) if own else [()] * self.rows
+
+
+ROOT = Block(columns={}, rows=1)
+"""The prefix that has no values yet."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Walk:
@@ -194,6 +180,8 @@ class Walk:
     constants: Mapping[str, Value]
     dimensions: tuple[Dimension, ...]
     tests: tuple[Test, ...]
+    _apart: dict[Part, list[Part]] = field(default_factory=dict)
+    _raw: dict[tuple[object, ...], int] = field(default_factory=dict)
 
     @cached_property
     def position(self) -> dict[str, int]:
@@ -207,31 +195,37 @@ class Walk:
 
     def apart(self, part: Part) -> list[Part]:
         """Return the iterators of a part that nothing ties together, and their filters."""
-        tied = Classes(part.steps)
-        ties = [(step, *self._steps_of(self.dimensions[step].names)) for step in part.steps]
-        ties += [self._steps_of(test.condition.names) for test in part.tests]
-        for tie in ties:
-            tied.join(*(step for step in tie if step in part.steps))
-        return [
-            Part(steps=own, tests=tuple(test for test in part.tests if test.step in own))
-            for own in sorted(tuple(sorted(steps)) for steps in tied.sets())
-        ]
+        if part not in self._apart:
+            tied = Classes(part.steps)
+            ties = [(step, *self._steps_of(self.dimensions[step].names)) for step in part.steps]
+            ties += [self._steps_of(test.condition.names) for test in part.tests]
+            for tie in ties:
+                tied.join(*(step for step in tie if step in part.steps))
+            self._apart[part] = [
+                Part(steps=own, tests=tuple(test for test in part.tests if test.step in own))
+                for own in sorted(tuple(sorted(steps)) for steps in tied.sets())
+            ]
+        return self._apart[part]
 
     def _steps_of(self, names: Iterable[str]) -> Numbers:
         return tuple(self.position[name] for name in names if name in self.position)
 
-    def _seen(self, names: Iterable[str], block: Block) -> dict[str, Column | Value]:
-        """Return what expressions see of some names."""
-        known = {**self.constants, **block.columns}
-        return {name: known[name] for name in names}
-
-    def _longer(self, step: int, block: Block) -> Iterator[tuple[Integers, Block]]:
-        """Yield prefixes with one more iterator, and the rows that they are below, in order."""
-        dimension = self.dimensions[step]
-        below = dimension.below(self._seen(dimension.names, block), block.rows)
-        for parents, offsets in pieces(below.sizes):
-            columns = {**block.some(parents).columns, dimension.name: below.at(parents, offsets)}
-            yield parents, Block(columns=columns, rows=len(parents))
+    def _longer(self, step: int, block: Block) -> Iterator[Block]:
+        """Yield prefixes with one more iterator, in order."""
+        dimension, lists = self.dimensions[step], list[Column]()
+        known: dict[tuple[Value, ...], Column] = {}
+        for row in block.each(dimension.names):
+            if row not in known:
+                named = dict(zip(block.named(dimension.names), row, strict=True))
+                known[row] = column_of(dimension.values({**self.constants, **named}))
+            lists.append(known[row])
+        sizes = np.array([*map(len, lists)])
+        ends = np.flatnonzero(np.diff(np.cumsum(sizes) // CHUNK)) + 1
+        for rows in np.split(np.arange(block.rows), ends):
+            parents = np.repeat(rows, sizes[rows])
+            column = np.concatenate([lists[row] for row in rows])
+            columns = {**block.some(parents).columns, dimension.name: column}
+            yield Block(columns=columns, rows=len(parents))
 
     def _tried(
         self, part: Part, step: int, block: Block, removed: Counter[str] | None = None
@@ -240,66 +234,73 @@ class Walk:
 
         ``removed`` gains the raw points of the part that begin with a row that does not meet one.
         """
-        left = np.arange(block.rows)
         for test in part.tests:
-            if test.step == step and left.size:
-                names = test.condition.names
-                own = block.some(left, names)
-                met = holds(test.condition, self._seen(names, own), own.rows)
+            if test.step == step and block.rows:
+                met = which_hold(test.condition, {**self.constants, **block.columns}, block.rows)
                 if removed is not None and not met.all():
-                    rest = tuple(later for later in part.steps if later > step)
-                    names = tuple(name for at in rest for name in self.dimensions[at].names)
-                    failing = block.some(left[~met], names)
-                    removed[test.name] += total(self._raw(Part(steps=rest), failing))
-                left = left[met]
-        return block.some(left)
+                    removed[test.name] += self.raw(part.after(step), block.some(~met))
+                block = block.some(met)
+        return block
 
     def _grown(
         self, part: Part, block: Block, removed: Counter[str] | None = None
     ) -> Iterator[tuple[Part, Block]]:
         """Yield the prefixes with one more iterator that meet filters, and what is left to do."""
-        step, *later = part.steps
-        rest = Part(steps=tuple(later), tests=tuple(x for x in part.tests if x.step > step))
-        for _, longer in self._longer(step, block):
+        step = part.steps[0]
+        for longer in self._longer(step, block):
             if (found := self._tried(part, step, longer, removed)).rows:
-                yield rest, found
+                yield part.after(step), found
 
-    def points(self, part: Part | None = None, block: Block = ROOT) -> Iterator[Block]:
+    def points(self, part: Part | None = None) -> Iterator[Configuration]:
         """Yield the points of a part, by default of all: the last iterator changes fastest."""
-        if part is None:
-            part, block = self.whole, self._tried(self.whole, -1, ROOT)
+        own = part or self.whole
+        start = self._tried(own, -1, ROOT)
+        for block in self._points(own, start) if start.rows else ():
+            for values in block.each(block.columns):
+                yield dict(zip(block.columns, values, strict=True))
+
+    def _points(self, part: Part, block: Block) -> Iterator[Block]:
         if not part.steps:
             yield block
         else:
             for rest, grown in self._grown(part, block):
-                yield from self.points(rest, grown)
+                yield from self._points(rest, grown)
 
     def _count(self, part: Part, block: Block, removed: Counter[str]) -> int:
         """Return how many points of a part begin with prefixes."""
         if not part.tests:
-            return total(self._raw(part, block))
+            return self.raw(part, block)
         if not part.steps:
             return self._tried(part, -1, block, removed).rows
         every = self._grown(part, block, removed)
         return sum(self._count(rest, grown, removed) for rest, grown in every)
 
-    def _raw(self, part: Part, block: Block) -> Weights:
-        """Return how many points there are below each row without filters."""
-        counts: Weights = np.ones(block.rows, dtype=np.int64)
-        for own in self.apart(part):
-            step, *later = own.steps
-            dimension = self.dimensions[step]
+    def raw(self, part: Part, block: Block) -> int:
+        """Return how many points of a part begin with prefixes, whatever filters say."""
+        apart = self.apart(Part(steps=part.steps))
+        names = {name for step in part.steps for name in self.dimensions[step].names}
+        outer = block.named(sorted(names))
+        rows = Counter(block.each(outer))
+        return sum(
+            count * prod(self._raw_of(one, dict(zip(outer, row, strict=True))) for one in apart)
+            for row, count in rows.items()
+        )
+
+    def _raw_of(self, part: Part, outer: Configuration) -> int:
+        """Return how many points iterators that are tied together have below one prefix."""
+        step, *later = part.steps
+        dimension = self.dimensions[step]
+        named = {name for one in part.steps for name in self.dimensions[one].names}
+        key = part, *(value for name, value in outer.items() if name in named)
+        if key not in self._raw:
+            values = dimension.values({**self.constants, **outer})
+            self._raw[key] = len(values)
             if later:
-                found: Weights = np.zeros(block.rows, dtype=object)
-                for parents, longer in self._longer(step, block):
-                    ways = self._raw(Part(steps=tuple(later)), longer)
-                    np.add.at(found, parents, ways.astype(object))
-            else:
-                seen = self._seen(dimension.names, block)
-                found = dimension.below(seen, block.rows).sizes
-            is_safe = float(counts.max(initial=0)) * float(found.max(initial=0)) < 1 << 62
-            counts = counts * (found if is_safe else found.astype(object))
-        return counts
+                columns = {name: column_of([value] * len(values)) for name, value in outer.items()}
+                columns[dimension.name] = column_of(values)
+                below = Block(columns=columns, rows=len(values))
+                self._raw[key] = self.raw(Part(steps=tuple(later)), below)
+        return self._raw[key]
 
     @cached_property
     def parts(self) -> list[Part]:
@@ -311,7 +312,7 @@ class Walk:
     def counts(self) -> tuple[int, Counter[str], list[int]]:
         """The raw points, those that each filter removes, and those that are left of each part."""
         removed = Counter[str]()
-        left = [self.raw(Part(steps=part.steps)) for part in self.parts]
+        left = [self.raw(part, ROOT) for part in self.parts]
         raw = prod(left)
         for part in self.parts:
             self._count(part, ROOT, removed)
@@ -322,70 +323,17 @@ class Walk:
             left[at] -= alone
         return raw, removed, left
 
-    def raw(self, part: Part) -> int:
-        """Return how many points iterators have without filters."""
-        return total(self._raw(part, ROOT))
-
-    def at(self, ranks: Sequence[int]) -> Block:
+    def at(self, ranks: Sequence[int]) -> list[Configuration]:
         """Return points by numbers below the number of points that are left: each has its own."""
-        columns: dict[str, Column] = {}
-        left = np.array(ranks, dtype=object)
+        found: list[Configuration] = [{} for _ in ranks]
+        left = [*ranks]
         for part, kept in reversed([*zip(self.parts, self.counts[2], strict=True)]):
-            columns |= self._of_part(part, left % kept)
-            left //= kept
-        return Block(columns=columns, rows=len(ranks))
-
-    def _of_part(self, part: Part, places: Weights) -> Mapping[str, Column]:
-        """Return the points of a part at places in their order."""
-        order = np.argsort(places)
-        found, _ = self._at(part, ROOT, places[order])
-        back, names = np.argsort(order), found[0].columns
-        return {n: np.concatenate([own.columns[n] for own in found])[back] for n in names}
-
-    def _at(self, part: Part, block: Block, places: Weights) -> tuple[list[Block], int]:
-        """Return the points of a part at places, in order, below prefixes, and how many it has.
-
-        What no filter names any more is not walked: places are found by counting.
-        """
-        if not part.steps:
-            return [block.some(places[places < block.rows].astype(np.int64))], block.rows
-        if len(part.steps) == 1 and not part.tests:
-            dimension = self.dimensions[part.steps[0]]
-            below = dimension.below(self._seen(dimension.names, block), block.rows)
-            rows, offsets, count = _rows_of(places, below.sizes)
-            columns = {
-                **block.some(rows).columns,
-                dimension.name: below.at(rows, offsets.astype(np.int64)),
-            }
-            return [Block(columns=columns, rows=len(rows))], count
-        found, passed = list[Block](), 0
-        for rest, grown in self._grown(part, block):
-            left = places[places >= passed] - passed
-            if rest.tests:
-                own, count = self._at(rest, grown, left)
-            else:
-                counts = self._raw(rest, grown)
-                rows, offsets, count = _rows_of(left, counts)
-                wanted, again = np.unique(rows, return_inverse=True)
-                kept = counts[wanted].astype(object)
-                below_these = (np.cumsum(kept) - kept)[again] + offsets
-                own = self._at(rest, grown.some(wanted), below_these)[0] if len(rows) else []
-            found, passed = found + own, passed + count
-        return found, passed
-
-
-def _rows_of(places: Weights, counts: Weights) -> tuple[Integers, Weights, int]:
-    """Return in which rows places are, their offsets there, and how many places there are."""
-    ends = np.cumsum(counts.astype(object))
-    inside = places[places < ends[-1]]
-    rows = np.searchsorted(ends, inside, side="right")
-    return rows, inside - (ends - counts)[rows], int(ends[-1])
-
-
-def total(counts: Weights) -> int:
-    """Return the sum of numbers of points."""
-    is_safe = float(counts.max(initial=0)) * len(counts) < 1 << 62
-    return int(counts.sum() if is_safe else counts.astype(object).sum())
+            places = [rank % kept for rank in left]
+            left = [rank // kept for rank in left]
+            wanted, every = {*places}, islice(self.points(part), max(places) + 1)
+            own = {at: point for at, point in enumerate(every) if at in wanted}
+            found = [{**own[place], **one} for place, one in zip(places, found, strict=True)]
+        return found
 
 
 def drawn_ranks(kept: int, count: int, seed: int) -> list[int]:
@@ -397,12 +345,3 @@ def drawn_ranks(kept: int, count: int, seed: int) -> list[int]:
     while len(drawn) < count:
         drawn.setdefault(random.randrange(kept))
     return list(drawn)
-
-
-def pieces(sizes: Integers) -> Iterator[tuple[Integers, Integers]]:
-    """Yield rows, each as often as its size, and offsets, ``CHUNK`` at a time at most."""
-    ends, most = np.cumsum(sizes), int(sizes.sum())
-    for start in range(0, most, CHUNK):
-        places = np.arange(start, min(start + CHUNK, most))
-        rows = np.searchsorted(ends, places, side="right")
-        yield rows, places - (ends - sizes)[rows]

@@ -36,7 +36,6 @@ from eatss.choose.cuda_candidates import (
 from eatss.choose.options import SelectOptions
 from eatss.choose.selection import KernelSelection
 from eatss.plan.launch import trips_of
-from eatss.tune.expressions import holds, parse_expression
 from eatss.tune.points import CUTS, Configuration, Iterates, Space, Value
 
 if TYPE_CHECKING:
@@ -300,21 +299,27 @@ class KernelSpace:
 
         What matters of a number is whether it is the one that stands for nothing chosen.
         """
-        staged = " + ".join(self.staged.values()) or "0"
-        texts = ("share > 1", "stream > 0", _SPREAD, "lanes > 1", f"{staged} > 0")
-        told = [
-            one for one in map(parse_expression, texts) if self.dimensions.keys() & {*one.names}
-        ]
+        staged = [*self.staged.values()]
         found: dict[str, list[tuple[int, Column]]] = {}
         for at, own in enumerate(self._columns):
-            rows = len(self.every[at])
-            met = [holds(one, own, rows) for one in told]
-            kinds, which = np.unique([np.ones(rows), *met], axis=1, return_inverse=True)
+            told = {
+                "share > 1": own["share"] > 1,
+                "stream > 0": own["stream"] > 0,
+                _SPREAD: own["lanes"] * own["chunks"] * own["outer"] > 1,
+                "lanes > 1": own["lanes"] > 1,
+                f"{' + '.join(staged)} > 0": np.add.reduce([own[name] for name in staged]) > 0,
+            }
+            told = {
+                text: met
+                for text, met in told.items()
+                if self.dimensions.keys() & {*re.findall(r"\w+", text)}
+            }
+            ones = np.ones(len(self.every[at]))
+            kinds, which = np.unique([ones, *told.values()], axis=1, return_inverse=True)
             for number, (_, *kind) in enumerate(kinds.T):
                 words = [f"warps == '{own['warps'][0]}'"] * ("warps" in self.dimensions)
                 words += [
-                    one.text if on else f"not {one.text}"
-                    for one, on in zip(told, kind, strict=True)
+                    text if on else f"not {text}" for text, on in zip(told, kind, strict=True)
                 ]
                 rows_of_kind = np.flatnonzero(which.reshape(-1) == number)
                 found.setdefault(" and ".join(words), []).append((at, rows_of_kind))

@@ -40,7 +40,8 @@ def sweep_rows(sweep: Sweep) -> list[JsonObject]:
     return [columns | own for own in rows]
 
 
-def sweep_csv(sweep: Sweep) -> str:
-    """Return the table as CSV; what is not known is empty."""
-    rows = sweep_rows(sweep)
-    return csv_text(rows[0] if rows else (*_OF_ALL, *_BEFORE, *_AFTER), rows)
+def sweep_csv(*sweeps: Sweep) -> str:
+    """Return the tables of sweeps as one in CSV; what is not known is empty."""
+    rows = [row for sweep in sweeps for row in sweep_rows(sweep)]
+    columns = dict.fromkeys(name for row in rows for name in row)
+    return csv_text(columns or (*_OF_ALL, *_BEFORE, *_AFTER), rows)

@@ -1,8 +1,7 @@
 """Expressions of a search space: Python's own grammar, of which a white list is allowed.
 
 ``(blk_m + blk_n) * blk_k * bytes <= card.shared_per_block_bytes`` is parsed by :mod:`ast` and
-checked. Its value is what Python computes; of columns, a value a row, NumPy computes all rows at
-once wherever that gives the same.
+checked. Its value is what Python computes.
 """
 
 from __future__ import annotations
@@ -10,11 +9,12 @@ from __future__ import annotations
 import ast
 import keyword
 import math
-import operator
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field, replace
-from functools import lru_cache, reduce
+from functools import lru_cache
+from math import isfinite
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,20 +27,6 @@ from eatss.tune.points import Value
 
 LARGEST = 1 << 53
 """Whole numbers up to this are also exact as numbers with a fraction."""
-
-MOST_BITS = 1 << 16
-"""No power is computed that may have more: ``10 ** 10 ** 10`` would take forever."""
-
-
-def _power(base: Any, exponent: Any) -> Any:
-    is_whole = isinstance(base, int) and isinstance(exponent, int)
-    if is_whole and base.bit_length() * exponent > MOST_BITS:
-        raise OverflowError(f"a power of {exponent} is too large")
-    found = base**exponent
-    if isinstance(found, complex):
-        raise ValueError("a negative number has no such power")
-    return found
-
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "min": min,
@@ -67,12 +53,6 @@ _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 
 Place: TypeAlias = tuple[str, ...]
 """Where something stands in a document: keys of its tables."""
-
-Column = npt.NDArray[Any]
-"""Values of one kind (conditions, whole numbers, numbers), or, as objects, texts and others."""
-
-Named: TypeAlias = Mapping[str, Column | Value]
-"""Columns by name; a plain value stands for all rows."""
 
 
 @frozen
@@ -125,9 +105,6 @@ def parse_expression(
         tree = ast.parse(text, mode="eval").body
         reader = _Reader(Expression(text=text, path=path, origin=origin, tree=tree), known)
         tree = reader.visit(tree)
-    except (MemoryError, RecursionError):
-        message, extent = "this is nested too deeply", (0, len(text))
-        raise InputError(_pointed("EATSS-S007", message, path, origin, text, extent)) from None
     except SyntaxError as error:
         start = min(max((error.offset or 1) - 1, 0), max(len(text) - 1, 0))
         message = f"this is no expression: {error.msg}"
@@ -184,11 +161,7 @@ class _Reader(ast.NodeTransformer):
         is_value = not isinstance(node, ast.Constant) or isinstance(node.value, Value)
         if type(node).__name__ not in _ALLOWED or not is_value:
             raise self._refused(node)
-        node = self.generic_visit(node)
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
-            power = ast.Call(ast.Name("**", ast.Load()), [node.left, node.right], [])
-            return ast.fix_missing_locations(ast.copy_location(power, node))
-        return node
+        return self.generic_visit(node)
 
     def _named(self, node: ast.AST, name: str) -> ast.expr:
         """Return a name that is known."""
@@ -242,152 +215,70 @@ def name_fault(name: str) -> str | None:
     return f"{name} is a function of expressions" if name in FUNCTIONS else None
 
 
-def _is_large(value: object) -> bool:
-    return isinstance(value, int) and abs(value) > LARGEST
-
-
 @lru_cache(maxsize=1024)
 def _compiled(expression: Expression) -> Any:
     return compile(ast.Expression(expression.tree), "expression", "eval")
 
 
-def evaluate_one(expression: Expression, values: Mapping[str, Value]) -> Value:
-    """Return the value of an expression of plain values, which has all that it names.
+_KNOWN = {"__builtins__": {}, **FUNCTIONS}
+
+
+def evaluate(expression: Expression, values: Mapping[str, Value]) -> Value:
+    """Return the value of an expression of values, which has all that it names.
 
     Raises:
         InputError: ``EATSS-S011``, it has none, or one that is no number that a space can hold.
     """
-    why = "a number is too large: whole ones go up to 2^53"
+    why = "this is no number, or too large: whole ones go up to 2^53"
     try:
-        found: Value = eval(  # noqa: S307 - its nodes are on a list
-            _compiled(expression), {"__builtins__": {}, **FUNCTIONS, "**": _power}, dict(values)
-        )
-        if isinstance(found, str) or (abs(found) < math.inf and not _is_large(found)):
+        found: Value = eval(_compiled(expression), _KNOWN, values)  # noqa: S307 - its nodes are on a list
+        is_large = isinstance(found, int) and abs(found) > LARGEST
+        if isinstance(found, str) or (not is_large and isfinite(found)):
             return found
     except ZeroDivisionError:
         why = "division by zero"
-    except (MemoryError, RecursionError):
-        why = "a text is too long, or the expression nested too deeply"
     except (ArithmeticError, TypeError, ValueError) as error:
         why = str(error)
     at = ", ".join(f"{name} = {values[name]}" for name in expression.names)
     raise expression.error("EATSS-S011", f"{why} at {at}".removesuffix(" at "))
 
 
-def evaluate(expression: Expression, columns: Named, rows: int) -> Column:
-    """Return the values of an expression.
-
-    Args:
-        expression: what to compute.
-        columns: values of all that it names, of ``rows`` rows or one for all.
-        rows: how many rows there are.
-
-    Raises:
-        InputError: as :func:`evaluate_one`.
-    """
-    try:
-        with np.errstate(all="raise"):
-            found = np.asarray(_of_columns(expression.tree, columns))
-    except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError):
-        # row by row, as Python does
-        own = (np.broadcast_to(columns[name], (rows,)).tolist() for name in expression.names)
-        every = zip(*own, strict=True) if expression.names else [()] * rows
-        named = (dict(zip(expression.names, row, strict=True)) for row in every)
-        found = column_of([evaluate_one(expression, row) for row in named])
-    return np.broadcast_to(found, (rows,))
-
-
-def holds(expression: Expression, columns: Named, rows: int) -> Column:
-    """Return in which rows an expression counts as true; raises as :func:`evaluate`."""
-    found = evaluate(expression, columns, rows)
-    if found.dtype == object:  # of several kinds: as texts only where one is a text
-        found = np.array(found.tolist())
-    if found.dtype.kind not in "bif":
+def holds(expression: Expression, values: Mapping[str, Value]) -> bool:
+    """Return whether an expression counts as true; raises as :func:`evaluate`."""
+    found = evaluate(expression, values)
+    if isinstance(found, str):
         raise expression.error("EATSS-S011", "a text is no condition")
-    return np.asarray(found != 0)
+    return bool(found)
+
+
+Column = npt.NDArray[np.object_]
+"""Values as objects of Python: what is computed of them is exact."""
 
 
 def column_of(values: Sequence[Value]) -> Column:
-    """Return values as a column: as objects where they are texts or of several kinds."""
-    kinds = {type(value) for value in values}
-    if len(kinds) == 1 and str not in kinds:
-        return np.array(values)
-    column = np.empty(len(values), dtype=object)
-    column[:] = values
-    return column
+    """Return values as a column."""
+    return np.fromiter(values, dtype=object, count=len(values))
 
 
-_OF_COLUMNS: Mapping[str, Callable[..., Any]] = {
-    "Add": operator.add,
-    "Sub": operator.sub,
-    "Mult": operator.mul,
-    "Div": operator.truediv,
-    "FloorDiv": operator.floordiv,
-    "Mod": operator.mod,
-    "USub": operator.neg,
-    "Not": np.logical_not,
-    "Eq": operator.eq,
-    "NotEq": operator.ne,
-    "Lt": operator.lt,
-    "LtE": operator.le,
-    "Gt": operator.gt,
-    "GtE": operator.ge,
-    "In": lambda a, several: reduce(np.logical_or, (a == one for one in several), np.False_),
-    "min": lambda *given: reduce(np.minimum, given),
-    "max": lambda *given: reduce(np.maximum, given),
-    "ceildiv": FUNCTIONS["ceildiv"],
-    "divides": FUNCTIONS["divides"],
-}
-"""What NumPy computes as Python does; all else is computed row by row."""
+def which_hold(
+    expression: Expression, columns: Mapping[str, Column | Value], rows: int
+) -> npt.NDArray[np.bool_]:
+    """Return in which rows an expression holds, of columns and values of all that it names.
 
-_ARITHMETIC = ("Add", "Sub", "Mult", "Div", "FloorDiv", "Mod", "USub")
-
-
-def _applied(name: str, *given: Any) -> Any:
-    """Apply an operator or a function; refuse whole numbers that 64 bits may not hold."""
-    if name in _ARITHMETIC:
-        given = tuple(one * np.int64(1) for one in given)  # conditions count as 0 and 1
-    found = _OF_COLUMNS[name](*given)
-    if name in ("Add", "Sub", "Mult") and np.asarray(found).dtype.kind == "i":
-        about = _OF_COLUMNS[name](np.asarray(given[0], dtype=np.float64), given[1])
-        if np.any(np.abs(about) > LARGEST):
-            raise OverflowError
-    return found
-
-
-def _of_columns(node: ast.expr, columns: Named) -> Any:  # noqa: C901, PLR0911 - a case a kind of node
-    """Return the values of a node, all rows at once; what it raises may not hold of each row."""
-
-    def of(part: ast.expr) -> Any:
-        return _of_columns(part, columns)
-
-    match node:
-        case ast.Constant(value=value) if not _is_large(value):
-            return value
-        case ast.Name(id=name):
-            return columns[name]
-        case ast.List(elts=parts) | ast.Tuple(elts=parts):
-            return [*map(of, parts)]
-        case ast.BoolOp(op=ast.And(), values=parts):
-            return reduce(lambda first, part: _where(first, part, first), map(of, parts))
-        case ast.BoolOp(values=parts):
-            return reduce(lambda first, part: _where(first, first, part), map(of, parts))
-        case ast.IfExp(test=test, body=body, orelse=orelse):
-            return _where(of(test), of(body), of(orelse))
-        case ast.Compare(left=left, ops=ops, comparators=others):
-            terms = [of(left), *map(of, others)]
-            pairs = zip(ops, terms, terms[1:], strict=False)
-            return reduce(np.logical_and, (_applied(type(op).__name__, *two) for op, *two in pairs))
-        case ast.UnaryOp(op=op, operand=operand):
-            return _applied(type(op).__name__, of(operand))
-        case ast.BinOp(left=left, op=op, right=right):
-            return _applied(type(op).__name__, of(left), of(right))
-        case ast.Call(func=ast.Name(id=name), args=parts):
-            return _applied(name, *map(of, parts))
-    raise LookupError
-
-
-def _where(test: Any, then: Any, otherwise: Any) -> Any:
-    """Return values of one of two columns in each row; texts stay what they are beside numbers."""
-    both = (np.asarray(one) for one in (then, otherwise))
-    return np.where(test, *(one.astype(object) if one.dtype.kind == "U" else one for one in both))
+    Raises:
+        InputError: as :func:`evaluate`.
+    """
+    with suppress(ArithmeticError, AttributeError, TypeError, ValueError):
+        # whole columns compute as Python does, where no part asks for the truth of one
+        found = eval(_compiled(expression), _KNOWN, columns)  # noqa: S307 - its nodes are on a list
+        if isinstance(found, np.ndarray) and found.dtype == bool:
+            return found
+    own = (np.broadcast_to(np.asarray(columns[n], object), rows) for n in expression.names)
+    every = zip(*own, strict=True) if expression.names else [()] * rows
+    known: dict[tuple[Value, ...], bool] = {}
+    met = []
+    for row in every:
+        if row not in known:
+            known[row] = holds(expression, dict(zip(expression.names, row, strict=True)))
+        met.append(known[row])
+    return np.array(met, dtype=bool)

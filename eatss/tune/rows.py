@@ -10,7 +10,7 @@ from typing import Annotated, Literal, TypeAlias
 from eatss.base.codec import BY_NAME
 from eatss.base.frozen import frozen
 from eatss.base.shown import Tabular, figure
-from eatss.base.targets import MEASURES, Order, SweepTarget
+from eatss.base.targets import MEASURES, ObjectiveName, SweepTarget
 from eatss.base.text import Texts, equations
 from eatss.measurement.measurement import Measurement, Status
 from eatss.program.expression import SizePairs
@@ -221,16 +221,12 @@ class Sweep(Tabular):
         return latest_of(self.rows)
 
 
-def cost(row: Row, by: Order) -> float:
-    """Return what is to be small: s, J, J·s, or J/GFLOP; infinite if it is not known.
+def cost(row: Row, by: ObjectiveName) -> float:
+    """Return what is to be small: s, J or J·s; infinite if it is not known.
 
     Failures cost infinitely much, however quickly they came. What is not over 0 was not read.
     """
-    if not row.measured:
-        return math.inf
-    if by != "ppw":
-        return measured_cost(row.time_s, row.energy_j, by)
-    return 1 / per_joule if (per_joule := row.gflops_per_joule) else math.inf
+    return measured_cost(row.time_s, row.energy_j, by) if row.measured else math.inf
 
 
 def measured_cost(time_s: float | None, energy_j: float | None, by: str) -> float:
@@ -245,6 +241,6 @@ def predicted_cost(metrics: Metrics, by: str) -> float:
     return measured_cost(found.get("predicted_time_s"), found.get("predicted_energy_j"), by)
 
 
-def ranked(rows: Iterable[Row], by: Order) -> Rows:
+def ranked(rows: Iterable[Row], by: ObjectiveName) -> Rows:
     """Return rows, the best first; those whose cost is not known last, in their order."""
     return tuple(sorted(rows, key=lambda row: cost(row, by)))

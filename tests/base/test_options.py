@@ -104,13 +104,13 @@ SERVED: list[Any] = []
 def cook_command(monkeypatch: pytest.MonkeyPatch) -> None:
     module = SimpleNamespace(cook=cooked, EXAMPLES={"cook": ""})
     monkeypatch.setitem(sys.modules, "eatss.cli.cook", module)
-    monkeypatch.setattr("eatss.cli.app.COMMANDS", {("cook",): "Cards"})
+    monkeypatch.setattr("eatss.cli.app.COMMANDS", {"cook": "Cards"})
     SERVED.clear()
 
 
 @pytest.mark.usefixtures("cook_command")
 def test_a_command_has_the_options_of_its_nouns_where_they_stand() -> None:
-    names = [one.name for one in Command(("cook",)).params]
+    names = [one.name for one in Command("cook").params]
     assert names == ["name", "hot", "salt", "side", "pan", "size", "debug", "quiet", "verbose"]
 
 
@@ -148,5 +148,5 @@ def test_a_command_line_that_is_wrong_is_a_finding(words: list[str]) -> None:
 
 
 def test_every_command_is_where_it_is_said_to_be() -> None:
-    for path in COMMANDS:
-        assert "Examples:" in (Command(path).epilog or "")
+    for name in COMMANDS:
+        assert "Examples:" in (Command(name).epilog or "")

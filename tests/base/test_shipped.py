@@ -126,8 +126,7 @@ def test_a_name_does_wherever_a_store_is_read(
     by_path = str(SWEEPS / "gemm.db")
     for words in (
         ("report", "{}"),
-        ("results", "show", "{}", "--top", "3"),
-        ("results", "export", "{}", "-o", "-"),
+        ("report", "{}", "--format", "csv"),
         ("sweep", "--replay", "{}", "--strategy", "model", "--seeds", "1", "--budget", "3"),
     ):
         by_name = command(*(word.format("@gemm") for word in words), code=0)
@@ -159,6 +158,6 @@ def test_a_store_whose_name_begins_with_the_mark_is_reached_by_its_path(
 ) -> None:
     shutil.copy(SWEEPS / "gemm.db", tmp_path / "@mine.db")
     monkeypatch.chdir(tmp_path)
-    assert command("results", "show", "./@mine.db").returncode == 0
-    assert command("results", "show", "@mine.db").returncode == 2
+    assert command("report", "./@mine.db").returncode == 0
+    assert command("report", "@mine.db").returncode == 2
     assert eatss.read_sweep(Path("@mine.db")) == eatss.read_sweep("@gemm")

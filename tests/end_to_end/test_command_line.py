@@ -72,7 +72,6 @@ def test_a_wrong_option_is_the_users_error(arguments: list[str], code: str) -> N
     ("words", "hint"),
     [
         (["slect", "@gemm"], "did you mean select?"),
-        (["results", "shw"], "did you mean show?"),
     ],
 )
 def test_a_mistyped_word_is_told_what_it_may_mean(words: list[str], hint: str) -> None:
@@ -162,7 +161,7 @@ LONG = "x" * 300
         ("select", f"{LONG}.c", "--gpu", "h200"),
         ("select", "@gemm", "--gpu", f"{LONG}.toml"),
         ("codegen", "@gemm", "--gpu", "h200", "-o", "new", "--recipe", LONG),
-        ("results", "show", LONG),
+        ("report", LONG),
         ("characterize", "-o", f"{LONG}/x.toml"),
     ],
     ids=lambda words: " ".join(words).replace(LONG, "x"),

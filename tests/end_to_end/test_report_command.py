@@ -55,6 +55,27 @@ def test_json_keeps_to_its_schema(store: Path, tmp_path: Path) -> None:
     assert document["means"]
 
 
+def test_csv_has_a_line_a_measurement(store: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.db"
+    shutil.copy(store, other)
+    eatss("report", str(store), str(other), "-o", str(tmp_path / "a.csv"), code=0)
+    lines = (tmp_path / "a.csv").read_text().splitlines()
+    assert len(lines) == 1 + 2 * len(MADE.rows)
+    assert (
+        eatss("report", str(store), "-f", "csv").stdout.splitlines() == lines[: 1 + len(MADE.rows)]
+    )
+
+
+def test_a_report_never_takes_the_place_of_a_store(store: Path, tmp_path: Path) -> None:
+    before = store.read_bytes()
+    link = tmp_path / "link.csv"
+    link.symlink_to(store)
+    for place in (store, link):
+        done = eatss("report", str(store), "-o", str(place), "--format", "csv", code=2)
+        assert "EATSS-C008" in done.stderr
+    assert store.read_bytes() == before
+
+
 def test_the_format_follows_the_name_of_the_file(store: Path, tmp_path: Path) -> None:
     for name, start in (("a.html", "<!doctype html>"), ("a.json", "{"), ("a.txt", "gemm")):
         done = eatss("report", str(store), "-o", str(tmp_path / name), code=0)

@@ -6,7 +6,6 @@ import math
 from itertools import repeat
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,9 +16,8 @@ from eatss.tune.expressions import (
     LARGEST,
     column_of,
     evaluate,
-    evaluate_one,
-    holds,
     parse_expression,
+    which_hold,
 )
 from tests.refusals import refusing
 
@@ -58,8 +56,8 @@ def of_python(text: str, row: Row) -> Any:
         found = eval(text.replace("k0.z", "z"), dict(FUNCTIONS), dict(row) | {"z": row["k0.z"]})
     except (ArithmeticError, TypeError, ValueError):
         return None
-    is_held = abs(found) <= LARGEST if isinstance(found, int) else math.isfinite(found)
-    return found if is_held else None
+    is_held = abs(found) <= LARGEST if isinstance(found, int) else math.isfinite(abs(found))
+    return found if is_held and not isinstance(found, complex) else None
 
 
 ROWS = st.lists(
@@ -80,15 +78,15 @@ def test_columns_and_single_values_are_those_of_python(text: str, rows: list[Row
     for row, value in zip(rows, wanted, strict=True):
         if value is None:
             with refusing("EATSS-S011"):
-                evaluate_one(expression, row)
+                evaluate(expression, row)
         else:
-            assert evaluate_one(expression, row) == value
+            assert evaluate(expression, row) == value
     columns = {name: column_of([row[name] for row in rows]) for name in rows[0]}
     if None in wanted:
         with pytest.raises(InputError):
-            evaluate(expression, columns, len(rows))
+            which_hold(expression, columns, len(rows))
     else:
-        assert np.asarray(evaluate(expression, columns, len(rows))).tolist() == wanted
+        assert which_hold(expression, columns, len(rows)).tolist() == [*map(bool, wanted)]
 
 
 @pytest.mark.parametrize(
@@ -110,14 +108,10 @@ def test_columns_and_single_values_are_those_of_python(text: str, rows: list[Row
         ("[1] * dim_m", "EATSS-S007", 1),
         ("dim_m in 'abc'", "EATSS-S007", 10),
         ("None", "EATSS-S007", 1),
-        ("min(1)", "EATSS-S011", 1),
         ("1 + 9007199254740993", "EATSS-S011", 1),
         ("9007199254740992 ** 2", "EATSS-S011", 1),
-        ("10 ** 10 ** 10 > dim_m", "EATSS-S011", 1),
+        ("min(1)", "EATSS-S011", 1),
         ("(-dim_m) ** 0.5", "EATSS-S011", 1),
-        ("'a' * 1000000000000", "EATSS-S011", 1),
-        ("-" * 900 + "1", "EATSS-S007", 1),
-        ("+" * 5000 + "1", "EATSS-S007", 1),
         ("   'a' + dim_m", "EATSS-S011", 1),
         ("dim_m < 'a'", "EATSS-S011", 1),
         ("1 + dim_m // (dim_m - 8)", "EATSS-S011", 1),
@@ -126,24 +120,24 @@ def test_columns_and_single_values_are_those_of_python(text: str, rows: list[Row
 )
 def test_a_mistake_is_told_with_the_part_it_is_in(text: str, code: str, column: int) -> None:
     with refusing(code) as raised:
-        evaluate_one(parse_expression(text), {"dim_m": 8})
+        evaluate(parse_expression(text), {"dim_m": 8})
     assert f", column {column})" in str(raised.value)
 
 
 def test_a_condition_may_be_a_number_in_some_rows() -> None:
     columns = {"a": column_of([0, 2, 4])}
-    found = holds(parse_expression("a != 0 and 6 % a"), columns, 3)
+    found = which_hold(parse_expression("a != 0 and 6 % a"), columns, 3)
     assert found.tolist() == [False, False, True]
     with refusing("EATSS-S011", "a text is no condition"):
-        holds(parse_expression("a != 0 and 'b'"), columns, 3)
+        which_hold(parse_expression("a != 0 and 'b'"), columns, 3)
 
 
 def test_a_division_that_a_condition_guards_is_none_by_zero() -> None:
     columns = {"a": column_of([0, 2, 3])}
     guarded = parse_expression("a != 0 and 6 % a == 0")
-    assert evaluate(guarded, columns, 3).tolist() == [False, True, True]
+    assert which_hold(guarded, columns, 3).tolist() == [False, True, True]
     with refusing("EATSS-S011", "division by zero at a = 0"):
-        evaluate(parse_expression("6 % a == 0"), columns, 3)
+        which_hold(parse_expression("6 % a == 0"), columns, 3)
 
 
 def test_texts_and_values_of_several_kinds_are_compared() -> None:
@@ -157,6 +151,6 @@ def test_texts_and_values_of_several_kinds_are_compared() -> None:
         ("layout != 'row' or on", [True, True]),
         ("split == 'auto'", [True, False]),
         ("split in ['auto', 0.5]", [True, True]),
-        ("'a' if on else layout", ["a", "column"]),
+        ("('a' if on else layout) == 'a'", [True, False]),
     ):
-        assert evaluate(parse_expression(text), columns, 2).tolist() == wanted
+        assert which_hold(parse_expression(text), columns, 2).tolist() == wanted

@@ -13,7 +13,7 @@ from eatss.base.files import StrPath, is_c_text
 from eatss.base.options import Keywords, spelled_out
 from eatss.base.shipped import located
 from eatss.cards import GpuProfile, load_profile
-from eatss.cards.this_machine import AUTO, CardLike, is_auto, profile_of_cuda_device
+from eatss.cards.this_machine import AUTO, CardLike, is_auto
 from eatss.choose.options import SelectKeywords, SelectOptions
 from eatss.frontend.options import Reading, ReadingKeywords
 from eatss.lower.recipe import CodeRequest
@@ -111,7 +111,7 @@ def _profile(gpu: CardLike, device: int | None) -> GpuProfile:
     if not is_auto(gpu):
         return load_profile(gpu)
     if device is not None:
-        return profile_of_cuda_device(device)
+        return load_profile(AUTO, device)
     try:
         return load_profile(AUTO)
     except EatssError:  # no card: the CPU runs the code for one that is well known

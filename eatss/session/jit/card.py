@@ -54,7 +54,7 @@ def check_scalar(name: str, dtype: np.dtype[Any], value: Any) -> None:
 
 
 class Slots:
-    """Memory of what launches take: one part changes from call to call, the other never.
+    """Memory of what launches take: addresses and scalars, which calls pass, then fixed integers.
 
     ``parameters[k]`` is the address of the list of addresses that launch ``k`` is given.
     """
@@ -66,30 +66,24 @@ class Slots:
         addresses: list[object] = [*signature.arrays]
         for number, entry in enumerate(program.entries):
             addresses += [(number, temporary.name) for temporary in entry.temporaries]
+        integers = {value for launch in launches for _, value in launch.integers}
+        keys = (*addresses, *self._scalars, *integers)
         scalars = "".join(_format(one.dtype) for one in self._scalars.values())
         self._format = f"@{len(addresses)}Q{scalars}"
-        self.changing = ctypes.create_string_buffer(max(_SLOT, struct.calcsize(self._format)))
+        self.changing = ctypes.create_string_buffer(_SLOT * max(1, len(keys)))
+        index = _format(np.dtype(np.int32 if program.index_bits == 32 else np.int64))
+        fixed = _SLOT * (len(keys) - len(integers))
+        struct.pack_into(f"@{index * len(integers)}", self.changing, fixed, *integers)
         first = ctypes.addressof(self.changing)
-        slots = {
-            name: first + _SLOT * place for place, name in enumerate((*addresses, *self._scalars))
-        }
+        slots = {key: first + _SLOT * place for place, key in enumerate(keys)}
         for number, pairs in enumerate(signature.names):
             slots |= {(number, inner): slots[outer] for outer, inner in pairs if outer in slots}
-        values = {value: 0 for launch in launches for _, value in launch.integers}
-        index = np.int32 if program.index_bits == 32 else np.int64
-        self._numbers = np.zeros((len(values) + 1, _SLOT // index().itemsize), index)
-        self._numbers[: len(values), 0] = [*values]
-        fixed = self._numbers.ctypes.data
-        numbers = {value: fixed + _SLOT * place for place, value in enumerate(values)}
         lists: list[int] = []
         starts = []
         for launch in launches:
             starts.append(len(lists))
-            known = {name: numbers[value] for name, value in launch.integers}
-            lists += [
-                known[name] if name in known else slots[launch.entry, name]
-                for name in launch.arguments
-            ]
+            known = dict(launch.integers)
+            lists += (slots[known.get(name, (launch.entry, name))] for name in launch.arguments)
         self._lists = np.array([*lists, 0], np.uint64)
         self.parameters = [self._lists.ctypes.data + _SLOT * start for start in starts]
 
