@@ -28,6 +28,8 @@ from eatss.tune.points import Value
 LARGEST = 1 << 53
 """Whole numbers up to this are also exact as numbers with a fraction."""
 
+LARGEST_EXPONENT = 1024
+
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "min": min,
     "max": max,
@@ -161,7 +163,11 @@ class _Reader(ast.NodeTransformer):
         is_value = not isinstance(node, ast.Constant) or isinstance(node.value, Value)
         if type(node).__name__ not in _ALLOWED or not is_value:
             raise self._refused(node)
-        return self.generic_visit(node)
+        node = self.generic_visit(node)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+            power = ast.Call(ast.Name("**", ast.Load()), [node.left, node.right], [])
+            return ast.fix_missing_locations(ast.copy_location(power, node))
+        return node
 
     def _named(self, node: ast.AST, name: str) -> ast.expr:
         """Return a name that is known."""
@@ -220,7 +226,14 @@ def _compiled(expression: Expression) -> Any:
     return compile(ast.Expression(expression.tree), "expression", "eval")
 
 
-_KNOWN = {"__builtins__": {}, **FUNCTIONS}
+def _power(base: Any, exponent: Any) -> Any:
+    """Return a power; ``10 ** 10 ** 10`` would take forever."""
+    if exponent > LARGEST_EXPONENT:
+        raise OverflowError(f"a power of {exponent} is too large")
+    return base**exponent
+
+
+_KNOWN = {"__builtins__": {}, **FUNCTIONS, "**": _power}
 
 
 def evaluate(expression: Expression, values: Mapping[str, Value]) -> Value:

@@ -109,6 +109,7 @@ def test_columns_and_single_values_are_those_of_python(text: str, rows: list[Row
         ("dim_m in 'abc'", "EATSS-S007", 10),
         ("None", "EATSS-S007", 1),
         ("1 + 9007199254740993", "EATSS-S011", 1),
+        ("10 ** 10 ** 10 > dim_m", "EATSS-S011", 1),
         ("9007199254740992 ** 2", "EATSS-S011", 1),
         ("min(1)", "EATSS-S011", 1),
         ("(-dim_m) ** 0.5", "EATSS-S011", 1),
