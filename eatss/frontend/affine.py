@@ -19,7 +19,7 @@ from eatss.frontend.refusals import (
     refusal,
 )
 from eatss.frontend.tree import TRUTHS, Node, chain
-from eatss.frontend.values import Poly, RangeProver, Value, ValueAlgebra, too_many_cases
+from eatss.frontend.values import Poly, RangeProver, Value, ValueAlgebra
 from eatss.polyhedral.isl_names import coalesced
 from eatss.polyhedral.scop import AccessKind
 
@@ -285,8 +285,6 @@ class AffineReader:
             holds = holds.intersect(here) if is_and else holds.union(here)
             if holds.n_basic_set() > 8:
                 holds = coalesced(holds)
-            if holds.n_basic_set() > 200:
-                raise too_many_cases()
         return holds
 
     def _comparison(self, node: Node, domain: isl.Set) -> isl.Set:

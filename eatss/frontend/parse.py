@@ -38,7 +38,6 @@ from eatss.frontend.source import (
     Findings,
     RefusedError,
     SourceText,
-    check_text,
     read_source,
 )
 from eatss.frontend.statements import Frame, StatementReader
@@ -87,7 +86,6 @@ def parse_text(
         InputError: With all findings of the run, if the text or a region is refused.
     """
     file, findings = source.file, Findings(source)
-    check_text(source, findings)
     try:
         unit = parse_unit(
             file,

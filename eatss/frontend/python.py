@@ -249,6 +249,7 @@ def _parsed(text: SourceText) -> ast.Module:
 
 
 def _is_decorator(node: ast.expr, resolve: Resolve) -> bool:
-    return resolve(node) == "eatss.scop" or (
-        isinstance(node, ast.Attribute) and node.attr == "scop" and resolve(node) is None
+    found = resolve(node)
+    return found is scop or (
+        found is None and isinstance(node, ast.Attribute) and node.attr == "scop"
     )

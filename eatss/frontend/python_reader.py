@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, replace
 from textwrap import indent
 from typing import Literal, NoReturn
 
+import numpy as np
+
 from eatss.base.diagnostics import SourceSpan
 from eatss.base.frozen import Names, frozen
 from eatss.frontend.python_types import (
@@ -187,11 +189,6 @@ def _called(function: str, arguments: Sequence[Value], kind: NumberType) -> Valu
 # -- reader ------------------------------------------------------------------------------------
 
 _MOST_POWER = 8
-_CONSTANTS = {
-    f"{module}.{name}": getattr(math, name)
-    for module in ("math", "numpy")
-    for name in ("pi", "e", "tau")
-}
 _IN_SIZES = {ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Constant, ast.Name, ast.Load}
 
 
@@ -261,13 +258,13 @@ class FunctionReader:
         """Tell whether a name has a value of the function's own here."""
         return any(name in names for names in (self.declared, self.counters, *self.blocks))
 
-    def meaning(self, node: ast.expr) -> str:
-        """Return the full name of a function or module; nothing for variables and the unknown."""
+    def meaning(self, node: ast.expr) -> object:
+        """Return what a function or module is; nothing for variables and the unknown."""
         first = node
         while isinstance(first, ast.Attribute):
             first = first.value
         is_own = isinstance(first, ast.Name) and self.is_own(first.id)
-        return "" if is_own else self.resolve(node) or ""
+        return None if is_own else self.resolve(node)
 
     # -- parameters ---------------------------------------------------------------------
 
@@ -304,8 +301,7 @@ class FunctionReader:
         base, sizes = annotation, list[ast.expr]()
         if isinstance(annotation, ast.Subscript):
             base, sizes = annotation.value, [*_items(annotation.slice)]
-        spelled = self.resolve(base) or f"eatss.{ast.unparse(base).rpartition('.')[2]}"
-        kind = spelled.removeprefix("eatss.")
+        kind = getattr(self.resolve(base), "name", ast.unparse(base).rpartition(".")[2])
         if kind == "Param" and not sizes:
             return Argument(name=node.arg, kind="param", element_type=ElementType.INT32)
         if kind not in ELEMENTS:
@@ -386,7 +382,7 @@ class FunctionReader:
 
     def _head_of_loop(self, node: ast.For, counter: str) -> str:
         call = node.iter
-        if not isinstance(call, ast.Call) or self.meaning(call.func) != "builtins.range" or (
+        if not isinstance(call, ast.Call) or self.meaning(call.func) is not range or (
             call.keywords or not 1 <= len(call.args) <= 3
         ):  # fmt: skip
             self.refuse("no_range", call)
@@ -416,7 +412,7 @@ class FunctionReader:
 
     def _assign(self, node: ast.Assign, target: ast.expr, made: ast.expr) -> str:
         name = target.id if isinstance(target, ast.Name) else ""
-        if name and isinstance(made, ast.Call) and self.meaning(made.func) == "numpy.empty":
+        if name and isinstance(made, ast.Call) and self.meaning(made.func) is np.empty:
             return self._empty(node, name, made)
         written = self._target(target)
         is_new = bool(name) and not self.is_own(name)
@@ -463,7 +459,7 @@ class FunctionReader:
         """Read ``T = numpy.empty((n, m), dtype=numpy.float32)``."""
         self._check_name(name, node.targets[0])
         named = [one.value for one in call.keywords if one.arg == "dtype"]
-        types = [self.meaning(one).removeprefix("numpy.") for one in (*call.args[1:], *named)]
+        types = [*map(self.meaning, (*call.args[1:], *named))]
         if (
             len(self.blocks) > 1
             or self.is_own(name)
@@ -492,14 +488,8 @@ class FunctionReader:
         return replace(found, text=self.at(found.text, node))
 
     def _values(self, nodes: Sequence[ast.expr]) -> list[Value]:
-        """Read all of some expressions, so that all findings are recorded."""
-        found = []
-        for node in nodes:
-            with suppress(RefusedError):
-                found.append(self._value(node))
-        if len(found) < len(nodes):
-            raise RefusedError
-        return found
+        """Read some expressions."""
+        return [*map(self._value, nodes)]
 
     def _whole(self, nodes: Sequence[ast.expr]) -> list[Value]:
         """Read what has to be integers."""
@@ -530,8 +520,8 @@ class FunctionReader:
                 return self._choice(test, [yes, no])
             case ast.Call():
                 return self._call(node)
-            case ast.Attribute() if self.meaning(node) in _CONSTANTS:
-                return literal(_CONSTANTS[self.meaning(node)])
+            case ast.Attribute() if isinstance(constant := self.meaning(node), float):
+                return literal(constant)  # math.pi
         return self.refuse("no_expression", node)
 
     def _name(self, node: ast.Name) -> Value:
@@ -589,17 +579,16 @@ class FunctionReader:
         return operation(left, _SIGNS[type(operator)], right)
 
     def _call(self, node: ast.Call) -> Value:
-        full, arguments = self.meaning(node.func), node.args
-        key = full, len(arguments)
+        called, arguments = self.meaning(node.func), node.args
         if node.keywords or any(isinstance(one, ast.Starred) for one in arguments):
-            full, key = "", ("", 0)
-        if full in ("builtins.min", "builtins.max") and len(arguments) > 1:
-            return self._least(arguments, full.removeprefix("builtins."))
-        if key in FUNCTIONS:
-            return self._function(full, self._values(arguments), FUNCTIONS[key])
-        element = NUMPY_TYPES.get(full.removeprefix("numpy.")) if full[:6] == "numpy." else None
-        is_absolute = full in ("builtins.abs", "numpy.abs", "numpy.absolute")
-        if len(arguments) != 1 or not (element or is_absolute or full == "builtins.float"):
+            called = None
+        if called in (min, max) and len(arguments) > 1:
+            return self._least(arguments, "min" if called is min else "max")
+        function = FUNCTIONS.get((called, len(arguments)))
+        if function is not None:
+            return self._function(called, self._values(arguments), function)
+        element, is_absolute = NUMPY_TYPES.get(called), called in (abs, np.abs)
+        if len(arguments) != 1 or not (element or is_absolute or called is float):
             self.refuse("unknown_call", node, name=ast.unparse(node.func))
         value = self._value(arguments[0])
         if is_absolute and value.number is not None:
@@ -622,17 +611,17 @@ class FunctionReader:
             text = f"{name}({text}, {value.text})"
         return Value(text=text, type=first.type)
 
-    def _function(self, full: str, values: Sequence[Value], function: str) -> Value:
+    def _function(self, called: object, values: Sequence[Value], function: str) -> Value:
         """Return a function of floating-point numbers.
 
         Those of ``math`` take and give doubles; NumPy's keep 32 bits, and round to 16 at the end.
         """
         kind = FLOAT
-        if full.startswith("numpy."):
+        if isinstance(called, np.ufunc):
             kind = common_type(*(value.type for value in values))
             kind = DOUBLE if kind == FLOAT else kind
             if not kind.is_floating:
-                raise TypeClashError(f"'{full}' of integers")
+                raise TypeClashError(f"'numpy.{called.__name__}' of integers")
         is_short = kind.element in _IN_FLOAT
         arguments = [
             converted(one, kind) if is_short or one.number is not None else one for one in values
@@ -640,12 +629,7 @@ class FunctionReader:
         return _called(function, arguments, kind)
 
     def _choice(self, condition: ast.expr, arms: Sequence[ast.expr]) -> Value:
-        test = None
-        with suppress(RefusedError):
-            test = self._condition(condition)
-        yes, no = _unified(self._values(arms))
-        if test is None:
-            raise RefusedError
+        test, (yes, no) = self._condition(condition), _unified(self._values(arms))
         text = f"{test.text} ? {inside(yes, CHOICE + 1)} : {inside(no, CHOICE)}"
         return Value(text=text, type=yes.type, precedence=CHOICE)
 

@@ -14,8 +14,6 @@ from eatss.frontend.tree import ELEMENTS, JUMPS, Kind, Node, unconverted
 
 _REFUSED: dict[Kind, str] = {
     **dict.fromkeys(JUMPS, "jump"),
-    "break": "no_loop_to_leave",
-    "continue": "no_loop_to_leave",
     "assign": "effect",
     "address": "address",
     "member": "member",
@@ -49,7 +47,7 @@ def refusal(node: Node, *, is_statement: bool = False) -> str:
         return "call" if is_known else "visible_call"
     if node.is_binary(","):
         return "comma"
-    if is_statement and node.kind not in (*JUMPS, "break", "continue", "broken"):
+    if is_statement and node.kind not in (*JUMPS, "broken"):
         return "idle"
     return _REFUSED.get(node.kind, "other")
 

@@ -87,7 +87,7 @@ _CONSTANTS = frozenset(
 
 ELEMENTS: frozenset[Kind] = frozenset({"subscript", "dereference"})
 JUMPS: tuple[Kind, ...] = (
-    "goto", "label", "while", "do", "return", "switch",
+    "goto", "label", "while", "do", "break", "continue", "return", "switch",
 )  # fmt: skip
 """Control that is never read."""
 TRUTHS = frozenset({"<", "<=", ">", ">=", "==", "!=", "&&", "||", "!"})

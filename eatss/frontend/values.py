@@ -65,19 +65,11 @@ Value: TypeAlias = Poly | isl.PwAff
 Operand: TypeAlias = Value | int
 """What takes part in arithmetic: a number stands for the value that it is."""
 
-MAX_PIECES = 200
-
-
-def too_many_cases() -> NotAffineError:
-    """Return the error for a function with more pieces than later passes can bear."""
-    return NotAffineError(None, "too_many_cases")
-
 
 class ValueAlgebra:
     """Arithmetic and comparisons of values in one isl context.
 
-    What makes an isl function raises :class:`NotAffineError` where products of unknowns remain, or
-    it would have too many pieces.
+    What makes an isl function raises :class:`NotAffineError` where products of unknowns remain.
     """
 
     def __init__(self, context: isl.Context, known: OwnSizes) -> None:
@@ -101,19 +93,12 @@ class ValueAlgebra:
             poly = poly.with_unknown(name, Poly.constant(self._known[name]))
         return poly
 
-    def _bounded(self, function: isl.PwAff) -> isl.PwAff:
-        if function.n_piece() > 4:
-            function = coalesced(function)
-        if function.n_piece() > MAX_PIECES:
-            raise too_many_cases()
-        return function
-
     def add(self, left: Operand, right: Operand, factor: int = 1) -> Value:
         """Return ``left + factor * right``."""
         left, right = (Poly.constant(one) if isinstance(one, int) else one for one in (left, right))
         if isinstance(left, Poly) and isinstance(right, Poly):
             return left.plus(right, factor)
-        return self._bounded(self.function(left).add(self.function(self.scale(right, factor))))
+        return _in_few_pieces(self.function(left).add(self.function(self.scale(right, factor))))
 
     def scale(self, value: Value, factor: int) -> Value:
         """Return the value times a number."""
@@ -154,13 +139,20 @@ class ValueAlgebra:
         if numbers[0] is not None and numbers[1] is not None:
             return Poly.constant((max if is_max else min)(numbers[0], numbers[1]))
         join = isl.PwAff.max if is_max else isl.PwAff.min
-        return self._bounded(join(self.function(left), self.function(right)))
+        return _in_few_pieces(join(self.function(left), self.function(right)))
 
     def choose(self, condition: isl.Set, if_true: Operand, if_false: Operand) -> isl.PwAff:
         """Return ``if_true`` within the condition and ``if_false`` outside."""
         yes = self.function(if_true).intersect_params(condition)
         no = self.function(if_false).intersect_params(condition.complement())
-        return self._bounded(yes.union_add(no))
+        return _in_few_pieces(yes.union_add(no))
+
+
+def _in_few_pieces(function: isl.PwAff) -> isl.PwAff:
+    return coalesced(function) if function.n_piece() > _FEW else function
+
+
+_FEW = 4
 
 
 def same(left: Value, right: Value) -> bool:

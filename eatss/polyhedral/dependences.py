@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import reduce
-from math import prod
 from typing import TypeVar
 
 import islpy as isl
@@ -23,13 +22,13 @@ from eatss.base.diagnostics import (
     input_error,
 )
 from eatss.base.frozen import Numbers, frozen
+from eatss.base.memo import remembered
 from eatss.polyhedral.isl_names import (
     IN,
     OUT,
     affine_form,
     affine_text,
     coalesced,
-    divisors,
     maps_of,
     outermost,
     output_affs,
@@ -182,19 +181,6 @@ def first_equal(accesses: Sequence[Access]) -> Numbers:
 # A bound on isl's work, so that a hard region ends in an error and not in a hang.
 
 
-MAX_DEPTH = 16
-"""Loops around one statement; isl's dataflow takes seconds there and far longer beyond."""
-
-MAX_DIVISIONS = 8
-"""Integer divisions and remainders in one domain or subscript list."""
-
-MAX_DIVISOR_BITS = 40
-"""Size of the product of their divisors: isl's integer programs grow with it."""
-
-MAX_STATEMENTS = 1000
-"""Statements of one region."""
-
-
 MAX_OPERATIONS = 10_000_000
 """isl operations one region may take by default; PolyBench needs at most half."""
 
@@ -202,15 +188,12 @@ OPERATIONS_PER_ACCESS = 1000
 """What each access adds: long sums need isl operations in proportion to their length."""
 
 
-def refuse_too_hard(scop: Scop) -> None:
-    """Refuse what isl cannot take in reasonable time.
-
-    isl does not count all the work that deep nests and large divisors cause, so the bound on
-    operations is no protection there.
+def refuse_empty(scop: Scop) -> None:
+    """Refuse a region that does nothing, or with what has no elements.
 
     Raises:
-        InputError: ``EATSS-P001`` too many loops, divisions or statements; ``EATSS-P006`` no
-            statements, ``EATSS-P007`` an array without elements; carries all findings.
+        InputError: ``EATSS-P006`` no statements, ``EATSS-P007`` an array without elements; carries
+            all findings.
     """
     if not scop.statements:
         raise input_error(
@@ -232,37 +215,6 @@ def refuse_too_hard(scop: Scop) -> None:
                 )
                 for array in empty
             )
-        )
-    if len(scop.statements) > MAX_STATEMENTS:
-        raise input_error(
-            "EATSS-P001",
-            f"{len(scop.statements)} statements; {MAX_STATEMENTS} are supported",
-            span=scop.span,
-            hint="mark several smaller regions",
-        )
-    findings = [finding for s in scop.statements for finding in _too_hard(s)]
-    if findings:
-        raise InputError(*findings)
-
-
-def _too_hard(statement: Statement) -> Iterator[Diagnostic]:
-    if len(statement.loops) > MAX_DEPTH:
-        yield Diagnostic(
-            code="EATSS-P001",
-            message=f"{len(statement.loops)} loops around one statement; {MAX_DEPTH} are supported",
-            span=statement.span,
-            hint="begin the region inside the outer loops",
-        )
-    firsts = first_equal(statement.accesses)
-    relations = [statement.accesses[k].relation.wrap() for k in sorted(set(firsts))]
-    found = [divisors(relation) for relation in (statement.domain, *relations)]
-    if any(len(d) > MAX_DIVISIONS or prod(d).bit_length() > MAX_DIVISOR_BITS for d in found):
-        yield Diagnostic(
-            code="EATSS-P001",
-            message="too many or too large integer divisions and remainders",
-            span=statement.span,
-            hint=f"up to {MAX_DIVISIONS} are supported, whose divisors multiply to "
-            f"less than 2^{MAX_DIVISOR_BITS}",
         )
 
 
@@ -544,6 +496,7 @@ def compute_dependences(scop: Scop) -> Dependences:
     return without_tags(tagged_dependences(scop))
 
 
+@remembered
 def tagged_dependences(scop: Scop) -> Dependences:
     """Return :func:`compute_dependences`, all between tagged instances: by accesses."""
     accesses = tag_accesses(scop)

@@ -52,7 +52,7 @@ class ElementType(Enum):
     @property
     def size_bytes(self) -> int:
         """Size of one element in bytes (LP64)."""
-        return _SIZE_BYTES[self]
+        return _SIZE_BYTES[self.value.split()[-1]]
 
     @property
     def is_unsigned(self) -> bool:
@@ -74,19 +74,8 @@ class ElementType(Enum):
 
 
 _SIZE_BYTES = {
-    ElementType.HALF: 2,
-    ElementType.FLOAT: 4,
-    ElementType.DOUBLE: 8,
-    ElementType.BOOL: 1,
-    ElementType.INT8: 1,
-    ElementType.UINT8: 1,
-    ElementType.INT16: 2,
-    ElementType.UINT16: 2,
-    ElementType.INT32: 4,
-    ElementType.UINT32: 4,
-    ElementType.INT64: 8,
-    ElementType.UINT64: 8,
-}
+    "_Float16": 2, "float": 4, "double": 8, "_Bool": 1, "char": 1, "short": 2, "int": 4, "long": 8,
+}  # fmt: skip
 
 
 @frozen

@@ -21,6 +21,7 @@ from typing import TypeAlias
 import islpy as isl
 
 from eatss.base.frozen import Names, frozen
+from eatss.base.memo import remembered
 from eatss.base.trees import free_name
 from eatss.polyhedral.chunked_pairs import reduced
 from eatss.polyhedral.expression import Binary, Expression, factors, product_of
@@ -50,6 +51,7 @@ _Factor: TypeAlias = tuple[Expression, frozenset[str]]
 """A factor and the loops that move it."""
 
 
+@remembered
 def with_factored_sums(scop: Scop) -> Scop:
     """Return a region whose sums have factors taken out, itself if none has such factors."""
     for cut in chain(*(_cuts(scop, one) for one in scop.statements)):

@@ -17,6 +17,7 @@ from dataclasses import replace
 
 import islpy as isl
 
+from eatss.base.memo import remembered
 from eatss.polyhedral.chunked_scans import is_alone
 from eatss.polyhedral.isl_names import constant_value, equal_leading_dims, output_affs
 from eatss.polyhedral.kernels import update_of
@@ -25,6 +26,7 @@ from eatss.polyhedral.recomputed_producers import Flow, flow_to_reads
 from eatss.polyhedral.scop import Scop, Statement
 
 
+@remembered
 def with_reversed_sums(scop: Scop) -> Scop:
     """Return a region whose sums do not begin with what is computed last, itself if none does."""
     sums = [one for one in scop.statements if _may_run_backwards(scop, one)]
