@@ -521,7 +521,7 @@ class _StatementCounter:
         if product == added:
             return None
         read = next(n for n, one in enumerate(accesses) if n and one.text == target)
-        value = Binary(operator="+", left=Read(access=read), right=product)
+        value = Binary("+", Read(read), product)
         return replace(statement, value=value)
 
     def _accesses(self) -> tuple[AccessFacts, ...]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TypeAlias
 
 import islpy as isl
@@ -33,16 +31,6 @@ from eatss.polyhedral.scop import AccessKind
 
 
 _INNER = frozenset({"binary", "unary", "conditional", "cast", "call"})
-
-
-@contextmanager
-def located(node: Node) -> Iterator[None]:
-    """Say of what is not affine inside, where that is not known, that it is a node, or in it."""
-    try:
-        yield
-    except NotAffineError as error:
-        error.locate(node)
-        raise
 
 
 class AffineReader:
@@ -77,20 +65,17 @@ class AffineReader:
 
     def value(self, node: Node, domain: isl.Set) -> Value:
         """Read an integer expression whose value is used in ``domain``."""
-        with located(node):
-            value = self._ring(node, domain)
-            self.ranges.check(node, value, domain)
-            return value
+        value = self._ring(node, domain)
+        self.ranges.check(node, value, domain)
+        return value
 
     def function(self, node: Node, domain: isl.Set) -> isl.PwAff:
         """Read an integer expression as an isl function of parameters."""
-        with located(node):
-            return self.algebra.function(self.value(node, domain))
+        return self.algebra.function(self.value(node, domain))
 
     def _ring(self, node: Node, domain: isl.Set) -> Value:
         """Read a value that may still wrap: congruent to C's modulo 2^bits."""
-        with located(node):
-            return (self._sum if node.is_binary("+", "-") else self._term)(node, domain)
+        return (self._sum if node.is_binary("+", "-") else self._term)(node, domain)
 
     def _sum(self, node: Node, domain: isl.Set) -> Value:
         """Read a sum along its left spine without recursion, polynomials first."""
@@ -214,7 +199,7 @@ class AffineReader:
             product = left.times(right)
             if all(len(monomial) <= 8 for monomial in product.terms):
                 return product
-        raise NotAffineError(None, "product")
+        raise NotAffineError(node, "product")
 
     def _cast(self, node: Node, domain: isl.Set) -> Value:
         operand = node.children[0]
@@ -260,18 +245,17 @@ class AffineReader:
 
     def condition(self, node: Node, domain: isl.Set) -> isl.Set:
         """Read a condition, of affine comparisons, as the set where it holds."""
-        with located(node):
-            if node.is_binary("&&", "||"):
-                return self._logical(node, domain)
-            if node.op == "!":
-                return self.condition(node.children[0], domain).complement()
-            if node.op in TRUTHS:
-                return self._comparison(node, domain)
-            if node.kind == "cast" and node.type.bits <= 1:
-                return self.condition(node.children[0], domain)
-            if not node.type.is_integer:
-                raise floating(node)
-            return self.algebra.function(self.value(node, domain)).non_zero_set()
+        if node.is_binary("&&", "||"):
+            return self._logical(node, domain)
+        if node.op == "!":
+            return self.condition(node.children[0], domain).complement()
+        if node.op in TRUTHS:
+            return self._comparison(node, domain)
+        if node.kind == "cast" and node.type.bits <= 1:
+            return self.condition(node.children[0], domain)
+        if not node.type.is_integer:
+            raise floating(node)
+        return self.algebra.function(self.value(node, domain)).non_zero_set()
 
     def _logical(self, node: Node, domain: isl.Set) -> isl.Set:
         """Read a chain of one logical operator along its left spine without recursion."""

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 import islpy as isl
 
 from eatss.base.frozen import Numbers, frozen
-from eatss.frontend.affine import Common, RawAccess, RegionReader, located
+from eatss.frontend.affine import Common, RawAccess, RegionReader
 from eatss.frontend.declarations import Variable, started_by
-from eatss.frontend.refusals import NotAffineError, has_product
+from eatss.frontend.refusals import NotAffineError
 from eatss.frontend.source import RefusedError
 from eatss.frontend.tree import Node, unconverted
 from eatss.frontend.values import Poly, Value
@@ -92,15 +92,16 @@ class Loop(RegionReader):
         Raises:
             RefusedError: If a bound is not affine or the loop's end is not provable.
         """
-        first, condition = self._start, self._condition
+        bound = self._start
         try:
-            with self._ranges.stating(), located(first if has_product(first) else condition):
-                start = self._affine.value(first, outer)
+            with self._ranges.stating():
+                start = self._affine.value(bound, outer)
+                _ = self._algebra.function(start)
+                bound = self._condition
                 with self.active():
                     domain = self._domain(start, outer)
         except NotAffineError as error:
-            inside = any(node is error.node for node in condition.preorder())
-            self._reporter.not_affine(error, condition if inside else first, "bound")
+            self._reporter.not_affine(error, bound, "bound")
             raise RefusedError from None
         self._check_type(domain)
         return domain

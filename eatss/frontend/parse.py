@@ -173,8 +173,6 @@ class _RegionReader(RegionReader):
         reader.scalars.follow(self._nodes)
         reader.read_all(self._nodes, Frame(loops=(), positions=(), domain=facts.intersect(fixed)))
         self._affine.scalars.clear()  # they hold only where their counters do
-        for assumed in self._ranges.assumptions:
-            self._reporter.error("assumed", assumed, type=assumed.type.spelling)
         for check in (check_aliases, check_counters, check_sizes):
             check(symbols, surroundings, self._reporter)
         for variable in symbols.variables:

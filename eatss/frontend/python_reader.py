@@ -17,7 +17,7 @@ from typing import Literal, NoReturn
 import numpy as np
 
 from eatss.base.diagnostics import SourceSpan
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, fixed, frozen
 from eatss.frontend.python_types import (
     DOUBLE,
     ELEMENTS,
@@ -60,7 +60,7 @@ _IN_FLOAT = FLOATS[:2]
 """Types for which functions are those of C for ``float``."""
 
 
-@frozen
+@fixed
 class Value:
     """An expression: its C text, its type in Python, and its number where it is a literal.
 
@@ -84,7 +84,7 @@ def literal(number: float) -> Value:
         raise TypeClashError(f"{number} does not fit into the type that it has in C")
     text = repr(number)
     precedence = UNARY if text.startswith("-") else PRIMARY
-    return Value(text=text, type=kind, precedence=precedence, number=number)
+    return Value(text, kind, precedence, number)
 
 
 def one_type(values: Sequence[Value]) -> NumberType | None:
@@ -142,7 +142,7 @@ def _single(number: float, element: ElementType) -> str:
 def cast(value: Value, wanted: NumberType) -> Value:
     """Return a value with a cast before it."""
     text = f"({wanted.element.value}) {inside(value, UNARY)}"
-    return Value(text=text, type=wanted, precedence=UNARY)
+    return Value(text, wanted, UNARY)
 
 
 def inside(value: Value, precedence: int) -> str:
@@ -175,14 +175,14 @@ def operation(left: Value, sign: str, right: Value) -> Value:
     if common.is_floating and common.element not in (first.type.element, second.type.element):
         first = cast(first, common)
     text = f"{inside(first, level + (level in _COMPARED))} {sign} {inside(second, level + 1)}"
-    return Value(text=text, type=common, precedence=level)
+    return Value(text, common, level)
 
 
 def _called(function: str, arguments: Sequence[Value], kind: NumberType) -> Value:
     """Return a call of a function of C, which has another one for ``float``."""
     suffix = "f" * (kind.element in _IN_FLOAT)
     text = f"{function}{suffix}({', '.join(one.text for one in arguments)})"
-    result = Value(text=text, type=kind)
+    result = Value(text, kind)
     return cast(result, kind) if kind.element is ElementType.HALF else result
 
 
@@ -387,7 +387,7 @@ class FunctionReader:
         ):  # fmt: skip
             self.refuse("no_range", call)
         values = self._whole(call.args)
-        start, end, *steps = values if len(values) > 1 else [Value(text="0"), *values]
+        start, end, *steps = values if len(values) > 1 else [Value("0"), *values]
         step = steps[0].number if steps else 1
         if not isinstance(step, int) or step == 0:
             self.refuse("no_constant_step", call.args[-1])
@@ -397,7 +397,7 @@ class FunctionReader:
         return f"for (int {counter} = {start.text}; {counter} {test}; {counter}{change})"
 
     def _if(self, node: ast.If) -> str:
-        test = Value(text="0")
+        test = Value("0")
         with suppress(RefusedError):
             test = self._condition(node.test)
         text = f"if ({test.text}) {self._block(node.body)}"
@@ -453,7 +453,7 @@ class FunctionReader:
         if not name or name in (*self.counters, *self.declared):
             self.refuse("no_place", node)
         self._check_name(name, node)
-        return Value(text=self.at(name, node), type=self.types.get(name, INT))
+        return Value(self.at(name, node), self.types.get(name, INT))
 
     def _empty(self, node: ast.Assign, name: str, call: ast.Call) -> str:
         """Read ``T = numpy.empty((n, m), dtype=numpy.float32)``."""
@@ -515,7 +515,7 @@ class FunctionReader:
                 if value.number is not None:
                     return literal(-value.number)
                 text = f"-{inside(value, UNARY)}"
-                return Value(text=text, type=common_type(value.type), precedence=UNARY)
+                return Value(text, common_type(value.type), UNARY)
             case ast.IfExp(test, yes, no):
                 return self._choice(test, [yes, no])
             case ast.Call():
@@ -531,10 +531,10 @@ class FunctionReader:
         variable = self.declared.get(name)
         if variable is None:
             kind = INT if name in self.counters else self.types.get(name, INT)
-            return Value(text=name, type=kind)
+            return Value(name, kind)
         if variable.extents:
             self.refuse("whole_array", node)
-        return Value(text=name, type=variable.type)
+        return Value(name, variable.type)
 
     def _element(self, node: ast.Subscript) -> Value:
         """Read ``A[i, j]`` or ``A[i][j]``."""
@@ -553,7 +553,7 @@ class FunctionReader:
                 self.refuse("negative", index)
         if len(indices) != len(array.extents):
             self.refuse("subscripts", node, name=name, count=len(array.extents))
-        return Value(text=name + "".join(f"[{one.text}]" for one in values), type=array.type)
+        return Value(name + "".join(f"[{one.text}]" for one in values), array.type)
 
     def _binary(self, node: Node, left: Value, right: Value, operator: ast.operator) -> Value:
         """Read an operation on two numbers; ``TypeClashError`` where one does not fit."""
@@ -566,7 +566,7 @@ class FunctionReader:
                 weak, firm = ("floordiv", "floormod"), ("floor_quotient", "floor_remainder")
                 macro = (weak if kind.is_weak else firm)[isinstance(operator, ast.Mod)]
                 self.macros.add(macro)
-                return Value(text=f"{macro}({left.text}, {converted(right, kind).text})", type=kind)
+                return Value(f"{macro}({left.text}, {converted(right, kind).text})", kind)
             case ast.Pow():
                 if not isinstance(number, int) or not 1 <= number <= _MOST_POWER:
                     self.refuse("power", node)
@@ -609,7 +609,7 @@ class FunctionReader:
         text = first.text
         for value in others:
             text = f"{name}({text}, {value.text})"
-        return Value(text=text, type=first.type)
+        return Value(text, first.type)
 
     def _function(self, called: object, values: Sequence[Value], function: str) -> Value:
         """Return a function of floating-point numbers.
@@ -631,7 +631,7 @@ class FunctionReader:
     def _choice(self, condition: ast.expr, arms: Sequence[ast.expr]) -> Value:
         test, (yes, no) = self._condition(condition), _unified(self._values(arms))
         text = f"{test.text} ? {inside(yes, CHOICE + 1)} : {inside(no, CHOICE)}"
-        return Value(text=text, type=yes.type, precedence=CHOICE)
+        return Value(text, yes.type, CHOICE)
 
     def _condition(self, node: ast.expr) -> Value:
         found = self._fitting(node, lambda: self._truth(node))
@@ -642,7 +642,7 @@ class FunctionReader:
             case ast.BoolOp(operator, parts):
                 return _joined(_SIGNS[type(operator)], [*map(self._condition, parts)])
             case ast.UnaryOp(ast.Not(), operand):
-                return Value(text=f"!({self._condition(operand).text})", precedence=UNARY)
+                return Value(f"!({self._condition(operand).text})", precedence=UNARY)
             case ast.Compare(first, operators, others) if {*map(type, operators)} <= {*_SIGNS}:
                 values = self._values([first, *others])
                 signs = [_SIGNS[type(one)] for one in operators]
@@ -651,7 +651,7 @@ class FunctionReader:
         if value is None or value.type.is_floating:
             self.refuse("no_condition", node)
         level = PRECEDENCE["!="]
-        return Value(text=f"{inside(value, level + 1)} != 0", precedence=level)
+        return Value(f"{inside(value, level + 1)} != 0", precedence=level)
 
 
 def parameters_of(node: ast.FunctionDef) -> list[ast.arg]:
@@ -663,7 +663,7 @@ def _joined(sign: str, parts: Sequence[Value]) -> Value:
     """Return several conditions as one."""
     level = PRECEDENCE[sign]
     text = f" {sign} ".join(inside(one, level) for one in parts)
-    return Value(text=text, precedence=level) if len(parts) > 1 else parts[0]
+    return Value(text, precedence=level) if len(parts) > 1 else parts[0]
 
 
 def _unified(values: Sequence[Value]) -> list[Value]:

@@ -80,24 +80,13 @@ class ScalarValues(RegionReader):
     def after(self, node: Node, domain: isl.Set) -> Value | None:
         """Return what the scalar that a statement sets is then, ``None`` if that is not known."""
         variable = self._written(node)
-        if variable is None or variable not in self._followed:
+        if variable not in self._followed or node.op or not node.children:
             return None
+        assert variable is not None
         with suppress(NotAffineError), self._ranges.stating():
-            value = self._new_value(node, self._affine.scalars.get(variable), domain)
-            if value is not None and self._fits(variable, value, domain):
-                return value
+            value = self._affine.value(node.children[-1], domain)
+            return value if self._fits(variable, value, domain) else None
         return None
-
-    def _new_value(self, node: Node, before: Value | None, domain: isl.Set) -> Value | None:
-        if node.kind == "variable" or (node.kind == "assign" and not node.op):
-            return self._affine.value(node.children[-1], domain) if node.children else None
-        if before is None:
-            return None
-        target, value = node.children
-        if target.type != value.type and node.op not in ("+", "-"):
-            return None
-        whole = Node("binary", node.cursor, value.type, [target, value], op=node.op)
-        return self._affine.value(whole, domain)
 
     def _fits(self, variable: Variable, value: Value, domain: isl.Set) -> bool:
         """Return whether a value is one of the scalar's type; that of ``int`` does not overflow."""

@@ -171,7 +171,7 @@ _USUAL_SIZES = (61, 4099)
 
 
 class RangeProver:
-    """Proves ranges; values that are taken to fit their types without proof are ``assumptions``.
+    """Proves ranges; of 32 bits and more values are taken to fit where some do.
 
     ``used_parameters`` is filled by the reader of expressions; the types of parameters
     bound their values. ``stated`` are the sizes for which all holds that was proven: what runs
@@ -181,7 +181,6 @@ class RangeProver:
     def __init__(self, algebra: ValueAlgebra) -> None:
         self._algebra = algebra
         self.used_parameters: dict[str, Variable] = {}
-        self.assumptions: list[Node] = []
         self.stated: isl.Set | None = None
         self._trusts = self._states = False
 
@@ -218,12 +217,10 @@ class RangeProver:
             if self.proven(known, low if ctype.bits > 32 else within):
                 return
             wrong = "fits"
-            if not self.always_leaves(known, within):
-                if ctype.bits >= 32:
-                    self.assumptions.append(node)
-                    return
-                if self.proven_or_stated(known, within):
-                    return
+            if not self.always_leaves(known, within) and (
+                ctype.bits >= 32 or self.proven_or_stated(known, within)
+            ):
+                return
         raise NotAffineError(node, wrong, type=ctype.spelling)
 
     def sums_up(self, value: Poly, known: isl.Set) -> bool:

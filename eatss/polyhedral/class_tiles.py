@@ -295,7 +295,9 @@ def _of_pieces(
     """
     copies = () if versions is None else versions.arrays
     cut = replace(whole, statements=tuple(one.statement for one in pieces))
-    before, here = ({one.place: one.tag for one in dependent_accesses(of)} for of in (whole, cut))
+    before, here = (
+        {one.place: one.number for one in dependent_accesses(of)} for of in (whole, cut)
+    )
     firsts = {one.name: first_equal(one.accesses) for one in (*whole.statements, *cut.statements)}
     own_of = whole.no_relation
     for piece in pieces:

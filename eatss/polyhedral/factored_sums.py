@@ -129,7 +129,7 @@ class _Cut:
 
 
 def _added(before: Expression, parts: Iterable[Expression]) -> Expression:
-    return Binary(operator="+", left=before, right=product_of([*parts]))
+    return Binary("+", before, product_of([*parts]))
 
 
 def _cuts(scop: Scop, statement: Statement) -> list[_Cut]:

@@ -203,7 +203,7 @@ def _copying(source: Statement, read: Access, loops: Numbers, place: int, taken:
         domain=domain,
         schedule=time.eliminate(OUT, at, 1).fix_val(OUT, at, then),
         accesses=(replace(write, kind=AccessKind.WRITE), value),
-        value=Read(access=1),
+        value=Read(1),
         text=f"{write.text} = {value.text};",
         span=source.span,
     )

@@ -174,7 +174,7 @@ def _anew(scop: Scop, places: Sequence[Place]) -> Scop | None:
 def _substituted(scop: Scop, places: Sequence[Place]) -> Scop | None:
     flow, sources = flow_to_reads(scop), {}
     for place in places:
-        source = source_of(scop, place, flow)
+        source = source_of(scop, place)
         if source is None:
             return None
         sources[place] = source
@@ -218,14 +218,14 @@ def flow_to_reads(scop: Scop) -> Flow:
     }
 
 
-def source_of(scop: Scop, place: Place, flow: Flow) -> Source | None:
+def source_of(scop: Scop, place: Place) -> Source | None:
     """Return where all values of a read are from, ``None`` unless one statement has them all.
 
     The instance is an affine function of the reader's counters. No two instances have one: each
     element is computed anew once for each read.
     """
     reader = scop.statement(place[0])
-    found = maps_of(flow[place])
+    found = maps_of(flow_to_reads(scop)[place])
     if len(found) != 1:
         return None
     back = coalesced(found[0].reverse())
@@ -275,7 +275,7 @@ def reading_anew(
         if not isinstance(node, Read):
             return node
         at = firsts[node.access]
-        return produced[at] if at in produced else Read(access=new[node.access])
+        return produced[at] if at in produced else Read(new[node.access])
 
     value = mapped(statement.value, own)
     if _is_large(value) or len(accesses) > _MAX_READS:

@@ -340,7 +340,7 @@ def _stored(scop: Scop, values: LiveRange, writer: Statement) -> Scop | None:
         between = scop.statements[first + 1 : place]
         after = scop.statements[place + 1 : last + 1]
         if (
-            storing.value == Read(access=at)
+            storing.value == Read(at)
             and array.n_dims
             and array.element_type is values.array.element_type
             and storing.domain.set_tuple_name(writer.name).is_equal(writer.domain)

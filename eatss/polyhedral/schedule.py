@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
-from itertools import count, product
+from itertools import chain, count, product
 
 import islpy as isl
 
@@ -441,7 +441,7 @@ def launching_all(scheduled: ScheduledScop) -> ScheduledScop:
     """Return a scheduled region of which nothing stays on the host: code of eatss launches all."""
     if not scheduled.host_statements:
         return scheduled
-    pieces = cut_tree(scheduled.schedule).pieces
+    pieces = cut_tree(scheduled.schedule)
     kernels = build_kernels(scheduled.scop, scheduled.dependences, pieces)
     return replace(scheduled, kernels=kernels, host_statements=())
 
@@ -481,15 +481,16 @@ def _cut(
     """Cut a region into kernels by a schedule that was checked for sizes in ``assumes``."""
     if assumes is not None:
         dependences = dependences.within(assumes)
-    cut = cut_tree(schedule)
-    kernels = build_kernels(scop, dependences, cut.kernels)
-    check_coverage(scop, schedule, kernels, cut.host_statements)
+    pieces = cut_tree(schedule)
+    kernels = build_kernels(scop, dependences, [one for one in pieces if not one.on_host])
+    host = tuple(sorted(chain(*(one.statements for one in pieces if one.on_host))))
+    check_coverage(scop, schedule, kernels, host)
     return ScheduledScop(
         scop=scop,
         dependences=dependences,
         schedule=schedule,
         kernels=kernels,
-        host_statements=cut.host_statements,
+        host_statements=host,
         assumes=assumes,
     )
 
