@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import islpy as isl
@@ -100,8 +101,8 @@ class AffineReader:
                 return self.algebra.choose(self.condition(node, domain), 1, 0)
             case "binary" if node.op == "*":
                 return self._product(node, domain)
-            case "binary" if node.op in ("/", "%", ">>", "<<"):
-                return self._by_constant(node, domain)
+            case "binary" if node.op in ("/", "%"):
+                return self._divide(node, domain)
             case "binary":
                 for child in node.children:
                     self._ring(child, domain)  # data is the better reason
@@ -137,35 +138,28 @@ class AffineReader:
         self.ranges.used_parameters.setdefault(variable.unique_name, variable)
         return Poly.unknown(variable.unique_name)
 
-    def _by_constant(self, node: Node, domain: isl.Set) -> Value:
-        """Read ``/``, ``%``, ``<<`` and ``>>`` with a constant right operand."""
-        value, right = (self.value(operand, domain) for operand in node.children)
-        amount = self.algebra.constant_of(right)
-        if amount is None:
-            raise NotAffineError(node, "operand", name=node.op)
-        if node.op in ("/", "%"):
-            return self._divide(node, value, amount, domain)
-        if not 0 <= amount < node.type.bits:
-            raise NotAffineError(node, "shift", amount=amount)
-        if node.op == "<<":
-            return self.algebra.scale(value, 1 << amount)
-        return self.algebra.floor_divide(value, 1 << amount)
-
-    def _divide(self, node: Node, value: Value, divisor: int, domain: isl.Set) -> Value:
-        """C truncates, isl rounds down: ``a / -c = -(a / c)`` and ``a % -c = a % c``."""
-        algebra, size = self.algebra, abs(_divisor(node, divisor))
-        sign, constant = divisor // size, algebra.constant_of(value)
+    def _divide(self, node: Node, domain: isl.Set) -> Value:
+        """Read ``/`` and ``%`` by a constant: C truncates, isl rounds down."""
+        value, divisor = self._by_constant(node, node.children, domain)
+        algebra, constant = self.algebra, self.algebra.constant_of(value)
         if constant is not None:
-            quotient = abs(constant) // size * (1 if constant >= 0 else -1)
-            return Poly.constant(quotient * sign if node.op == "/" else constant - quotient * size)
-        if size == 1:
-            return algebra.scale(value, sign) if node.op == "/" else Poly.constant(0)
-        sides = algebra.function(value), algebra.function(size)
+            quotient = abs(constant) // divisor * (1 if constant >= 0 else -1)
+            return Poly.constant(quotient if node.op == "/" else constant - quotient * divisor)
+        sides = algebra.function(value), algebra.function(divisor)
         non_negative = self.ranges.proven(domain, algebra.at_least(value, 0))
         if node.op == "%":
-            return algebra.modulo(value, size) if non_negative else isl.PwAff.tdiv_r(*sides)
-        found = algebra.floor_divide(value, size) if non_negative else isl.PwAff.tdiv_q(*sides)
-        return algebra.scale(found, sign)
+            return algebra.modulo(value, divisor) if non_negative else isl.PwAff.tdiv_r(*sides)
+        return algebra.floor_divide(value, divisor) if non_negative else isl.PwAff.tdiv_q(*sides)
+
+    def _by_constant(
+        self, node: Node, operands: Sequence[Node], domain: isl.Set
+    ) -> tuple[Value, int]:
+        """Read what is divided, and the constant greater than zero that it is divided by."""
+        value, below = (self.value(one, domain) for one in operands)
+        divisor = self.algebra.constant_of(below)
+        if divisor is None or divisor < 1:
+            raise NotAffineError(node, "operand", name=node.op or node.name)
+        return value, divisor
 
     def _rounded(self, node: Node, domain: isl.Set) -> Value:
         """Read ``(int) floor((double) a / b)``, which macros of floord expand to."""
@@ -180,14 +174,12 @@ class AffineReader:
                 return self._floor(node, operands, domain)
         raise NotAffineError(node, "from_floating")
 
-    def _floor(self, node: Node, operands: list[Node], domain: isl.Set) -> Value:
+    def _floor(self, node: Node, operands: Sequence[Node], domain: isl.Set) -> Value:
         """Return a quotient rounded down, or up by ``ceild``."""
-        value, below = (self.value(one, domain) for one in operands)
-        divisor = _divisor(node, self.algebra.constant_of(below))
-        sign = 1 if divisor > 0 else -1
+        value, divisor = self._by_constant(node, operands, domain)
         if node.name == "ceild":
-            value = self.algebra.add(value, divisor - sign)
-        return self.algebra.floor_divide(self.algebra.scale(value, sign), abs(divisor))
+            value = self.algebra.add(value, divisor - 1)
+        return self.algebra.floor_divide(value, divisor)
 
     def _product(self, node: Node, domain: isl.Set) -> Value:
         left, right = (self._ring(factor, domain) for factor in node.children)
@@ -286,12 +278,6 @@ class AffineReader:
             if not side.type.is_integer:
                 raise floating(side)
         return self.value(left, domain), self.value(right, domain)
-
-
-def _divisor(node: Node, divisor: int | None) -> int:
-    if not divisor:
-        raise NotAffineError(node, "divisor", name=node.op or node.name)
-    return divisor
 
 
 # -- reading -----------------------------------------------------------------------------------

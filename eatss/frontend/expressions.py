@@ -304,12 +304,8 @@ class ExpressionReader(RegionReader):
         whole = node
         indices: list[Node | None] = []
         while node.kind in ELEMENTS:
-            base, index = (*node.children, None)[:2]
-            if index is not None and base is not None and base.type.is_integer:
-                base, index = index, base
-            assert base is not None
-            indices.insert(0, index)
-            node = base
+            node, *index = node.children
+            indices.insert(0, index[0] if index else None)
         variable = self._base_variable(node)
         self._check_variable(variable, node)
         if len(indices) != len(variable.shape.sizes):

@@ -272,8 +272,6 @@ class FunctionReader:
         """Return the function in C."""
         with suppress(RefusedError):
             self._check_name(node.name, node)
-        if node.returns is not None and ast.unparse(node.returns) != "None":
-            self.note("result", node.returns)
         given = node.args
         odd = [*given.kwonlyargs, given.vararg, given.kwarg, *given.defaults, *given.kw_defaults]
         for one in odd:
@@ -284,8 +282,6 @@ class FunctionReader:
             with suppress(RefusedError):
                 self.declared[one.arg] = argument = self._argument(one)
                 declared.append(self.at(argument.declared, one))
-        if not any(isinstance(one, ast.Assign | ast.AugAssign) for one in ast.walk(node)):
-            self.note("no_result", node)
         body = self._lines(node.body)
         macros = "".join(f"{text}\n" for name, text in MACROS.items() if name in self.macros)
         return self.at(

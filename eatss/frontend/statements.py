@@ -339,10 +339,8 @@ class StatementReader(RegionReader):
 
     def _simple(self, node: Node, frame: Frame) -> None:
         if node.kind != "assign":
-            is_idle = node.kind == "cast" and node.children[0].kind in ("name", "int")
-            if not is_idle or node.type.is_arithmetic:  # (void) x;
-                self._reporter.refused(node, is_statement=True)
-                self.scalars.forget(node)
+            self._reporter.refused(node, is_statement=True)
+            self.scalars.forget(node)
         elif not self._writes_counter(node, node.children[0]):
             known = self.scalars.after(node, frame.domain)
             self._assign(node, node, frame, known)
