@@ -90,11 +90,6 @@ class _Group:
         """The accesses, in order."""
         return [statement.accesses[number] for statement, number in self.uses]
 
-    @property
-    def statements(self) -> Names:
-        """Which statements do, in order."""
-        return distinct(statement.name for statement, _ in self.uses)
-
 
 def merge_references(placed: Sequence[Placed], loops: Sequence[str]) -> tuple[Reference, ...]:
     """Return the distinct references of the statements, in order of first appearance.
@@ -117,7 +112,7 @@ def merge_references(placed: Sequence[Placed], loops: Sequence[str]) -> tuple[Re
                 key = (access.array, *(affine_form(one) or str(one) for one in functions))
                 if key not in groups:
                     groups[key] = _Group(relation, tuple(map(_subscript, functions)), [])
-                elif item.statement.name not in groups[key].statements:
+                elif groups[key].uses[-1][0] is not item.statement:
                     groups[key].relation = coalesced(groups[key].relation.union(relation))
                 seen[first] = groups[key]
             seen[first].uses.append((item.statement, number))
@@ -125,7 +120,7 @@ def merge_references(placed: Sequence[Placed], loops: Sequence[str]) -> tuple[Re
         Reference(
             array=group.array,
             text=_deepest(group).text,
-            statements=group.statements,
+            statements=distinct(statement.name for statement, _ in group.uses),
             reads=not all(access.is_write for access in group.accesses),
             writes=any(access.is_write for access in group.accesses),
             subscripts=group.subscripts,
