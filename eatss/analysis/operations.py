@@ -134,7 +134,7 @@ class _Visitor:
             at = len(found) - len(parts)
             name = label(node)
             if isinstance(name, Read) and self.equal_once:
-                name = Read(access=firsts[name.access])
+                name = Read(firsts[name.access])
             key = (name, *(number for number, _ in found[at:]))
             # one look: comparing functions of isl may sort their pieces, which changes their hash
             once = known.get(key) if self.equal_once else None

@@ -363,7 +363,7 @@ class _Counter:
         self.written = {one.array for each in own for one in each.accesses if one.is_write}
         known = kernel.launch_domain.intersect_params(scop.context)
         self.launches = sizes.number(known) if kernel.host_loops else 1
-        self.pipeline_stages = [self._touched(one, lengths[one.array][-1]) for one in references]
+        self.boxes = [self._touched(one, lengths[one.array][-1]) for one in references]
 
     def trips(self, loop: Loop, moving: Sequence[isl.Set]) -> int:
         """Return the trips of a loop over all launches, of domains that move along it."""
@@ -521,7 +521,7 @@ class _StatementCounter:
         if product == added:
             return None
         read = next(n for n, one in enumerate(accesses) if n and one.text == target)
-        value = Binary(operator="+", left=Read(access=read), right=product)
+        value = Binary("+", Read(read), product)
         return replace(statement, value=value)
 
     def _accesses(self) -> tuple[AccessFacts, ...]:
@@ -559,7 +559,7 @@ class _StatementCounter:
                     or (self.in_doubles and kind is ElementType.FLOAT),
                     loaded_ahead=kind.is_floating
                     and any(own == position for n, (_, own) in enumerate(every) if n in always),
-                    touched=of.pipeline_stages[position],
+                    touched=of.boxes[position],
                 )
             )
         return tuple(found)

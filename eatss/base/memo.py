@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 _Made = TypeVar("_Made")
 _Given = ParamSpec("_Given")
@@ -24,6 +24,27 @@ class Memo:
             self._made[key] = of, make()  # a noun that is kept keeps its identity
         made: _Made = self._made[key][1]
         return made
+
+
+class _Keeping(Protocol):
+    @property
+    def once(self) -> Memo:
+        """What was made of the noun."""
+
+
+_Noun = TypeVar("_Noun", bound=_Keeping)
+
+
+def remembered(
+    function: Callable[Concatenate[_Noun, _Given], _Made],
+) -> Callable[Concatenate[_Noun, _Given], _Made]:
+    """Return a function of a noun that keeps the result for each of its arguments."""
+
+    @wraps(function)
+    def found(noun: _Noun, /, *given: _Given.args, **named: _Given.kwargs) -> _Made:
+        return noun.once(lambda: function(noun, *given, **named), function, *given, *named.items())
+
+    return found
 
 
 def once_by(

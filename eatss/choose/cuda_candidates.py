@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product as iterproduct
@@ -35,7 +36,6 @@ from eatss.cost.demand import Column
 from eatss.plan.launch import trips_of
 from eatss.plan.shares import outer_tile
 from eatss.plan.stage import buffers, copied_together, is_asynchronous
-from eatss.polyhedral.dependences import MAX_DEPTH
 from eatss.polyhedral.kernel import Loop
 
 POINTS = (1, 2, 4, 8, 12, 16)
@@ -156,8 +156,10 @@ MOST_LAYOUTS, MOST_OF_PROGRAM = 1 << 18, 400_000
 one of two kernels, and each takes ten microseconds."""
 
 
+_ALL_LOOPS = sys.maxsize
+
 _OFFERS = (
-    (FREE_LOOPS, MAX_DEPTH, True),
+    (FREE_LOOPS, _ALL_LOOPS, True),
     (FREE_LOOPS, 2, True),
     (3, 2, True),
     (3, 1, True),
@@ -617,7 +619,7 @@ def _serial_tiles(
     sizes: Sequence[int],
     of_loops: Mapping[str, Sequence[int]] | None = None,
     *,
-    several: int = MAX_DEPTH,
+    several: int = _ALL_LOOPS,
 ) -> list[tuple[int, ...]]:
     """Return tiles of loops, no longer than they are; ``of_loops`` have sizes of their own.
 

@@ -242,8 +242,7 @@ def base_name(node: Node) -> Node | None:
     while node.children and node.kind in (
         "subscript", "dereference", "cast",
     ):  # fmt: skip
-        is_reversed = node.kind == "subscript" and node.children[0].type.is_integer
-        node = node.children[1 if is_reversed else 0]  # i[A] is A[i]
+        node = node.children[0]
     return node if node.kind == "name" else None
 
 

@@ -58,16 +58,16 @@ def as_float(value: Expression, node: Node) -> Expression:
                 number = float(text.rstrip("fFuUlL"))
                 if as_half(number) == number:
                     is_float = kind is ElementType.FLOAT
-                    made = Literal(text=f"{number!r}f", element_type=ElementType.FLOAT)
+                    made = Literal(f"{number!r}f", ElementType.FLOAT)
                     return literal if is_float else made
-    return Cast(element_type=ElementType.FLOAT, operand=value)
+    return Cast(ElementType.FLOAT, value)
 
 
 def rounded(value: Expression, node: Node) -> Expression:
     """Return what an operator makes of such operands, rounded where its node is a half."""
     if node.type.element is not ElementType.HALF:
         return value
-    return Cast(element_type=ElementType.HALF, operand=value)
+    return Cast(ElementType.HALF, value)
 
 
 _SUFFIXES = {ElementType.UINT32: "u", ElementType.INT64: "L", ElementType.UINT64: "UL"}
@@ -128,7 +128,7 @@ class ExpressionReader(RegionReader):
         result = self._try(node) if spine else self._leaf(node)
         for parent in reversed(spine):
             left, right = as_float(result, parent.children[0]), self._operand(parent.children[1])
-            result = rounded(Binary(operator=parent.op, left=left, right=right), parent)
+            result = rounded(Binary(parent.op, left, right), parent)
         return result
 
     def _try(self, node: Node) -> Expression:
@@ -137,7 +137,7 @@ class ExpressionReader(RegionReader):
             return self.read(node)
         except RefusedError:
             self.failed = True
-            return Literal(text="0", element_type=ElementType.INT32)
+            return Literal("0", ElementType.INT32)
 
     def _operand(self, node: Node) -> Expression:
         return as_float(self._try(node), node)
@@ -197,7 +197,7 @@ class ExpressionReader(RegionReader):
                 self._domain = taken
             values.append(self._try(arm))
             self._domain = domain
-        return Select(condition=condition, if_true=values[0], if_false=values[1])
+        return Select(condition, values[0], values[1])
 
     def search(self, node: Node) -> None:
         """Look for findings in an expression whose value is not needed any more."""
@@ -223,7 +223,7 @@ class ExpressionReader(RegionReader):
         with suppress(NotAffineError):
             function = self._algebra.function(value)
             if constant_value(function) is None:
-                return AffineValue(value=function, element_type=element)
+                return AffineValue(function, element)
         return None
 
     def _element(self, node: Node) -> ElementType:
@@ -246,7 +246,7 @@ class ExpressionReader(RegionReader):
             case "unary":
                 (part,) = node.children
                 value = as_float(self.read(part), part)
-                return rounded(Unary(operator=node.op, operand=value), node)
+                return rounded(Unary(node.op, value), node)
             case "cast":
                 return self._cast(node)
             case "conditional":
@@ -260,8 +260,8 @@ class ExpressionReader(RegionReader):
         is_half = element is ElementType.HALF
         kind = ElementType.FLOAT if is_half else element
         text = literal_text(node, kind, self._reporter.text(node))
-        literal = Literal(text=text, element_type=kind)
-        return Cast(element_type=element, operand=literal) if is_half else literal
+        literal = Literal(text, kind)
+        return Cast(element, literal) if is_half else literal
 
     def _cast(self, node: Node) -> Expression:
         if not node.type.is_arithmetic:
@@ -270,7 +270,7 @@ class ExpressionReader(RegionReader):
         value = self.read(operand)
         if element is ElementType.FLOAT and operand.type.element is ElementType.HALF:
             return as_float(value, operand)
-        return Cast(element_type=element, operand=value)
+        return Cast(element, value)
 
     def _call(self, node: Node) -> Expression:
         callee, *arguments = node.children
@@ -279,7 +279,7 @@ class ExpressionReader(RegionReader):
             self._refuse_node(node)
         self._element(node)
         values = tuple(map(self._operand, arguments))
-        return rounded(Call(function=node.name, arguments=values), node)
+        return rounded(Call(node.name, values), node)
 
     def _refuse_node(self, node: Node) -> NoReturn:
         self._reporter.refused(node)
@@ -289,7 +289,7 @@ class ExpressionReader(RegionReader):
 
     def _read_access(self, node: Node) -> Read:
         self.add_access(node, AccessKind.READ)
-        return Read(access=len(self.accesses) - 1)
+        return Read(len(self.accesses) - 1)
 
     def add_access(self, node: Node, kind: AccessKind) -> RawAccess:
         """Read a reference and add it to the statement's."""
@@ -304,12 +304,8 @@ class ExpressionReader(RegionReader):
         whole = node
         indices: list[Node | None] = []
         while node.kind in ELEMENTS:
-            base, index = (*node.children, None)[:2]
-            if index is not None and base is not None and base.type.is_integer:
-                base, index = index, base
-            assert base is not None
-            indices.insert(0, index)
-            node = base
+            node, *index = node.children
+            indices.insert(0, index[0] if index else None)
         variable = self._base_variable(node)
         self._check_variable(variable, node)
         if len(indices) != len(variable.shape.sizes):

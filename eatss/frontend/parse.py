@@ -38,7 +38,6 @@ from eatss.frontend.source import (
     Findings,
     RefusedError,
     SourceText,
-    check_text,
     read_source,
 )
 from eatss.frontend.statements import Frame, StatementReader
@@ -87,7 +86,6 @@ def parse_text(
         InputError: With all findings of the run, if the text or a region is refused.
     """
     file, findings = source.file, Findings(source)
-    check_text(source, findings)
     try:
         unit = parse_unit(
             file,
@@ -175,8 +173,6 @@ class _RegionReader(RegionReader):
         reader.scalars.follow(self._nodes)
         reader.read_all(self._nodes, Frame(loops=(), positions=(), domain=facts.intersect(fixed)))
         self._affine.scalars.clear()  # they hold only where their counters do
-        for assumed in self._ranges.assumptions:
-            self._reporter.error("assumed", assumed, type=assumed.type.spelling)
         for check in (check_aliases, check_counters, check_sizes):
             check(symbols, surroundings, self._reporter)
         for variable in symbols.variables:

@@ -48,10 +48,7 @@ def _read(
     for _ in range(_MOST_ROUNDS):
         findings = Findings(text)
         reader = FunctionReader(source=text, resolve=resolve, types=types, findings=findings)
-        try:
-            c_text = reader.function(node)
-        except RecursionError:
-            reader.note("nested", node, text=node.name)
+        c_text = reader.function(node)
         before, types = types, {}
         for name, seen in reader.seen.items():
             values = [value for value, _ in seen]
@@ -240,7 +237,7 @@ def _text_of(function: FunctionType) -> SourceText:
 def _parsed(text: SourceText) -> ast.Module:
     try:
         return ast.parse(text.data.decode("utf-8", "surrogatepass"), filename=text.file)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+    except (SyntaxError, ValueError) as error:
         line, column = getattr(error, "lineno", None), getattr(error, "offset", None)
         span = SourceSpan.in_line(text.file, line or 1, column or 1)
         findings, why = Findings(text), getattr(error, "msg", None) or error
@@ -249,6 +246,7 @@ def _parsed(text: SourceText) -> ast.Module:
 
 
 def _is_decorator(node: ast.expr, resolve: Resolve) -> bool:
-    return resolve(node) == "eatss.scop" or (
-        isinstance(node, ast.Attribute) and node.attr == "scop" and resolve(node) is None
+    found = resolve(node)
+    return found is scop or (
+        found is None and isinstance(node, ast.Attribute) and node.attr == "scop"
     )

@@ -14,8 +14,10 @@ from dataclasses import dataclass, field, replace
 from textwrap import indent
 from typing import Literal, NoReturn
 
+import numpy as np
+
 from eatss.base.diagnostics import SourceSpan
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, fixed, frozen
 from eatss.frontend.python_types import (
     DOUBLE,
     ELEMENTS,
@@ -58,7 +60,7 @@ _IN_FLOAT = FLOATS[:2]
 """Types for which functions are those of C for ``float``."""
 
 
-@frozen
+@fixed
 class Value:
     """An expression: its C text, its type in Python, and its number where it is a literal.
 
@@ -82,7 +84,7 @@ def literal(number: float) -> Value:
         raise TypeClashError(f"{number} does not fit into the type that it has in C")
     text = repr(number)
     precedence = UNARY if text.startswith("-") else PRIMARY
-    return Value(text=text, type=kind, precedence=precedence, number=number)
+    return Value(text, kind, precedence, number)
 
 
 def one_type(values: Sequence[Value]) -> NumberType | None:
@@ -140,7 +142,7 @@ def _single(number: float, element: ElementType) -> str:
 def cast(value: Value, wanted: NumberType) -> Value:
     """Return a value with a cast before it."""
     text = f"({wanted.element.value}) {inside(value, UNARY)}"
-    return Value(text=text, type=wanted, precedence=UNARY)
+    return Value(text, wanted, UNARY)
 
 
 def inside(value: Value, precedence: int) -> str:
@@ -173,25 +175,20 @@ def operation(left: Value, sign: str, right: Value) -> Value:
     if common.is_floating and common.element not in (first.type.element, second.type.element):
         first = cast(first, common)
     text = f"{inside(first, level + (level in _COMPARED))} {sign} {inside(second, level + 1)}"
-    return Value(text=text, type=common, precedence=level)
+    return Value(text, common, level)
 
 
 def _called(function: str, arguments: Sequence[Value], kind: NumberType) -> Value:
     """Return a call of a function of C, which has another one for ``float``."""
     suffix = "f" * (kind.element in _IN_FLOAT)
     text = f"{function}{suffix}({', '.join(one.text for one in arguments)})"
-    result = Value(text=text, type=kind)
+    result = Value(text, kind)
     return cast(result, kind) if kind.element is ElementType.HALF else result
 
 
 # -- reader ------------------------------------------------------------------------------------
 
 _MOST_POWER = 8
-_CONSTANTS = {
-    f"{module}.{name}": getattr(math, name)
-    for module in ("math", "numpy")
-    for name in ("pi", "e", "tau")
-}
 _IN_SIZES = {ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Constant, ast.Name, ast.Load}
 
 
@@ -261,13 +258,13 @@ class FunctionReader:
         """Tell whether a name has a value of the function's own here."""
         return any(name in names for names in (self.declared, self.counters, *self.blocks))
 
-    def meaning(self, node: ast.expr) -> str:
-        """Return the full name of a function or module; nothing for variables and the unknown."""
+    def meaning(self, node: ast.expr) -> object:
+        """Return what a function or module is; nothing for variables and the unknown."""
         first = node
         while isinstance(first, ast.Attribute):
             first = first.value
         is_own = isinstance(first, ast.Name) and self.is_own(first.id)
-        return "" if is_own else self.resolve(node) or ""
+        return None if is_own else self.resolve(node)
 
     # -- parameters ---------------------------------------------------------------------
 
@@ -275,8 +272,6 @@ class FunctionReader:
         """Return the function in C."""
         with suppress(RefusedError):
             self._check_name(node.name, node)
-        if node.returns is not None and ast.unparse(node.returns) != "None":
-            self.note("result", node.returns)
         given = node.args
         odd = [*given.kwonlyargs, given.vararg, given.kwarg, *given.defaults, *given.kw_defaults]
         for one in odd:
@@ -287,8 +282,6 @@ class FunctionReader:
             with suppress(RefusedError):
                 self.declared[one.arg] = argument = self._argument(one)
                 declared.append(self.at(argument.declared, one))
-        if not any(isinstance(one, ast.Assign | ast.AugAssign) for one in ast.walk(node)):
-            self.note("no_result", node)
         body = self._lines(node.body)
         macros = "".join(f"{text}\n" for name, text in MACROS.items() if name in self.macros)
         return self.at(
@@ -304,8 +297,7 @@ class FunctionReader:
         base, sizes = annotation, list[ast.expr]()
         if isinstance(annotation, ast.Subscript):
             base, sizes = annotation.value, [*_items(annotation.slice)]
-        spelled = self.resolve(base) or f"eatss.{ast.unparse(base).rpartition('.')[2]}"
-        kind = spelled.removeprefix("eatss.")
+        kind = getattr(self.resolve(base), "name", ast.unparse(base).rpartition(".")[2])
         if kind == "Param" and not sizes:
             return Argument(name=node.arg, kind="param", element_type=ElementType.INT32)
         if kind not in ELEMENTS:
@@ -386,12 +378,12 @@ class FunctionReader:
 
     def _head_of_loop(self, node: ast.For, counter: str) -> str:
         call = node.iter
-        if not isinstance(call, ast.Call) or self.meaning(call.func) != "builtins.range" or (
+        if not isinstance(call, ast.Call) or self.meaning(call.func) is not range or (
             call.keywords or not 1 <= len(call.args) <= 3
         ):  # fmt: skip
             self.refuse("no_range", call)
         values = self._whole(call.args)
-        start, end, *steps = values if len(values) > 1 else [Value(text="0"), *values]
+        start, end, *steps = values if len(values) > 1 else [Value("0"), *values]
         step = steps[0].number if steps else 1
         if not isinstance(step, int) or step == 0:
             self.refuse("no_constant_step", call.args[-1])
@@ -401,7 +393,7 @@ class FunctionReader:
         return f"for (int {counter} = {start.text}; {counter} {test}; {counter}{change})"
 
     def _if(self, node: ast.If) -> str:
-        test = Value(text="0")
+        test = Value("0")
         with suppress(RefusedError):
             test = self._condition(node.test)
         text = f"if ({test.text}) {self._block(node.body)}"
@@ -416,7 +408,7 @@ class FunctionReader:
 
     def _assign(self, node: ast.Assign, target: ast.expr, made: ast.expr) -> str:
         name = target.id if isinstance(target, ast.Name) else ""
-        if name and isinstance(made, ast.Call) and self.meaning(made.func) == "numpy.empty":
+        if name and isinstance(made, ast.Call) and self.meaning(made.func) is np.empty:
             return self._empty(node, name, made)
         written = self._target(target)
         is_new = bool(name) and not self.is_own(name)
@@ -457,13 +449,13 @@ class FunctionReader:
         if not name or name in (*self.counters, *self.declared):
             self.refuse("no_place", node)
         self._check_name(name, node)
-        return Value(text=self.at(name, node), type=self.types.get(name, INT))
+        return Value(self.at(name, node), self.types.get(name, INT))
 
     def _empty(self, node: ast.Assign, name: str, call: ast.Call) -> str:
         """Read ``T = numpy.empty((n, m), dtype=numpy.float32)``."""
         self._check_name(name, node.targets[0])
         named = [one.value for one in call.keywords if one.arg == "dtype"]
-        types = [self.meaning(one).removeprefix("numpy.") for one in (*call.args[1:], *named)]
+        types = [*map(self.meaning, (*call.args[1:], *named))]
         if (
             len(self.blocks) > 1
             or self.is_own(name)
@@ -492,14 +484,8 @@ class FunctionReader:
         return replace(found, text=self.at(found.text, node))
 
     def _values(self, nodes: Sequence[ast.expr]) -> list[Value]:
-        """Read all of some expressions, so that all findings are recorded."""
-        found = []
-        for node in nodes:
-            with suppress(RefusedError):
-                found.append(self._value(node))
-        if len(found) < len(nodes):
-            raise RefusedError
-        return found
+        """Read some expressions."""
+        return [*map(self._value, nodes)]
 
     def _whole(self, nodes: Sequence[ast.expr]) -> list[Value]:
         """Read what has to be integers."""
@@ -525,13 +511,13 @@ class FunctionReader:
                 if value.number is not None:
                     return literal(-value.number)
                 text = f"-{inside(value, UNARY)}"
-                return Value(text=text, type=common_type(value.type), precedence=UNARY)
+                return Value(text, common_type(value.type), UNARY)
             case ast.IfExp(test, yes, no):
                 return self._choice(test, [yes, no])
             case ast.Call():
                 return self._call(node)
-            case ast.Attribute() if self.meaning(node) in _CONSTANTS:
-                return literal(_CONSTANTS[self.meaning(node)])
+            case ast.Attribute() if isinstance(constant := self.meaning(node), float):
+                return literal(constant)  # math.pi
         return self.refuse("no_expression", node)
 
     def _name(self, node: ast.Name) -> Value:
@@ -541,10 +527,10 @@ class FunctionReader:
         variable = self.declared.get(name)
         if variable is None:
             kind = INT if name in self.counters else self.types.get(name, INT)
-            return Value(text=name, type=kind)
+            return Value(name, kind)
         if variable.extents:
             self.refuse("whole_array", node)
-        return Value(text=name, type=variable.type)
+        return Value(name, variable.type)
 
     def _element(self, node: ast.Subscript) -> Value:
         """Read ``A[i, j]`` or ``A[i][j]``."""
@@ -563,7 +549,7 @@ class FunctionReader:
                 self.refuse("negative", index)
         if len(indices) != len(array.extents):
             self.refuse("subscripts", node, name=name, count=len(array.extents))
-        return Value(text=name + "".join(f"[{one.text}]" for one in values), type=array.type)
+        return Value(name + "".join(f"[{one.text}]" for one in values), array.type)
 
     def _binary(self, node: Node, left: Value, right: Value, operator: ast.operator) -> Value:
         """Read an operation on two numbers; ``TypeClashError`` where one does not fit."""
@@ -576,7 +562,7 @@ class FunctionReader:
                 weak, firm = ("floordiv", "floormod"), ("floor_quotient", "floor_remainder")
                 macro = (weak if kind.is_weak else firm)[isinstance(operator, ast.Mod)]
                 self.macros.add(macro)
-                return Value(text=f"{macro}({left.text}, {converted(right, kind).text})", type=kind)
+                return Value(f"{macro}({left.text}, {converted(right, kind).text})", kind)
             case ast.Pow():
                 if not isinstance(number, int) or not 1 <= number <= _MOST_POWER:
                     self.refuse("power", node)
@@ -589,17 +575,16 @@ class FunctionReader:
         return operation(left, _SIGNS[type(operator)], right)
 
     def _call(self, node: ast.Call) -> Value:
-        full, arguments = self.meaning(node.func), node.args
-        key = full, len(arguments)
+        called, arguments = self.meaning(node.func), node.args
         if node.keywords or any(isinstance(one, ast.Starred) for one in arguments):
-            full, key = "", ("", 0)
-        if full in ("builtins.min", "builtins.max") and len(arguments) > 1:
-            return self._least(arguments, full.removeprefix("builtins."))
-        if key in FUNCTIONS:
-            return self._function(full, self._values(arguments), FUNCTIONS[key])
-        element = NUMPY_TYPES.get(full.removeprefix("numpy.")) if full[:6] == "numpy." else None
-        is_absolute = full in ("builtins.abs", "numpy.abs", "numpy.absolute")
-        if len(arguments) != 1 or not (element or is_absolute or full == "builtins.float"):
+            called = None
+        if called in (min, max) and len(arguments) > 1:
+            return self._least(arguments, "min" if called is min else "max")
+        function = FUNCTIONS.get((called, len(arguments)))
+        if function is not None:
+            return self._function(called, self._values(arguments), function)
+        element, is_absolute = NUMPY_TYPES.get(called), called in (abs, np.abs)
+        if len(arguments) != 1 or not (element or is_absolute or called is float):
             self.refuse("unknown_call", node, name=ast.unparse(node.func))
         value = self._value(arguments[0])
         if is_absolute and value.number is not None:
@@ -620,19 +605,19 @@ class FunctionReader:
         text = first.text
         for value in others:
             text = f"{name}({text}, {value.text})"
-        return Value(text=text, type=first.type)
+        return Value(text, first.type)
 
-    def _function(self, full: str, values: Sequence[Value], function: str) -> Value:
+    def _function(self, called: object, values: Sequence[Value], function: str) -> Value:
         """Return a function of floating-point numbers.
 
         Those of ``math`` take and give doubles; NumPy's keep 32 bits, and round to 16 at the end.
         """
         kind = FLOAT
-        if full.startswith("numpy."):
+        if isinstance(called, np.ufunc):
             kind = common_type(*(value.type for value in values))
             kind = DOUBLE if kind == FLOAT else kind
             if not kind.is_floating:
-                raise TypeClashError(f"'{full}' of integers")
+                raise TypeClashError(f"'numpy.{called.__name__}' of integers")
         is_short = kind.element in _IN_FLOAT
         arguments = [
             converted(one, kind) if is_short or one.number is not None else one for one in values
@@ -640,14 +625,9 @@ class FunctionReader:
         return _called(function, arguments, kind)
 
     def _choice(self, condition: ast.expr, arms: Sequence[ast.expr]) -> Value:
-        test = None
-        with suppress(RefusedError):
-            test = self._condition(condition)
-        yes, no = _unified(self._values(arms))
-        if test is None:
-            raise RefusedError
+        test, (yes, no) = self._condition(condition), _unified(self._values(arms))
         text = f"{test.text} ? {inside(yes, CHOICE + 1)} : {inside(no, CHOICE)}"
-        return Value(text=text, type=yes.type, precedence=CHOICE)
+        return Value(text, yes.type, CHOICE)
 
     def _condition(self, node: ast.expr) -> Value:
         found = self._fitting(node, lambda: self._truth(node))
@@ -658,7 +638,7 @@ class FunctionReader:
             case ast.BoolOp(operator, parts):
                 return _joined(_SIGNS[type(operator)], [*map(self._condition, parts)])
             case ast.UnaryOp(ast.Not(), operand):
-                return Value(text=f"!({self._condition(operand).text})", precedence=UNARY)
+                return Value(f"!({self._condition(operand).text})", precedence=UNARY)
             case ast.Compare(first, operators, others) if {*map(type, operators)} <= {*_SIGNS}:
                 values = self._values([first, *others])
                 signs = [_SIGNS[type(one)] for one in operators]
@@ -667,7 +647,7 @@ class FunctionReader:
         if value is None or value.type.is_floating:
             self.refuse("no_condition", node)
         level = PRECEDENCE["!="]
-        return Value(text=f"{inside(value, level + 1)} != 0", precedence=level)
+        return Value(f"{inside(value, level + 1)} != 0", precedence=level)
 
 
 def parameters_of(node: ast.FunctionDef) -> list[ast.arg]:
@@ -679,7 +659,7 @@ def _joined(sign: str, parts: Sequence[Value]) -> Value:
     """Return several conditions as one."""
     level = PRECEDENCE[sign]
     text = f" {sign} ".join(inside(one, level) for one in parts)
-    return Value(text=text, precedence=level) if len(parts) > 1 else parts[0]
+    return Value(text, precedence=level) if len(parts) > 1 else parts[0]
 
 
 def _unified(values: Sequence[Value]) -> list[Value]:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import ast
 import builtins
+import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from importlib import import_module
 from types import FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
 
 from eatss.base.diagnostics import SourceSpan
 from eatss.base.frozen import fixed
@@ -19,18 +24,10 @@ from eatss.polyhedral.expression import ElementType
 # numbers are weak (NEP 50): beside a NumPy number they take its type.
 
 FLOATS = (ElementType.HALF, ElementType.FLOAT, ElementType.DOUBLE)
-ELEMENTS = {
-    "f16": ElementType.HALF,
-    "f32": ElementType.FLOAT,
-    "f64": ElementType.DOUBLE,
-    "i8": ElementType.INT8,
-    "i16": ElementType.INT16,
-    "i32": ElementType.INT32,
-    "i64": ElementType.INT64,
-    "u8": ElementType.UINT8,
-    "u16": ElementType.UINT16,
-    "u32": ElementType.UINT32,
-    "u64": ElementType.UINT64,
+ELEMENTS: dict[str, ElementType] = {
+    f"{'f' if one.is_floating else 'u' if one.is_unsigned else 'i'}{8 * one.size_bytes}": one
+    for one in ElementType
+    if one is not ElementType.BOOL
 }
 """Element types by their name in ``eatss``."""
 
@@ -89,7 +86,8 @@ def common_type(*types: NumberType) -> NumberType:
 class ElementAnnotation:
     """A scalar of an element type; subscripted with extents, an array of them.
 
-    ``name`` is its name in ``eatss``, ``type`` what it is in C.
+    ``name`` is its name in ``eatss``, ``type`` what it is in C. ``Param`` is an integer that sizes,
+    bounds and subscripts may name.
     """
 
     name: str
@@ -103,16 +101,8 @@ class ElementAnnotation:
         return f"eatss.{self.name}"
 
 
-@fixed
-class ParamAnnotation:
-    """An integer that sizes, bounds and subscripts may name; ``int`` in C."""
-
-    def __repr__(self) -> str:
-        return "eatss.Param"
-
-
-Param = ParamAnnotation()
-f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64 = (
+Param = ElementAnnotation("Param", ElementType.INT32)
+f16, f32, f64, i8, u8, i16, u16, i32, u32, i64, u64 = (
     ElementAnnotation(name, element) for name, element in ELEMENTS.items()
 )
 
@@ -129,21 +119,9 @@ _MARKS = re.compile(f"([{chr(_FIRST)}-{chr(0x10FFFF)}{_END}])")
 
 
 def span_of(text: SourceText, node: Node) -> SourceSpan:
-    """Return where a node stands: of a function its name, of a compound statement its first line.
-
-    ``ast`` counts columns in bytes.
-    """
-    start = text.line_starts[node.lineno - 1] + node.col_offset
-    if isinstance(node, ast.FunctionDef):
-        start += len("def ")
-        return text.span(start, start + len(node.name.encode()))
-    last = text.line_starts[(node.end_lineno or node.lineno) - 1]
-    span = text.span(start, last + (node.end_col_offset or node.col_offset + 1))
-    is_whole = not isinstance(node, ast.stmt) or isinstance(node, ast.Assign | ast.AugAssign)
-    if is_whole or span.line == span.end_line:
-        return span
-    line = (text.line_text(span) or "").split("#")[0].rstrip()
-    return SourceSpan.in_line(span.file, span.line, span.column, len(line) + 1 - span.column)
+    """Return where a node stands; ``ast`` counts columns in bytes."""
+    first, last = (text.line_starts[n - 1] for n in (node.lineno, node.end_lineno or node.lineno))
+    return text.span(first + node.col_offset, last + (node.end_col_offset or node.col_offset + 1))
 
 
 def marked(text: str, number: int) -> str:
@@ -175,7 +153,9 @@ def marks_of(text: str, spans: Sequence[SourceSpan]) -> tuple[Mark, ...]:
 # -- names -------------------------------------------------------------------------------------
 # Names that C cannot have, and what names of Python mean: by imports, or by value.
 
-_BUILTIN = ("abs", "float", "int", "max", "min", "range")
+_MODULES = ("math", "numpy", "eatss")
+"""Of whose names it is known what they mean."""
+
 MACROS = {
     "min": "#define min(a, b) ((b) < (a) ? (b) : (a))",
     "max": "#define max(a, b) ((b) > (a) ? (b) : (a))",
@@ -187,14 +167,16 @@ MACROS = {
 """The macros of the C text, each written only where it is used; divisors are positive."""
 
 
-def _functions(module: str, count: int, same: str, **others: str) -> dict[tuple[str, int], str]:
+def _functions(
+    module: ModuleType, count: int, same: str, **others: str
+) -> dict[tuple[object, int], str]:
     names = {name: name for name in same.split()} | others
-    return {(f"{module}.{name}", count): c for name, c in names.items()}
+    return {(getattr(module, name), count): c for name, c in names.items()}
 
 
 FUNCTIONS = {
     **_functions(
-        "math",
+        math,
         1,
         """
         acos acosh asin asinh atan atanh cbrt cos cosh erf erfc exp exp2 expm1 fabs lgamma log log10
@@ -202,9 +184,9 @@ FUNCTIONS = {
         """,
         gamma="tgamma",
     ),
-    **_functions("math", 2, "atan2 copysign fmod hypot pow remainder"),
+    **_functions(math, 2, "atan2 copysign fmod hypot pow remainder"),
     **_functions(
-        "numpy",
+        np,
         1,
         """
         cbrt ceil cos cosh exp exp2 expm1 fabs floor log log10 log1p log2 rint sin sinh sqrt tan
@@ -212,12 +194,12 @@ FUNCTIONS = {
         """,
         **{f"arc{name}": f"a{name}" for name in ("cos", "cosh", "sin", "sinh", "tan", "tanh")},
     ),
-    **_functions("numpy", 2, "copysign fmax fmin fmod hypot", arctan2="atan2", power="pow"),
+    **_functions(np, 2, "copysign fmax fmin fmod hypot", arctan2="atan2", power="pow"),
 }
-"""The function of C by the name of one in Python and the number of its arguments."""
+"""The function of C by one of Python and the number of its arguments."""
 
-NUMPY_TYPES = {
-    {"f": "float", "i": "int", "u": "uint"}[name[0]] + name[1:]: element
+NUMPY_TYPES: dict[object, ElementType] = {
+    getattr(np, {"f": "float", "i": "int", "u": "uint"}[name[0]] + name[1:]): element
     for name, element in ELEMENTS.items()
 }
 """Types of NumPy that are called to convert a number."""
@@ -231,8 +213,8 @@ _KEYWORDS = frozenset(
 )
 _RESERVED = re.compile("__|_[A-Z]|EATSS|eatss")
 
-Resolve = Callable[[ast.expr], str | None]
-"""Takes a name or an attribute to the full name of what it means: ``np.sqrt`` to ``numpy.sqrt``."""
+Resolve = Callable[[ast.expr], Any]
+"""Takes a name or an attribute to what it means: ``np.sqrt`` to that function."""
 
 
 def c_name_is_free(name: str) -> bool:
@@ -247,17 +229,18 @@ def by_imports(tree: ast.Module) -> Resolve:
     A name means what it is imported as, or a builtin, unless something else in the file, wherever
     it stands, gives it a value.
     """
-    meanings: dict[str, set[str]] = {}
+    meanings: dict[str, list[object]] = {}
     for node in ast.walk(tree):
-        for name, full in _bound(node):
-            meanings.setdefault(name, set()).add(full)
-    known = {} if "*" in meanings else {name: f"builtins.{name}" for name in _BUILTIN}
-    known |= {name: "".join(found) if len(found) == 1 else "" for name, found in meanings.items()}
+        for name, meaning in _bound(node):
+            meanings.setdefault(name, []).append(meaning)
+    known = {} if "*" in meanings else {**vars(builtins)}
+    for name, (first, *others) in meanings.items():
+        known[name] = first if all(one is first for one in others) else None
     return _resolver(known)
 
 
-def _bound(node: ast.AST) -> Iterator[tuple[str, str]]:
-    """Yield the names that a node gives a meaning, with the full name where it is known.
+def _bound(node: ast.AST) -> Iterator[tuple[str, object]]:
+    """Yield the names that a node gives a meaning, with what that is if it is known.
 
     ``*`` stands for names that are not known.
     """
@@ -265,18 +248,22 @@ def _bound(node: ast.AST) -> Iterator[tuple[str, str]]:
         case ast.Import(names):
             for alias in names:
                 first = alias.name.partition(".")[0]
-                yield alias.asname or first, alias.name if alias.asname else first
+                yield alias.asname or first, _module(alias.name if alias.asname else first)
         case ast.ImportFrom(module, names, level):
             for alias in names:
-                is_known = module and not level
-                yield alias.asname or alias.name, f"{module}.{alias.name}" if is_known else ""
+                found = None if level else getattr(_module(module), alias.name, None)
+                yield alias.asname or alias.name, found
         case ast.Name(name, ast.Store() | ast.Del()):
-            yield name, ""
+            yield name, None
         case ast.alias() | ast.keyword():
             pass
         case _:  # functions, classes, arguments, handlers, patterns
             bound = [getattr(node, field, None) for field in ("name", "rest", "arg")]
-            yield from ((name, "") for name in bound if isinstance(name, str))
+            yield from ((name, None) for name in bound if isinstance(name, str))
+
+
+def _module(name: str | None) -> ModuleType | None:
+    return import_module(name) if name in _MODULES else None
 
 
 def by_values(function: FunctionType) -> Resolve:
@@ -285,30 +272,19 @@ def by_values(function: FunctionType) -> Resolve:
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         with suppress(ValueError):  # not assigned yet
             values[name] = cell.cell_contents
-    return _resolver({name: _full_name(value) for name, value in values.items()})
+    return _resolver(values)
 
 
-def _full_name(value: object) -> str:
-    if isinstance(value, ModuleType):
-        return value.__name__
-    if isinstance(value, ParamAnnotation | ElementAnnotation):
-        return repr(value)
-    module, name = getattr(value, "__module__", ""), getattr(value, "__name__", "")
-    if type(value).__name__ == "ufunc":  # it has no module before NumPy 2.2
-        module = "numpy"
-    if not isinstance(name, str):
-        return ""
-    is_builtin = name in _BUILTIN and value is getattr(builtins, name)
-    return f"{module}.{name}" if is_builtin or module in ("math", "numpy") else ""
-
-
-def _resolver(known: Mapping[str, str]) -> Resolve:
-    def resolve(node: ast.expr) -> str | None:
-        if isinstance(node, ast.Name):
-            return known.get(node.id) or None
-        if isinstance(node, ast.Attribute):
-            base = resolve(node.value)
-            return None if base is None else f"{base}.{node.attr}"
+def _resolver(known: Mapping[str, object]) -> Resolve:
+    def resolve(node: ast.expr) -> object:
+        match node:
+            case ast.Name(name):
+                found = known.get(name)
+                return found if isinstance(found, Hashable) else None
+            case ast.Attribute(inner, name):
+                base = resolve(inner)
+                is_known = isinstance(base, ModuleType) and base.__name__ in _MODULES
+                return getattr(base, name, None) if is_known else None
         return None
 
     return resolve

@@ -14,8 +14,6 @@ from eatss.frontend.tree import ELEMENTS, JUMPS, Kind, Node, unconverted
 
 _REFUSED: dict[Kind, str] = {
     **dict.fromkeys(JUMPS, "jump"),
-    "break": "no_loop_to_leave",
-    "continue": "no_loop_to_leave",
     "assign": "effect",
     "address": "address",
     "member": "member",
@@ -49,7 +47,7 @@ def refusal(node: Node, *, is_statement: bool = False) -> str:
         return "call" if is_known else "visible_call"
     if node.is_binary(","):
         return "comma"
-    if is_statement and node.kind not in (*JUMPS, "break", "continue", "broken"):
+    if is_statement and node.kind not in (*JUMPS, "broken"):
         return "idle"
     return _REFUSED.get(node.kind, "other")
 
@@ -58,7 +56,7 @@ class NotAffineError(Exception):
     """An expression is no quasi-affine function of counters and parameters.
 
     Each place words its own finding from ``message``, unless there is a ``code``. ``node`` is
-    ``None`` where that is not known yet, ``depends`` says that data is the reason.
+    ``None`` where that is all that is read, ``depends`` says that data is the reason.
     """
 
     def __init__(
@@ -67,20 +65,6 @@ class NotAffineError(Exception):
         self.code, self.message, self.hint = worded(kind, words)
         super().__init__(self.message)
         self.node, self.depends, self.kind, self.words = node, depends, kind, words
-
-    def locate(self, whole: Node) -> None:
-        """Say, where that is not known, that it is an expression, or a part that is a product."""
-        products = (one for one in whole.preorder() if _is_product(one) and not self.code)
-        self.node = self.node or next(products, whole)
-
-
-def has_product(whole: Node) -> bool:
-    """Return whether an expression multiplies one variable by another."""
-    return any(map(_is_product, whole.preorder()))
-
-
-def _is_product(node: Node) -> bool:
-    return node.is_binary("*") and all(factor.has("name") for factor in node.children)
 
 
 def not_affine(node: Node) -> NotAffineError:

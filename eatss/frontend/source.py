@@ -1,9 +1,8 @@
-"""The text of a file before libclang sees it: its bytes, spans, nesting, and findings about it."""
+"""The text of a file: its bytes, spans, and findings about it."""
 
 from __future__ import annotations
 
 import os
-import re
 import tomllib
 from bisect import bisect_right
 from collections.abc import Mapping
@@ -138,7 +137,7 @@ class Findings:
 
 
 # -- files -------------------------------------------------------------------------------------
-# Reads the file and checks its bytes before libclang sees them.
+# Reads the file.
 
 
 MAX_BYTES = 4 * 1024 * 1024
@@ -162,45 +161,3 @@ def read_source(source: StrPath) -> SourceText:
         others = f"name a C source file of at most {MAX_BYTES >> 20} MiB that may be read"
         hint = did_you_mean(Path(file).name, beside) or others
         raise input_error("EATSS-F001", f"cannot read '{file}': {reason}", hint=hint) from None
-
-
-_BRACKET = re.compile(rb"[(\[{}\])]")
-_OPERATOR = re.compile(rb"[-+!~*&/%|^<>=?:(\[]")
-_PREFIXES = re.compile(rb"(?:(?:[-+!~*&]|\(\s*[\w ]+\))\s*){1001}")
-_TEXTUAL = re.compile(
-    rb"//(?:\\\r?\n|[^\n])*"
-    rb"|/\*.*?(?:\*/|\Z)"
-    rb'|"(?:[^"\\\n]|\\.)*"'
-    rb"|'(?:[^'\\\n]|\\.)*'",
-    re.DOTALL,
-)
-
-
-def check_text(source: SourceText, findings: Findings) -> None:
-    """Find what is wrong with a text before it is parsed: its bytes, and what is nested deeply.
-
-    libclang recurses over expressions and statements and ends the process when its stack does.
-    """
-    data, nul = source.data, source.data.find(b"\0")
-    if len(data) > MAX_BYTES or not data.strip():
-        findings.add("empty_file", file=source.file, mib=MAX_BYTES >> 20)
-        findings.raise_errors()
-    code = _TEXTUAL.sub(lambda match: b" " * len(match[0]), data)
-    try:
-        code.decode("utf-8")
-    except UnicodeDecodeError as error:
-        at = error.start
-        findings.add("bytes", source.span(at, at + 1), what=f"byte 0x{code[at]:02x}")
-    if nul >= 0:
-        findings.add("bytes", source.span(nul, nul + 1), what="NUL byte")
-    depth = accumulate(1 if one in b"([{" else -1 for one in _BRACKET.findall(code))
-    operators = (len(_OPERATOR.findall(one)) for one in re.split(rb"[;{},]", code))
-    for what, is_many in (
-        ("brackets inside each other", max(depth, default=0) > 250),
-        ("operators in one statement", max(operators) > 10_000),
-        ("signs and casts in a row", _PREFIXES.search(code)),
-        ("branches", code.count(b"else") > 4_000),
-    ):
-        if is_many:
-            findings.add("too_much", file=source.file, what=what)
-    findings.raise_errors()

@@ -80,24 +80,13 @@ class ScalarValues(RegionReader):
     def after(self, node: Node, domain: isl.Set) -> Value | None:
         """Return what the scalar that a statement sets is then, ``None`` if that is not known."""
         variable = self._written(node)
-        if variable is None or variable not in self._followed:
+        if variable not in self._followed or node.op or not node.children:
             return None
+        assert variable is not None
         with suppress(NotAffineError), self._ranges.stating():
-            value = self._new_value(node, self._affine.scalars.get(variable), domain)
-            if value is not None and self._fits(variable, value, domain):
-                return value
+            value = self._affine.value(node.children[-1], domain)
+            return value if self._fits(variable, value, domain) else None
         return None
-
-    def _new_value(self, node: Node, before: Value | None, domain: isl.Set) -> Value | None:
-        if node.kind == "variable" or (node.kind == "assign" and not node.op):
-            return self._affine.value(node.children[-1], domain) if node.children else None
-        if before is None:
-            return None
-        target, value = node.children
-        if target.type != value.type and node.op not in ("+", "-"):
-            return None
-        whole = Node("binary", node.cursor, value.type, [target, value], op=node.op)
-        return self._affine.value(whole, domain)
 
     def _fits(self, variable: Variable, value: Value, domain: isl.Set) -> bool:
         """Return whether a value is one of the scalar's type; that of ``int`` does not overflow."""
@@ -144,8 +133,6 @@ def _may_be_followed(variable: Variable) -> bool:
 
 # -- statements --------------------------------------------------------------------------------
 
-_MAX_LOOPS = 60
-
 
 @frozen
 class Frame:
@@ -191,14 +178,10 @@ class StatementReader(RegionReader):
         self.ppcg = PpcgCount()
         self.statements: list[RawStatement] = []
         self._ppcg_name = ""
-        self._loops: list[Loop] = []
 
     def read_all(self, nodes: list[Node], frame: Frame) -> None:
         """Read statements that follow one another."""
         for node in nodes:
-            left = self._loops[-1].left if self._loops else None
-            if left is not None:
-                frame = frame.within(frame.domain.subtract(left))
             self._statement(node, frame)
 
     def _statement(self, node: Node, frame: Frame) -> None:
@@ -215,8 +198,6 @@ class StatementReader(RegionReader):
                 for variable in node.children:
                     self._declaration(variable, frame)
                     self.ppcg.declared(self._of(variable))
-            case "break" | "continue":
-                self._leave(node, frame)
             case "empty":
                 pass
             case _:
@@ -242,31 +223,12 @@ class StatementReader(RegionReader):
         self.scalars.forget(node)
 
     def _loop(self, node: Node, loop: Loop, frame: Frame) -> None:
-        if len(frame.loops) == _MAX_LOOPS:
-            self._refuse("too_deep", node)
         if loop.variable in self._affine.active:
             self._refuse("same_counter", node.children[0], name=loop.variable.name)
         self.scalars.forget(loop.body)  # what a round sets, the next one does not know
         domain = loop.iterations(frame.domain)
-        loop.guards, first = len(frame.guards), len(self.statements)
-        loops = (*frame.loops, loop)
         with loop.active():
-            self._loops.append(loop)
-            self.read_all([loop.body], replace(frame, loops=loops, domain=domain))
-            self._loops.pop()
-        self.statements[first:] = [
-            replace(raw, domain=loop.unbroken(raw.domain)) for raw in self.statements[first:]
-        ]
-
-    def _leave(self, node: Node, frame: Frame) -> None:
-        next(frame.places)
-        if not self._loops:
-            self._reporter.refused(node, is_statement=True)
-        elif len(frame.guards) > self._loops[-1].guards:
-            test = frame.guards[-1].test
-            self._error("jump_on_data", test, construct=node.kind)
-        else:
-            self._loops[-1].leave(frame.domain, breaks=node.kind == "break")
+            self.read_all([loop.body], replace(frame, loops=(*frame.loops, loop), domain=domain))
 
     def _if(self, node: Node, frame: Frame) -> None:
         test, *arms = node.children
@@ -377,10 +339,8 @@ class StatementReader(RegionReader):
 
     def _simple(self, node: Node, frame: Frame) -> None:
         if node.kind != "assign":
-            is_idle = node.kind == "cast" and node.children[0].kind in ("name", "int")
-            if not is_idle or node.type.is_arithmetic:  # (void) x;
-                self._reporter.refused(node, is_statement=True)
-                self.scalars.forget(node)
+            self._reporter.refused(node, is_statement=True)
+            self.scalars.forget(node)
         elif not self._writes_counter(node, node.children[0]):
             known = self.scalars.after(node, frame.domain)
             self._assign(node, node, frame, known)

@@ -20,8 +20,6 @@ from eatss.frontend.options import DtypeName, FrontendOptions, FrontendResult
 from eatss.frontend.parse import parse_text
 from eatss.frontend.regions import MacroNames, macro_names
 from eatss.frontend.source import (
-    Findings,
-    check_text,
     read_source,
 )
 from eatss.polyhedral.dependences import at_most
@@ -253,7 +251,6 @@ class _Program:
     def _unit(self, behind: str = "") -> Unit | None:
         """Parse the file with more text behind it; ``None`` if clang gives up."""
         text, options = self.text, self._options
-        check_text(text, Findings(text))
         with suppress(TranslationUnitLoadError):
             return parse_unit(
                 text.file,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
@@ -87,7 +87,7 @@ _CONSTANTS = frozenset(
 
 ELEMENTS: frozenset[Kind] = frozenset({"subscript", "dereference"})
 JUMPS: tuple[Kind, ...] = (
-    "goto", "label", "while", "do", "return", "switch",
+    "goto", "label", "while", "do", "break", "continue", "return", "switch",
 )  # fmt: skip
 """Control that is never read."""
 TRUTHS = frozenset({"<", "<=", ">", ">=", "==", "!=", "&&", "||", "!"})
@@ -282,7 +282,6 @@ def _read_operation(cursor: Any) -> Node:
 # Which function a call calls, and what stands for a call of a function of the file.
 
 
-_MAX_NODES = 20_000
 _EFFECTS: tuple[Kind, ...] = ("assign", "address", "broken", "other")
 
 
@@ -295,58 +294,47 @@ def inlined(nodes: list[Node]) -> list[Node]:
     Raises:
         RecursionError: It has no end.
     """
-    _Inliner().replace(nodes)
+    for node in reversed([part for root in nodes for part in root.preorder()]):
+        node.children = [_returned_by(child) or child for child in node.children]
     return nodes
 
 
-class _Inliner:
-    def __init__(self) -> None:
-        self._added = 0
+def _returned_by(call: Node) -> Node | None:
+    """Return what a call returns; ``None`` where that is not known."""
+    definition = _definition(call.children[0]) if call.kind == "call" else None
+    if definition is None:
+        return None
+    body = read_tree(clang.children(definition)[-1]).children
+    if len(body) != 1 or body[0].kind != "return" or len(body[0].children) != 1:
+        return None
+    (value,) = body[0].children
+    parameters, arguments = list(definition.get_arguments()), call.children[1:]
+    functions = [one.children[0] for one in value.parts("call")]
+    used = {name.declaration for name in value.parts("name") if name not in functions}
+    if (
+        len(parameters) != len(arguments)
+        or not used <= {*parameters}
+        or value.has(*_EFFECTS)
+        or value.type != call.type
+        or not all(map(_takes, parameters, arguments, map(used.__contains__, parameters)))
+    ):
+        return None
+    copy = _copied(value, dict(zip(parameters, arguments, strict=True)), call.cursor)
+    (holder,) = inlined([Node("compound", call.cursor, NO_TYPE, [copy])])
+    return holder.children[0]
 
-    def replace(self, roots: Sequence[Node]) -> None:
-        """Replace the calls below some nodes, the innermost first."""
-        for node in reversed([part for root in roots for part in root.preorder()]):
-            node.children = [self._value(child) or child for child in node.children]
 
-    def _value(self, call: Node) -> Node | None:
-        """Return what a call returns; ``None`` where that is not known."""
-        definition = _definition(call.children[0]) if call.kind == "call" else None
-        if definition is None:
-            return None
-        body = read_tree(clang.children(definition)[-1]).children
-        if len(body) != 1 or body[0].kind != "return" or len(body[0].children) != 1:
-            return None
-        (value,) = body[0].children
-        parameters, arguments = list(definition.get_arguments()), call.children[1:]
-        functions = [one.children[0] for one in value.parts("call")]
-        used = {name.declaration for name in value.parts("name") if name not in functions}
-        if (
-            len(parameters) != len(arguments)
-            or not used <= {*parameters}
-            or value.has(*_EFFECTS)
-            or value.type != call.type
-            or not all(map(_takes, parameters, arguments, map(used.__contains__, parameters)))
-        ):
-            return None
-        copy = self._copy(value, dict(zip(parameters, arguments, strict=True)), call.cursor)
-        holder = Node("compound", call.cursor, NO_TYPE, [copy])
-        self.replace([holder])
-        return holder.children[0]
+def _copied(node: Node, given: Mapping[Any, Node], place: Any = None) -> Node:
+    """Return a copy with what is ``given`` for variables in the place of their names.
 
-    def _copy(self, node: Node, given: Mapping[Any, Node], place: Any = None) -> Node:
-        """Return a copy with what is ``given`` for variables in the place of their names.
-
-        It stands at ``place``; literals stay where they are, as their text says what they are.
-        """
-        self._added += 1
-        if self._added > _MAX_NODES:
-            raise RecursionError
-        if node.kind == "name" and node.declaration in given:
-            return self._copy(given[node.declaration], {})
-        found = replace(node, children=[self._copy(one, given, place) for one in node.children])
-        if place is not None and node.kind not in ("int", "float"):
-            found.cursor, found.is_inlined = place, True
-        return found
+    It stands at ``place``; literals stay where they are, as their text says what they are.
+    """
+    if node.kind == "name" and node.declaration in given:
+        return _copied(given[node.declaration], {})
+    found = replace(node, children=[_copied(one, given, place) for one in node.children])
+    if place is not None and node.kind not in ("int", "float"):
+        found.cursor, found.is_inlined = place, True
+    return found
 
 
 def _takes(parameter: Any, argument: Node, is_used: bool) -> bool:

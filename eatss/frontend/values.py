@@ -65,19 +65,11 @@ Value: TypeAlias = Poly | isl.PwAff
 Operand: TypeAlias = Value | int
 """What takes part in arithmetic: a number stands for the value that it is."""
 
-MAX_PIECES = 200
-
-
-def too_many_cases() -> NotAffineError:
-    """Return the error for a function with more pieces than later passes can bear."""
-    return NotAffineError(None, "too_many_cases")
-
 
 class ValueAlgebra:
     """Arithmetic and comparisons of values in one isl context.
 
-    What makes an isl function raises :class:`NotAffineError` where products of unknowns remain, or
-    it would have too many pieces.
+    What makes an isl function raises :class:`NotAffineError` where products of unknowns remain.
     """
 
     def __init__(self, context: isl.Context, known: OwnSizes) -> None:
@@ -101,19 +93,12 @@ class ValueAlgebra:
             poly = poly.with_unknown(name, Poly.constant(self._known[name]))
         return poly
 
-    def _bounded(self, function: isl.PwAff) -> isl.PwAff:
-        if function.n_piece() > 4:
-            function = coalesced(function)
-        if function.n_piece() > MAX_PIECES:
-            raise too_many_cases()
-        return function
-
     def add(self, left: Operand, right: Operand, factor: int = 1) -> Value:
         """Return ``left + factor * right``."""
         left, right = (Poly.constant(one) if isinstance(one, int) else one for one in (left, right))
         if isinstance(left, Poly) and isinstance(right, Poly):
             return left.plus(right, factor)
-        return self._bounded(self.function(left).add(self.function(self.scale(right, factor))))
+        return _in_few_pieces(self.function(left).add(self.function(self.scale(right, factor))))
 
     def scale(self, value: Value, factor: int) -> Value:
         """Return the value times a number."""
@@ -154,13 +139,20 @@ class ValueAlgebra:
         if numbers[0] is not None and numbers[1] is not None:
             return Poly.constant((max if is_max else min)(numbers[0], numbers[1]))
         join = isl.PwAff.max if is_max else isl.PwAff.min
-        return self._bounded(join(self.function(left), self.function(right)))
+        return _in_few_pieces(join(self.function(left), self.function(right)))
 
     def choose(self, condition: isl.Set, if_true: Operand, if_false: Operand) -> isl.PwAff:
         """Return ``if_true`` within the condition and ``if_false`` outside."""
         yes = self.function(if_true).intersect_params(condition)
         no = self.function(if_false).intersect_params(condition.complement())
-        return self._bounded(yes.union_add(no))
+        return _in_few_pieces(yes.union_add(no))
+
+
+def _in_few_pieces(function: isl.PwAff) -> isl.PwAff:
+    return coalesced(function) if function.n_piece() > _FEW else function
+
+
+_FEW = 4
 
 
 def same(left: Value, right: Value) -> bool:
@@ -179,7 +171,7 @@ _USUAL_SIZES = (61, 4099)
 
 
 class RangeProver:
-    """Proves ranges; values that are taken to fit their types without proof are ``assumptions``.
+    """Proves ranges; of 32 bits and more values are taken to fit where some do.
 
     ``used_parameters`` is filled by the reader of expressions; the types of parameters
     bound their values. ``stated`` are the sizes for which all holds that was proven: what runs
@@ -189,7 +181,6 @@ class RangeProver:
     def __init__(self, algebra: ValueAlgebra) -> None:
         self._algebra = algebra
         self.used_parameters: dict[str, Variable] = {}
-        self.assumptions: list[Node] = []
         self.stated: isl.Set | None = None
         self._trusts = self._states = False
 
@@ -226,12 +217,10 @@ class RangeProver:
             if self.proven(known, low if ctype.bits > 32 else within):
                 return
             wrong = "fits"
-            if not self.always_leaves(known, within):
-                if ctype.bits >= 32:
-                    self.assumptions.append(node)
-                    return
-                if self.proven_or_stated(known, within):
-                    return
+            if not self.always_leaves(known, within) and (
+                ctype.bits >= 32 or self.proven_or_stated(known, within)
+            ):
+                return
         raise NotAffineError(node, wrong, type=ctype.spelling)
 
     def sums_up(self, value: Poly, known: isl.Set) -> bool:

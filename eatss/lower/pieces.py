@@ -249,7 +249,7 @@ def pieces_of(scheduled: ScheduledScop, names: NameTable) -> tuple[Piece, ...]:
     Host loops that two pieces share have one name; ``names`` gives out the names.
     """
     scop = scheduled.scop
-    trees = cut_tree(scheduled.schedule).pieces
+    trees = cut_tree(scheduled.schedule)
     kernels = launching_all(scheduled).kernels
     host_names: dict[tuple[int, int], str] = {}
     pieces = []

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import islpy as isl
 
 from eatss.base.diagnostics import EatssError
@@ -88,18 +86,12 @@ def _carried_over(symbolic: Scop, numeric: ScheduledScop) -> ScheduledScop | Non
 
 def _scheduled_alike(symbolic: Scop, numeric: ScheduledScop) -> ScheduledScop | None:
     """Return the region scheduled anew, ``None`` where its kernels are others."""
-    universe = isl.Set.universe(symbolic.context.get_space())
-    contexts = [symbolic.context]
-    if not symbolic.context.is_equal(universe):
-        contexts.append(universe)  # facts may lead the scheduler elsewhere
-    for context in contexts:
-        try:
-            assumed = replace(symbolic, context=context)
-            scheduled = schedule_scop(assumed)
-        except (EatssError, isl.Error):
-            continue
-        for found in (scheduled, with_tiled_sums(scheduled)):
-            found = found if numeric.host_statements else launching_all(found)  # noqa: PLW2901
-            if same_kernels(found, numeric):
-                return replace(found, scop=symbolic)
+    try:
+        scheduled = schedule_scop(symbolic)
+    except (EatssError, isl.Error):
+        return None
+    for found in (scheduled, with_tiled_sums(scheduled)):
+        own = found if numeric.host_statements else launching_all(found)
+        if same_kernels(own, numeric):
+            return own
     return None

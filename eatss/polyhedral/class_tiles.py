@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial, reduce
+from functools import reduce
 from itertools import product
 from typing import TypeAlias
 
@@ -32,7 +32,7 @@ import islpy as isl
 
 from eatss.base.diagnostics import internal_error
 from eatss.base.frozen import Names, fixed, their_names
-from eatss.base.memo import Memo
+from eatss.base.memo import remembered
 from eatss.base.trees import free_name
 from eatss.polyhedral.dependences import (
     dependent_accesses,
@@ -79,34 +79,31 @@ _MOST_PIECES = 24
 """Pieces of all statements."""
 
 
-def with_class_tiles(scop: Scop, size: int, once: Memo | None = None) -> Scop:
+@remembered
+def with_class_tiles(scop: Scop, size: int) -> Scop:
     """Return a region whose loops are in blocks of so many steps, cut into classes of tiles.
 
     Its statements stand in an order that is to be kept. Scalars may get elements of their own for
-    it. The region itself where it has no such order. ``once`` has what holds for all sizes.
+    it. The region itself where it has no such order.
 
     Raises:
         InternalError: ``EATSS-P901``, pieces are not what they are cut from, or run too early.
     """
-    once = once or Memo()
 
     def ways() -> Iterator[Scop]:
         yield scop
-        yield from once(partial(with_private_scalars, scop), "private", of=scop)
+        yield from with_private_scalars(scop)
 
     for own in ways():
-        tiling = once(partial(_tiling, own, once), "tiling", of=own)
-        cut = None if tiling is None else _in_classes(own, replace(tiling, size=size), once)
+        tiling = _tiling(own)
+        cut = None if tiling is None else _in_classes(own, replace(tiling, size=size))
         if cut is not None:
             return replace(cut, written=scop.written or scop)
-    bare = once(lambda: _steps_first(without_scalars(scop), once), "bare", of=scop)
-    versions = once(partial(with_versions, bare), "versions", of=bare)
-    cut = None
-    if versions is not None:
-        apart = once(partial(_apart, bare, once), "apart", of=bare)
-        cut = _with_versions(versions, apart, size, once)
+    bare = _steps_first(without_scalars(scop))
+    versions = with_versions(bare)
+    cut = None if versions is None else _with_versions(versions, _apart(bare), size)
     if cut is None and _may_step(bare):
-        cut = _in_turn(bare, once(partial(_parts, bare, once), "parts", of=bare), size, once)
+        cut = _in_turn(bare, _parts(bare), size)
     return scop if cut is None else replace(cut, written=scop.written or scop)
 
 
@@ -127,20 +124,21 @@ def _may_step(scop: Scop) -> bool:
     return any(scalars) or any(map(may, scop.statements))
 
 
-def _needed(scop: Scop, once: Memo) -> isl.UnionMap:
+@remembered
+def _needed(scop: Scop) -> isl.UnionMap:
     """Return what instances of a region need of each other, and what is to be overwritten later."""
-    tagged = once(partial(tagged_dependences, scop), "dependences", of=scop)
-    found: isl.UnionMap = coalesced(without_tags(tagged).memory_based)
-    return found
+    return coalesced(without_tags(tagged_dependences(scop)).memory_based)
 
 
-def _apart(scop: Scop, once: Memo) -> Names:
+@remembered
+def _apart(scop: Scop) -> Names:
     """Return the loops of a region of one statement whose iterations need nothing of each other."""
-    (own,), needed = scop.statements, _needed(scop, once)
+    (own,), needed = scop.statements, _needed(scop)
     return tuple(name for at, name in enumerate(own.loops) if is_still(own, at, needed))
 
 
-def _steps_first(scop: Scop, once: Memo) -> Scop:
+@remembered
+def _steps_first(scop: Scop) -> Scop:
     """Return a region of one statement with its steps around loops that others are apart along.
 
     Steps are the loop along which what is written stays. The region itself where that is outermost.
@@ -155,7 +153,7 @@ def _steps_first(scop: Scop, once: Memo) -> Scop:
     in_order = own.loops == tuple(map(counter_of, output_affs(own.schedule)[1::2]))
     if len(still) != 1 or still == [0] or not in_order:
         return scop
-    needed = _needed(scop, once)
+    needed = _needed(scop)
     if not _stays(needed, own, range(still[0])):
         return scop
     order = [*still, *(at for at in range(len(own.loops)) if at not in still)]
@@ -170,7 +168,8 @@ def _steps_first(scop: Scop, once: Memo) -> Scop:
     return replace(scop, statements=(found,))
 
 
-def _parts(scop: Scop, once: Memo) -> list[Scop]:
+@remembered
+def _parts(scop: Scop) -> list[Scop]:
     """Return the statements that need each other as regions, behind all that they need."""
     if len(scop.statements) < 2:
         return []
@@ -178,12 +177,12 @@ def _parts(scop: Scop, once: Memo) -> list[Scop]:
         _Piece(one, isl.Map.identity(one.domain.get_space().map_from_set()), _BEFORE, cut=False)
         for one in scop.statements
     ]
-    tied = _components(pieces, _needed(scop, once))
+    tied = _components(pieces, _needed(scop))
     statements = (tuple(one.statement for one in own) for own in tied)
     return [replace(scop, statements=own) for own in statements] if len(tied) > 1 else []
 
 
-def _in_turn(scop: Scop, parts: Sequence[Scop], size: int, once: Memo) -> Scop | None:
+def _in_turn(scop: Scop, parts: Sequence[Scop], size: int) -> Scop | None:
     """Return parts of a region one after the other, in classes where they can be.
 
     ``None`` where none can be, and where those of one name would be two statements or arrays.
@@ -191,10 +190,10 @@ def _in_turn(scop: Scop, parts: Sequence[Scop], size: int, once: Memo) -> Scop |
     Raises:
         InternalError: ``EATSS-P901``, a part runs before what it needs.
     """
-    cut = [with_class_tiles(one, size, once) for one in parts]
+    cut = [with_class_tiles(one, size) for one in parts]
     if not any(one.class_size for one in cut):
         return None
-    check_time(_one_by_one(parts), _needed(scop, once))
+    check_time(_one_by_one(parts), _needed(scop))
     statements = _one_by_one(cut)
     arrays = dict.fromkeys(array for part in cut for array in part.arrays)
     if any(len({*their_names(all_of)}) < len(all_of) for all_of in (statements, tuple(arrays))):
@@ -255,15 +254,15 @@ def at_sizes(cut: Scop, numeric: Scop, values: SizePairs) -> Scop | None:
     return None if any(one.domain.is_empty() for one in found.statements) else found
 
 
-def _in_classes(scop: Scop, tiling: _Tiling, once: Memo) -> Scop | None:
+def _in_classes(scop: Scop, tiling: _Tiling) -> Scop | None:
     tiling = replace(tiling, taken=scop.names)
     pieces = [one for statement in scop.statements for one in tiling.pieces(statement)]
     if not any(one.cut for one in pieces) or len(pieces) > _MOST_PIECES:
         return None
-    return _ordered(scop, pieces, _of_pieces(scop, pieces, once), tiling.size)
+    return _ordered(scop, pieces, _of_pieces(scop, pieces), tiling.size)
 
 
-def _with_versions(versions: Versions, apart: Names, size: int, once: Memo) -> Scop | None:
+def _with_versions(versions: Versions, apart: Names, size: int) -> Scop | None:
     """Return a region with copies in classes: a block of steps has elements of them anew."""
     scop = versions.scop
     steps = dict.fromkeys(their_names(scop.statements), (_UP, 0))
@@ -283,13 +282,12 @@ def _with_versions(versions: Versions, apart: Names, size: int, once: Memo) -> S
         for one in scop.arrays
     )
     scop = replace(scop, arrays=arrays)
-    read = once(lambda: versions.with_all_reads, "read", of=versions)
-    found = _of_pieces(read, pieces, once, versions)
+    found = _of_pieces(versions.with_all_reads, pieces, versions)
     return _ordered(scop, pieces, found, size, around=True)
 
 
 def _of_pieces(
-    whole: Scop, pieces: Sequence[_Piece], once: Memo, versions: Versions | None = None
+    whole: Scop, pieces: Sequence[_Piece], versions: Versions | None = None
 ) -> Dependences:
     """Return the dependences of pieces, tagged, by those of the region that they are cut from.
 
@@ -297,7 +295,9 @@ def _of_pieces(
     """
     copies = () if versions is None else versions.arrays
     cut = replace(whole, statements=tuple(one.statement for one in pieces))
-    before, here = ({one.place: one.tag for one in dependent_accesses(of)} for of in (whole, cut))
+    before, here = (
+        {one.place: one.number for one in dependent_accesses(of)} for of in (whole, cut)
+    )
     firsts = {one.name: first_equal(one.accesses) for one in (*whole.statements, *cut.statements)}
     own_of = whole.no_relation
     for piece in pieces:
@@ -314,9 +314,8 @@ def _of_pieces(
                 mine, its = (tagging(own, f"__ref{tag}") for tag in tags)
                 both = mine.range_product(piece.whole.range_product(its)).uncurry()
                 own_of = own_of.union(both)
-    found = once(partial(tagged_dependences, whole), "dependences", of=whole)
     cut_to = own_of.reverse()
-    found = found.each(lambda one: one.apply_domain(cut_to).apply_range(cut_to))
+    found = tagged_dependences(whole).each(lambda one: one.apply_domain(cut_to).apply_range(cut_to))
     if not copies:
         return found
     accesses = tag_accesses(cut)
@@ -474,7 +473,8 @@ class _Tiling:
         return instance, with_names(onto.domain(), SET, names).remove_redundancies().coalesce()
 
 
-def _tiling(scop: Scop, once: Memo) -> _Tiling | None:
+@remembered
+def _tiling(scop: Scop) -> _Tiling | None:
     """Return the loops of a region that are its steps, if there are such, in blocks of one."""
     deepest = max((len(one.loops) for one in scop.statements), default=0)
     sums = {one.name: _summed(one, scop) for one in scop.statements}
@@ -482,7 +482,7 @@ def _tiling(scop: Scop, once: Memo) -> _Tiling | None:
     deep = [one for one in order if len(one.loops) == deepest]
     if deepest < 2 or not all(sums[one.name] for one in deep):
         return None
-    needed = _needed(scop, once)
+    needed = _needed(scop)
 
     def chosen(steps: dict[str, _Step]) -> dict[str, _Step] | None:
         if len(steps) == len(order):  # some sum in the most loops has its own

@@ -184,7 +184,7 @@ def _early_reads(scop: Scop, flow: isl.UnionMap) -> Iterator[_EarlyRead]:
             continue
         if array.n_dims > depth or _is_update(statement, access):
             continue  # vectors of time are too short for the loops of a copy, or it is an update
-        instances = tagging(statement, f"__ref{item.tag}").wrap().to_union_set()
+        instances = tagging(statement, f"__ref{item.number}").wrap().to_union_set()
         if fed.intersect(instances).is_empty():
             yield _EarlyRead(item.place, array, instances)
 
@@ -262,7 +262,7 @@ def copying(
         domain=domain,
         schedule=map_between(domain, (name, loops), ("", time)).intersect_domain(domain),
         accesses=(write, read),
-        value=Read(access=1),
+        value=Read(1),
         text=f"{write.text} = {read.text};",
         span=span,
     )

@@ -7,8 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import reduce
-from math import prod
 from typing import TypeVar
 
 import islpy as isl
@@ -23,13 +21,13 @@ from eatss.base.diagnostics import (
     input_error,
 )
 from eatss.base.frozen import Numbers, frozen
+from eatss.base.memo import remembered
 from eatss.polyhedral.isl_names import (
     IN,
     OUT,
     affine_form,
     affine_text,
     coalesced,
-    divisors,
     maps_of,
     outermost,
     output_affs,
@@ -44,23 +42,14 @@ _Found = TypeVar("_Found")
 # The accesses that can take part in a dependence, each once.
 
 
-_MANY = 24
-"""Reads of one array in a statement above which those that make few boxes are one for dataflow."""
-
-
 @frozen
 class NumberedAccess:
-    """An access with its number among all accesses of the scop, in source order, and its place.
-
-    ``tag`` is the number that dataflow knows it by, of the first of a group of reads where it is in
-    one.
-    """
+    """An access with its number among all accesses of the scop, in source order, and its place."""
 
     number: int
     statement: Statement
     access: Access
     place: Place
-    tag: int
 
 
 def tagging(statement: Statement, tag: str) -> isl.Map:
@@ -109,53 +98,14 @@ def dependent_accesses(scop: Scop) -> tuple[NumberedAccess, ...]:
     number = 0
     for statement in scop.statements:
         firsts = first_equal(statement.accesses)
-        own = []
         for position, access in enumerate(statement.accesses):
             if access.array in written and firsts[position] == position:
                 place = (statement.name, position)
-                own.append(
-                    NumberedAccess(
-                        number=number, statement=statement, access=access, place=place, tag=number
-                    )
+                found.append(
+                    NumberedAccess(number=number, statement=statement, access=access, place=place)
                 )
             number += 1
-        found += _with_groups(statement, own)
     return tuple(found)
-
-
-def _with_groups(
-    statement: Statement, accesses: Sequence[NumberedAccess]
-) -> Iterator[NumberedAccess]:
-    """Yield accesses of a statement; reads of one array that make few boxes have one tag.
-
-    isl takes long for each tag, and a stencil of a hundred points is one box. What the statement
-    writes itself is never among them: whether it is read tells an update.
-    """
-    groups: dict[str, list[NumberedAccess]] = {}
-    for item in accesses:
-        if not item.access.is_write:
-            groups.setdefault(item.access.array, []).append(item)
-    tags: dict[int, int] = {}
-    for group in groups.values():
-        if len(group) <= _MANY:
-            continue
-        others = [one for one in group if _is_apart(one.access, statement.write)]
-        if not others:
-            continue
-        boxes = union_of([one.access.relation for one in others])
-        if 2 * boxes.n_basic_map() <= len(others):
-            tags |= {one.number: others[0].number for one in others}
-    for item in accesses:
-        yield replace(item, tag=tags.get(item.number, item.number))
-
-
-def _is_apart(access: Access, write: Access) -> bool:
-    return access.array != write.array or access.relation.is_disjoint(write.relation)
-
-
-def union_of(relations: Sequence[isl.Map]) -> isl.Map:
-    """Return all relations as one, of as few pieces as isl finds."""
-    return coalesced(reduce(isl.Map.union, relations))
 
 
 def first_equal(accesses: Sequence[Access]) -> Numbers:
@@ -182,19 +132,6 @@ def first_equal(accesses: Sequence[Access]) -> Numbers:
 # A bound on isl's work, so that a hard region ends in an error and not in a hang.
 
 
-MAX_DEPTH = 16
-"""Loops around one statement; isl's dataflow takes seconds there and far longer beyond."""
-
-MAX_DIVISIONS = 8
-"""Integer divisions and remainders in one domain or subscript list."""
-
-MAX_DIVISOR_BITS = 40
-"""Size of the product of their divisors: isl's integer programs grow with it."""
-
-MAX_STATEMENTS = 1000
-"""Statements of one region."""
-
-
 MAX_OPERATIONS = 10_000_000
 """isl operations one region may take by default; PolyBench needs at most half."""
 
@@ -202,15 +139,12 @@ OPERATIONS_PER_ACCESS = 1000
 """What each access adds: long sums need isl operations in proportion to their length."""
 
 
-def refuse_too_hard(scop: Scop) -> None:
-    """Refuse what isl cannot take in reasonable time.
-
-    isl does not count all the work that deep nests and large divisors cause, so the bound on
-    operations is no protection there.
+def refuse_empty(scop: Scop) -> None:
+    """Refuse a region that does nothing, or with what has no elements.
 
     Raises:
-        InputError: ``EATSS-P001`` too many loops, divisions or statements; ``EATSS-P006`` no
-            statements, ``EATSS-P007`` an array without elements; carries all findings.
+        InputError: ``EATSS-P006`` no statements, ``EATSS-P007`` an array without elements; carries
+            all findings.
     """
     if not scop.statements:
         raise input_error(
@@ -232,37 +166,6 @@ def refuse_too_hard(scop: Scop) -> None:
                 )
                 for array in empty
             )
-        )
-    if len(scop.statements) > MAX_STATEMENTS:
-        raise input_error(
-            "EATSS-P001",
-            f"{len(scop.statements)} statements; {MAX_STATEMENTS} are supported",
-            span=scop.span,
-            hint="mark several smaller regions",
-        )
-    findings = [finding for s in scop.statements for finding in _too_hard(s)]
-    if findings:
-        raise InputError(*findings)
-
-
-def _too_hard(statement: Statement) -> Iterator[Diagnostic]:
-    if len(statement.loops) > MAX_DEPTH:
-        yield Diagnostic(
-            code="EATSS-P001",
-            message=f"{len(statement.loops)} loops around one statement; {MAX_DEPTH} are supported",
-            span=statement.span,
-            hint="begin the region inside the outer loops",
-        )
-    firsts = first_equal(statement.accesses)
-    relations = [statement.accesses[k].relation.wrap() for k in sorted(set(firsts))]
-    found = [divisors(relation) for relation in (statement.domain, *relations)]
-    if any(len(d) > MAX_DIVISIONS or prod(d).bit_length() > MAX_DIVISOR_BITS for d in found):
-        yield Diagnostic(
-            code="EATSS-P001",
-            message="too many or too large integer divisions and remainders",
-            span=statement.span,
-            hint=f"up to {MAX_DIVISIONS} are supported, whose divisors multiply to "
-            f"less than 2^{MAX_DIVISOR_BITS}",
         )
 
 
@@ -446,11 +349,9 @@ def tag_accesses(scop: Scop) -> TaggedAccesses:
     empty = scop.no_relation
     reads, writes = empty, empty
     updates = scop.no_points
-    grouped = False
     for item in dependent_accesses(scop):
         statement, access = item.statement, item.access
-        grouped |= item.tag != item.number
-        made = tagged(item, f"__ref{item.tag}", access.relation)
+        made = tagged(item, f"__ref{item.number}", access.relation)
         if access.is_write:
             writes = writes.union(made)
         else:
@@ -459,7 +360,6 @@ def tag_accesses(scop: Scop) -> TaggedAccesses:
                 own = access.relation.intersect(statement.write.relation).domain()
                 tag = made.domain().unwrap().intersect_domain(own)
                 updates = updates.union(tag.wrap())
-    reads = coalesced(reads) if grouped else reads
     tagged_domain = reads.union(writes).domain().universe().unwrap()
     tagger = tagged_domain.domain_map_union_pw_multi_aff()
     return TaggedAccesses(
@@ -474,7 +374,7 @@ def flow_by_read(scop: Scop, tagged_flow: isl.UnionMap) -> dict[Place, isl.Union
     """Return from which instances each read has its values, by statement and position.
 
     Reads of arrays that nothing writes are left out, and those that repeat another of their
-    statement. Of reads that share a tag each has what is written to its own elements.
+    statement.
     """
     empty = scop.no_relation
     by_tag: dict[tuple[str, str], isl.UnionMap] = {}
@@ -483,25 +383,11 @@ def flow_by_read(scop: Scop, tagged_flow: isl.UnionMap) -> dict[Place, isl.Union
         instance, tag = (sink.get_tuple_name(k) for k in (IN, OUT))
         plain = relation.to_union_map().factor_domain()
         by_tag[instance, tag] = by_tag.get((instance, tag), empty).union(plain)
-    reads = [item for item in dependent_accesses(scop) if not item.access.is_write]
-    sharing = Counter(item.tag for item in reads)
-    found = {}
-    for item in reads:
-        flow = by_tag.get((item.statement.name, f"__ref{item.tag}"), empty)
-        if sharing[item.tag] > 1:
-            flow = flow.intersect(_to_elements_of(scop, item.access))
-        found[item.place] = flow
-    return found
-
-
-def _to_elements_of(scop: Scop, read: Access) -> isl.UnionMap:
-    """Return what runs from each write to the instances of a read of the same element."""
-    found = scop.no_relation
-    back = read.relation.reverse()
-    for statement in scop.statements:
-        if statement.write.array == read.array:
-            found = found.union(statement.write.relation.apply_range(back))
-    return found
+    return {
+        item.place: by_tag.get((item.statement.name, f"__ref{item.number}"), empty)
+        for item in dependent_accesses(scop)
+        if not item.access.is_write
+    }
 
 
 def tagged(item: NumberedAccess, tag: str, elements: isl.Map) -> isl.UnionMap:
@@ -544,6 +430,7 @@ def compute_dependences(scop: Scop) -> Dependences:
     return without_tags(tagged_dependences(scop))
 
 
+@remembered
 def tagged_dependences(scop: Scop) -> Dependences:
     """Return :func:`compute_dependences`, all between tagged instances: by accesses."""
     accesses = tag_accesses(scop)

@@ -11,7 +11,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
-from eatss.base.frozen import Names, distinct, frozen
+from eatss.base.frozen import Names, distinct, fixed, frozen
 from eatss.base.quotients import FORMATS, is_rounded_quotient
 from eatss.base.trees import Parts
 
@@ -52,7 +52,7 @@ class ElementType(Enum):
     @property
     def size_bytes(self) -> int:
         """Size of one element in bytes (LP64)."""
-        return _SIZE_BYTES[self]
+        return _SIZE_BYTES[self.value.split()[-1]]
 
     @property
     def is_unsigned(self) -> bool:
@@ -74,19 +74,8 @@ class ElementType(Enum):
 
 
 _SIZE_BYTES = {
-    ElementType.HALF: 2,
-    ElementType.FLOAT: 4,
-    ElementType.DOUBLE: 8,
-    ElementType.BOOL: 1,
-    ElementType.INT8: 1,
-    ElementType.UINT8: 1,
-    ElementType.INT16: 2,
-    ElementType.UINT16: 2,
-    ElementType.INT32: 4,
-    ElementType.UINT32: 4,
-    ElementType.INT64: 8,
-    ElementType.UINT64: 8,
-}
+    "_Float16": 2, "float": 4, "double": 8, "_Bool": 1, "char": 1, "short": 2, "int": 4, "long": 8,
+}  # fmt: skip
 
 
 @frozen
@@ -129,7 +118,7 @@ class Array:
 # access relations cannot disagree.
 
 
-@frozen
+@fixed
 class Literal:
     """A constant, kept in its C spelling (macros expanded) with its type."""
 
@@ -156,14 +145,14 @@ def as_half(value: float) -> float:
     return float(rounded)
 
 
-@frozen
+@fixed
 class Read:
     """A read of ``Statement.accesses[access]``."""
 
     access: int
 
 
-@frozen
+@fixed
 class AffineValue:
     """An affine integer expression of counters and parameters used as a value (``i + 1``).
 
@@ -174,7 +163,7 @@ class AffineValue:
     element_type: ElementType
 
 
-@frozen
+@fixed
 class Unary:
     """``operator operand``; operator one of ``+ - ! ~``."""
 
@@ -182,7 +171,7 @@ class Unary:
     operand: Expression
 
 
-@frozen
+@fixed
 class Binary:
     """``left operator right`` with a C binary operator that has no side effect."""
 
@@ -191,7 +180,7 @@ class Binary:
     right: Expression
 
 
-@frozen
+@fixed
 class Select:
     """``condition ? if_true : if_false``; both arms count as read."""
 
@@ -200,7 +189,7 @@ class Select:
     if_false: Expression
 
 
-@frozen
+@fixed
 class Cast:
     """A conversion to ``element_type``, written or implied by C."""
 
@@ -208,7 +197,7 @@ class Cast:
     operand: Expression
 
 
-@frozen
+@fixed
 class Call:
     """A call of a pure function (``sqrt``, ``fmax``, …)."""
 
@@ -236,7 +225,7 @@ rebuilt = _OPERANDS.rebuilt
 preorder = _OPERANDS.below
 """A node and all below it from left to right, without recursion."""
 
-_NOTHING = Literal(text="", element_type=ElementType.INT32)
+_NOTHING = Literal("", ElementType.INT32)
 
 
 def label(node: Expression) -> Expression:
@@ -262,7 +251,7 @@ def pulled_back(
 
     def part(node: Expression) -> Expression:
         if isinstance(node, Read):
-            return Read(access=reads.get(node.access, node.access))
+            return Read(reads.get(node.access, node.access))
         if isinstance(node, AffineValue):
             return replace(node, value=node.value.pullback_multi_aff(function))
         return node
@@ -320,7 +309,7 @@ def _with_reciprocal(node: Expression) -> Expression:
     literal = node.right.operand if isinstance(node.right, Cast) else node.right
     assert isinstance(literal, Literal)
     inverse = as_single(1.0 / _value_of(literal, ElementType.FLOAT))
-    factor = Literal(text=f"{single_text(inverse)}f", element_type=ElementType.FLOAT)
+    factor = Literal(f"{single_text(inverse)}f", ElementType.FLOAT)
     return replace(node, operator="*", right=factor)
 
 
@@ -420,7 +409,7 @@ def _negated(value: Expression, type_of: Callable[[int], ElementType]) -> Expres
         floating = type_of(value.access).is_floating
     else:
         floating = isinstance(value, Cast | Literal) and value.element_type.is_floating
-    return _with_left(chain, Unary(operator="-", operand=value)) if floating else None
+    return _with_left(chain, Unary("-", value)) if floating else None
 
 
 def _with_left(chain: Sequence[Binary], value: Expression) -> Expression:
@@ -479,7 +468,7 @@ def product_of(parts: Sequence[Expression]) -> Expression:
     """Return the product of parts, from left to right."""
     first, *others = parts
     for other in others:
-        first = Binary(operator="*", left=first, right=other)
+        first = Binary("*", first, other)
     return first
 
 
@@ -507,7 +496,7 @@ INTEGERS = (ElementType.INT32, ElementType.UINT32, ElementType.UINT64, ElementTy
 FLOATING = (ElementType.FLOAT, ElementType.DOUBLE)
 
 
-@frozen
+@fixed
 class Combiner:
     """An associative, commutative operator on values of some types.
 
@@ -541,63 +530,63 @@ class Combiner:
 
 
 ADD = Combiner(
-    name="add",
-    operators=("+",),
-    what="sum",
-    value="target + value",
+    "add",
+    ("+",),
+    "sum",
+    "target + value",
     single=(*FLOATING, *INTEGERS),
 )
 COMBINERS = (
     ADD,
-    Combiner(name="multiply", operators=("*",), what="product", value="target * value", single=()),
+    Combiner("multiply", ("*",), "product", "target * value", single=()),
     Combiner(
-        name="max",
-        operators=("max",),
-        what="maximum",
-        value="value if value > target else target",
+        "max",
+        ("max",),
+        "maximum",
+        "value if value > target else target",
     ),
     Combiner(
-        name="min",
-        operators=("min",),
-        what="minimum",
-        value="value if value < target else target",
+        "min",
+        ("min",),
+        "minimum",
+        "value if value < target else target",
     ),
     Combiner(
-        name="fmax",
-        operators=("fmax", "fmaxf"),
-        what="maximum",
-        value="value if value > target else target if target == target else value",
-        element_types=FLOATING,
-        single=(),
+        "fmax",
+        ("fmax", "fmaxf"),
+        "maximum",
+        "value if value > target else target if target == target else value",
+        FLOATING,
+        (),
     ),
     Combiner(
-        name="fmin",
-        operators=("fmin", "fminf"),
-        what="minimum",
-        value="value if value < target else target if target == target else value",
-        element_types=FLOATING,
-        single=(),
+        "fmin",
+        ("fmin", "fminf"),
+        "minimum",
+        "value if value < target else target if target == target else value",
+        FLOATING,
+        (),
     ),
     Combiner(
-        name="and",
-        operators=("&",),
-        what="bitwise and",
-        value="target & value",
-        element_types=INTEGERS,
+        "and",
+        ("&",),
+        "bitwise and",
+        "target & value",
+        INTEGERS,
     ),
     Combiner(
-        name="or",
-        operators=("|",),
-        what="bitwise or",
-        value="target | value",
-        element_types=INTEGERS,
+        "or",
+        ("|",),
+        "bitwise or",
+        "target | value",
+        INTEGERS,
     ),
     Combiner(
-        name="xor",
-        operators=("^",),
-        what="bitwise xor",
-        value="target ^ value",
-        element_types=INTEGERS,
+        "xor",
+        ("^",),
+        "bitwise xor",
+        "target ^ value",
+        INTEGERS,
     ),
 )
 

@@ -21,6 +21,7 @@ from typing import TypeAlias
 import islpy as isl
 
 from eatss.base.frozen import Names, frozen
+from eatss.base.memo import remembered
 from eatss.base.trees import free_name
 from eatss.polyhedral.chunked_pairs import reduced
 from eatss.polyhedral.expression import Binary, Expression, factors, product_of
@@ -50,6 +51,7 @@ _Factor: TypeAlias = tuple[Expression, frozenset[str]]
 """A factor and the loops that move it."""
 
 
+@remembered
 def with_factored_sums(scop: Scop) -> Scop:
     """Return a region whose sums have factors taken out, itself if none has such factors."""
     for cut in chain(*(_cuts(scop, one) for one in scop.statements)):
@@ -127,7 +129,7 @@ class _Cut:
 
 
 def _added(before: Expression, parts: Iterable[Expression]) -> Expression:
-    return Binary(operator="+", left=before, right=product_of([*parts]))
+    return Binary("+", before, product_of([*parts]))
 
 
 def _cuts(scop: Scop, statement: Statement) -> list[_Cut]:

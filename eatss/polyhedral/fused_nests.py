@@ -34,7 +34,7 @@ they are phases of the same rows.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cmp_to_key, partial, reduce
@@ -45,6 +45,7 @@ import islpy as isl
 
 from eatss.base.diagnostics import IllegalScheduleError
 from eatss.base.frozen import fixed
+from eatss.base.memo import remembered
 from eatss.base.targets import Fusion
 from eatss.polyhedral.dependences import tried
 from eatss.polyhedral.expression import combiner_of
@@ -74,9 +75,9 @@ from eatss.polyhedral.tree import (
     coincident,
     functions,
     is_tilable,
-    marked,
     parts_of,
     together,
+    with_band,
     with_parts,
 )
 
@@ -87,6 +88,7 @@ _MOST_LOOPS = 4
 """Parallel loops that are matched: there are 24 ways."""
 
 
+@remembered
 def with_fused_nests(scheduled: ScheduledScop, fusion: Fusion) -> ScheduledScop:
     """Return a region whose nests share bands where that is legal.
 
@@ -108,7 +110,7 @@ def _changed(scheduled: ScheduledScop, fusion: Fusion) -> ScheduledScop:
         scheduled = cut_again(scheduled, _parted(root).get_schedule())
     scheduled = _with_rows_first(scheduled) if fusion == "rows" else scheduled
     own = "users" if fusion == "sums" else fusion
-    found = scheduled.once(lambda: _with_fused_nests(scheduled, own), "fused", own)
+    found = _with_fused_nests(scheduled, own)
     return _with_reductions(found) if fusion == "sums" else found
 
 
@@ -177,12 +179,7 @@ def _behind(first: _Nest, then: _Nest) -> _Nest | None:
             return None
         by = isl.UnionPwAff.aff_on_domain(then.domain, place.sub(begin))
         loops.append(one.union_add(other.add(by)))
-    return _Nest(
-        domain=first.domain.union(then.domain),
-        parallel=tuple(loops[:count]),
-        serial=tuple(loops[count:]),
-        leaves=(*first.leaves, *then.leaves),
-    )
+    return first.beside(then, loops[:count], loops[count:])
 
 
 def _with_rows_first(scheduled: ScheduledScop) -> ScheduledScop:
@@ -358,6 +355,7 @@ def _parted(node: isl.ScheduleNode) -> isl.ScheduleNode:
     return node if len(parts) == 1 else _in_order(node, parts)
 
 
+@remembered
 def _with_fused_nests(scheduled: ScheduledScop, fusion: Fusion) -> ScheduledScop:
     for root, assumes in _fused(scheduled, scheduled.schedule.get_root(), fusion):
         with suppress(IllegalScheduleError):
@@ -393,13 +391,19 @@ class _Nest:
         """Put it at a leaf."""
         if not self.parallel:
             return with_parts(leaf, self.leaves, lambda _, leaf: leaf, in_order=True)
-        band = leaf.insert_partial_schedule(together((*self.parallel, *self.serial)))
         marks = [True] * len(self.parallel) + [False] * len(self.serial)
-        band = marked(band, permutable=True, parallel=marks)
+        band = with_band(leaf, (*self.parallel, *self.serial), marks)
         if len(self.leaves) == 1:
             return band
         below = band.get_child(0)
         return with_parts(below, self.leaves, lambda _, leaf: leaf, in_order=True).parent()
+
+    def beside(
+        self, then: _Nest, parallel: Iterable[isl.UnionPwAff], serial: Iterable[isl.UnionPwAff]
+    ) -> _Nest:
+        """Return what runs another nest too, behind this one in each point of their loops."""
+        domain = self.domain.union(then.domain)
+        return _Nest(domain, tuple(parallel), tuple(serial), (*self.leaves, *then.leaves))
 
     def parts(self) -> list[_Nest]:
         """Return nests that compute the same one after the other, each along its counter."""
@@ -598,12 +602,7 @@ def _in_steps(
         own = maps_of(points.intersect_domain(then.domain))
         once = all(one.is_injective() for one in own)
         if once and between.is_subset(here) and _take_same_values(first, then, pairs):
-            return _Nest(
-                domain=first.domain.union(then.domain),
-                parallel=tuple(parallel),
-                serial=tuple(serial),
-                leaves=(*first.leaves, *then.leaves),
-            )
+            return first.beside(then, parallel, serial)
     return None
 
 
@@ -659,13 +658,8 @@ def _with_serial_loops(
     if len(found) < len(ends):
         return None
     needed = [own for _, own in found if own is not None]
-    return _Nest(
-        domain=first.domain.union(then.domain),
-        parallel=tuple(parallel),
-        serial=tuple(one for one, _ in found),
-        leaves=(*first.leaves, *then.leaves),
-        assumes=reduce(isl.Set.intersect, needed) if needed else None,
-    )
+    both = first.beside(then, parallel, [one for one, _ in found])
+    return replace(both, assumes=reduce(isl.Set.intersect, needed)) if needed else both
 
 
 def _same_reach(first: _Nest, then: _Nest, one: isl.UnionPwAff, other: isl.UnionPwAff) -> bool:

@@ -18,16 +18,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial, reduce
+from functools import cached_property, partial, reduce
 from operator import eq
 from typing import TypeAlias
 
 import islpy as isl
 
-from eatss.base.frozen import Names, Numbers, fixed
+from eatss.base.frozen import Names, Numbers, fixed, frozen_part
+from eatss.base.memo import remembered
 from eatss.base.trees import free_name
 from eatss.polyhedral.dependences import first_equal, spelled, with_accesses
-from eatss.polyhedral.expression import Array, Read
+from eatss.polyhedral.expression import Read
 from eatss.polyhedral.isl_names import (
     IN,
     OUT,
@@ -40,6 +41,7 @@ from eatss.polyhedral.isl_names import (
     sets_of,
     with_names,
 )
+from eatss.polyhedral.parts import local_array
 from eatss.polyhedral.recomputed_producers import Flow, flow_to_reads
 from eatss.polyhedral.scop import Access, AccessKind, Scop, Statement
 from eatss.polyhedral.split_sets import check_partition, piece_on
@@ -69,7 +71,7 @@ class _Kept:
         return self.copies[1] if readers.is_subset(self.fresh) else None
 
 
-@fixed
+@frozen_part
 class Versions:
     """A region of one statement, ``source``, with copies of what its reads get."""
 
@@ -82,7 +84,7 @@ class Versions:
         """The arrays of copies, whose first dimension is the step."""
         return tuple(copy.write.array for one in self.kept for copy, _ in one.copies)
 
-    @property
+    @cached_property
     def with_all_reads(self) -> Scop:
         """The region, reading what it reads and all copies of it."""
         reads = tuple(
@@ -128,6 +130,7 @@ class Versions:
         return piece
 
 
+@remembered
 def with_versions(scop: Scop) -> Versions | None:
     """Return a region with copies of what steps overwrite, ``None`` where nothing needs any.
 
@@ -158,11 +161,12 @@ def with_versions(scop: Scop) -> Versions | None:
     if not kept:
         return None
     early, late = ([one.copies[at][0] for one in kept] for at in (0, 1))
-    arrays = [_array_of(scop, source, one) for one in (*early, *late)]
+    kind = scop.types[source.write.array]
+    arrays = [local_array(one.write, kind) for one in (*early, *late)]
     whole = replace(scop, arrays=(*scop.arrays, *arrays), statements=(*early, source, *late))
     if not _have_values(source, kept, flow, flow_to_reads(whole)):
         return None
-    return Versions(whole, source, tuple(kept))
+    return Versions(scop=whole, source=source, kept=tuple(kept))
 
 
 def moving_loops(relation: isl.Map) -> Numbers:
@@ -199,25 +203,11 @@ def _copying(source: Statement, read: Access, loops: Numbers, place: int, taken:
         domain=domain,
         schedule=time.eliminate(OUT, at, 1).fix_val(OUT, at, then),
         accesses=(replace(write, kind=AccessKind.WRITE), value),
-        value=Read(access=1),
+        value=Read(1),
         text=f"{write.text} = {value.text};",
         span=source.span,
     )
     return statement, onto
-
-
-def _array_of(scop: Scop, source: Statement, copy: Statement) -> Array:
-    """Return the array of a copy, an element for each of its instances."""
-    name = copy.write.array
-    return Array(
-        name=name,
-        element_type=scop.array(source.write.array).element_type,
-        extent=copy.write.relation.range(),
-        n_dims=len(copy.loops),
-        is_local=True,
-        origin="local",
-        source_name=name,
-    )
 
 
 def _have_values(source: Statement, kept: Sequence[_Kept], before: Flow, after: Flow) -> bool:

@@ -90,11 +90,6 @@ class _Group:
         """The accesses, in order."""
         return [statement.accesses[number] for statement, number in self.uses]
 
-    @property
-    def statements(self) -> Names:
-        """Which statements do, in order."""
-        return distinct(statement.name for statement, _ in self.uses)
-
 
 def merge_references(placed: Sequence[Placed], loops: Sequence[str]) -> tuple[Reference, ...]:
     """Return the distinct references of the statements, in order of first appearance.
@@ -117,7 +112,7 @@ def merge_references(placed: Sequence[Placed], loops: Sequence[str]) -> tuple[Re
                 key = (access.array, *(affine_form(one) or str(one) for one in functions))
                 if key not in groups:
                     groups[key] = _Group(relation, tuple(map(_subscript, functions)), [])
-                elif item.statement.name not in groups[key].statements:
+                elif groups[key].uses[-1][0] is not item.statement:
                     groups[key].relation = coalesced(groups[key].relation.union(relation))
                 seen[first] = groups[key]
             seen[first].uses.append((item.statement, number))
@@ -125,7 +120,7 @@ def merge_references(placed: Sequence[Placed], loops: Sequence[str]) -> tuple[Re
         Reference(
             array=group.array,
             text=_deepest(group).text,
-            statements=group.statements,
+            statements=distinct(statement.name for statement, _ in group.uses),
             reads=not all(access.is_write for access in group.accesses),
             writes=any(access.is_write for access in group.accesses),
             subscripts=group.subscripts,
@@ -441,18 +436,8 @@ def _is_private(
 # Kernels from the pieces of the schedule tree: loops, trip counts, references, reductions.
 
 
-@frozen
-class _Placement:
-    """A statement of a kernel and, for each loop, the function of its counters it runs at.
-
-    ``inside`` are the loops around it, ``moving`` those its instances move along; in loops
-    that are not around it, it is put at 0.
-    """
-
-    statement: Statement
-    functions: tuple[isl.PwAff, ...]
-    inside: tuple[bool, ...]
-    moving: tuple[bool, ...]
+_Functions: TypeAlias = tuple[isl.PwAff | None, ...]
+"""What a statement runs at in each loop, by its counters; ``None`` for those not around it."""
 
 
 def build_kernels(
@@ -471,29 +456,26 @@ def build_kernels(
 
 def _kernel(scop: Scop, dependences: Dependences, tree: KernelTree, index: int) -> Kernel:
     all_loops = tree.host + tree.band + tree.inner
-    placements = _place(scop, tree, all_loops)
-    names = _loop_names(all_loops, placements, taken=scop.parameters)
+    places = [*_places(scop, tree, all_loops)]
+    names = _loop_names(len(all_loops), places, taken=scop.parameters)
     n_host = len(tree.host)
     name = f"k{index}"
-    full = [
-        named_map(p.statement.domain, p.functions, name, names).intersect_domain(p.statement.domain)
-        for p in placements
-    ]
+    full = [_at_loops(statement, functions, name, names) for statement, functions in places]
     loops = tuple(
         Loop(
             name=names[k],
             parallel=all_loops[k].parallel,
-            trip_count=trip_count(_looping(full, placements, k), names[k], scop.context),
+            trip_count=trip_count(_looping(full, places, k), names[k], scop.context),
         )
         for k in range(n_host, len(all_loops))
     )
     placed = tuple(
         Placed(
-            statement=p.statement,
-            schedule=_bound(m, p.functions, names[:n_host]),
-            moving=tuple(names[k] for k in range(n_host, len(names)) if p.moving[k]),
+            statement=statement,
+            schedule=_bound(relation, functions, names[:n_host]),
+            moving=tuple(names[k] for k in range(n_host, len(names)) if _moves(functions[k])),
         )
-        for m, p in zip(full, placements, strict=True)
+        for relation, (statement, functions) in zip(full, places, strict=True)
     )
     schedule = scop.no_relation
     launches = leading_dims(full[0].range(), n_host)
@@ -503,7 +485,7 @@ def _kernel(scop: Scop, dependences: Dependences, tree: KernelTree, index: int) 
     references = merge_references(placed, names[n_host:])
     return Kernel(
         name=name,
-        statements=tuple(p.statement.name for p in placements),
+        statements=tuple(one.statement.name for one in placed),
         host_loops=names[:n_host],
         loops=loops[: len(tree.band)],
         inner_loops=loops[len(tree.band) :],
@@ -515,15 +497,24 @@ def _kernel(scop: Scop, dependences: Dependences, tree: KernelTree, index: int) 
     )
 
 
-def _bound(relation: isl.Map, functions: Sequence[isl.PwAff], host: Names) -> isl.Map:
+def _at_loops(statement: Statement, functions: _Functions, name: str, names: Names) -> isl.Map:
+    """Map instances to all loops; those not around a statement are at 0."""
+    domain = statement.domain
+    zero = isl.PwAff.zero_on_domain(isl.LocalSpace.from_space(domain.get_space()))
+    values = [zero if one is None else one for one in functions]
+    return named_map(domain, values, name, names).intersect_domain(domain)
+
+
+def _bound(relation: isl.Map, functions: _Functions, host: Names) -> isl.Map:
     """Return a placement with counters of the host as parameters.
 
     Without those that a loop of the kernel is, up to a shift: subscripts are to be by that.
     """
-    forms = [form and form[:2] for form in map(affine_form, functions)]
+    forms = [None if one is None else affine_form(one) for one in functions]
+    shapes = [form and form[:2] for form in forms]
     names, kernel = list[str](), relation.get_tuple_name(OUT)
-    for name, form in zip(host, forms, strict=False):
-        if form and form[0] and form in forms[len(host) :]:
+    for name, shape in zip(host, shapes, strict=False):
+        if shape and shape[0] and shape in shapes[len(host) :]:
             relation = relation.project_out(OUT, len(names), 1)
         else:
             names.append(name)
@@ -531,31 +522,26 @@ def _bound(relation: isl.Map, functions: Sequence[isl.PwAff], host: Names) -> is
 
 
 def _looping(
-    placed: Sequence[isl.Map], placements: Sequence[_Placement], loop: int
+    placed: Sequence[isl.Map], places: Sequence[tuple[Statement, _Functions]], loop: int
 ) -> list[isl.Set]:
     """Return the points of the statements in a loop, of those that move along it if any do."""
-    inside = [(m, p) for m, p in zip(placed, placements, strict=True) if p.inside[loop]]
-    moving = [(m, p) for m, p in inside if p.moving[loop]]
-    return [m.range() for m, _ in moving or inside]
+    own = [(m.range(), functions[loop]) for m, (_, functions) in zip(placed, places, strict=True)]
+    inside = [points for points, function in own if function is not None]
+    return [points for points, function in own if _moves(function)] or inside
 
 
-def _place(scop: Scop, tree: KernelTree, loops: Sequence[Member]) -> tuple[_Placement, ...]:
-    """Place every statement of the kernel, in source order."""
-    placements = []
+def _places(
+    scop: Scop, tree: KernelTree, loops: Sequence[Member]
+) -> Iterator[tuple[Statement, _Functions]]:
+    """Yield the statements of a kernel with where they run, in source order."""
     for statement in scop.statements:
         for leaf in tree.leaves:
-            if statement.name not in leaf.statements:
-                continue
-            space = statement.domain.get_space()
-            zero = isl.PwAff.zero_on_domain(isl.LocalSpace.from_space(space))
-            around = {m.key for m in tree.host + tree.band + leaf.inner}
-            functions = tuple(_function(m, statement) if m.key in around else zero for m in loops)
-            moving = tuple(map(_moves, functions))
-            inside = tuple(m.key in around for m in loops)
-            placements.append(
-                _Placement(statement=statement, functions=functions, inside=inside, moving=moving)
-            )
-    return tuple(placements)
+            if statement.name in leaf.statements:
+                around = {m.key for m in tree.host + tree.band + leaf.inner}
+                yield (
+                    statement,
+                    tuple(_function(m, statement) if m.key in around else None for m in loops),
+                )
 
 
 def _function(loop: Member, statement: Statement) -> isl.PwAff:
@@ -564,24 +550,24 @@ def _function(loop: Member, statement: Statement) -> isl.PwAff:
     return outermost(found, statement.domain) if statement.piece_of else found
 
 
-def _moves(function: isl.PwAff) -> bool:
+def _moves(function: isl.PwAff | None) -> bool:
+    if function is None:
+        return False
     form = affine_form(function)
     return form is None or bool(form.coefficients)
 
 
 def _loop_names(
-    loops: Sequence[Member], placements: Sequence[_Placement], taken: Sequence[str]
+    count_of: int, places: Sequence[tuple[Statement, _Functions]], taken: Sequence[str]
 ) -> Names:
     """Name each loop by the counter it is, up to a shift, for the deepest statement in it."""
     used = set(taken)
     names = []
-    deepest_first = sorted(placements, key=lambda p: -len(p.statement.loops))
-    for position in range(len(loops)):
-        wanted = None
-        for placement in deepest_first:
-            if placement.moving[position]:
-                wanted = counter_of(placement.functions[position], shifted=True)
-                break
+    deepest_first = sorted(places, key=lambda place: -len(place[0].loops))
+    for position in range(count_of):
+        moving = (own[position] for _, own in deepest_first if _moves(own[position]))
+        first = next(moving, None)
+        wanted = None if first is None else counter_of(first, shifted=True)
         fresh = (name for k in count() if (name := f"c{k}") not in used)
         names.append(free_name(wanted or next(fresh), used))
     return tuple(names)

@@ -74,7 +74,7 @@ class New:
     def read(self, access: Access) -> Read:
         """Return a read of what an access says."""
         self._reads.append(replace(access, kind=AccessKind.READ))
-        return Read(access=len(self._reads))
+        return Read(len(self._reads))
 
     def moved(self, access: Access) -> Access:
         """Return what instances access as those of the source do that they map to."""
@@ -165,11 +165,11 @@ def combined(operator: str, before: Expression, chunk: Expression) -> Expression
     """Return two values combined: the one before a chunk, and what the chunk comes to."""
     if operator in ("max", "min"):
         sign = ">" if operator == "max" else "<"
-        passes = Binary(operator=sign, left=chunk, right=before)
-        return Select(condition=passes, if_true=chunk, if_false=before)
+        passes = Binary(sign, chunk, before)
+        return Select(passes, chunk, before)
     if operator.startswith("f"):
-        return Call(function=operator, arguments=(before, chunk))
-    return Binary(operator=operator, left=before, right=chunk)
+        return Call(operator, (before, chunk))
+    return Binary(operator, before, chunk)
 
 
 def literal(value: float, kind: ElementType) -> Expression:
@@ -184,7 +184,7 @@ def literal(value: float, kind: ElementType) -> Expression:
         text = f"({large})" if value > 0 else f"(-({large}))"
     else:
         text = f"{value:.1f}{suffix}"
-    return Literal(text=text, element_type=kind)
+    return Literal(text, kind)
 
 
 _SUFFIXES = {

@@ -40,7 +40,7 @@ from eatss.polyhedral.isl_names import (
 )
 from eatss.polyhedral.kernels import update_of
 from eatss.polyhedral.parts import still_loops
-from eatss.polyhedral.recomputed_producers import Flow, flow_to_reads
+from eatss.polyhedral.recomputed_producers import flow_to_reads
 from eatss.polyhedral.scalars import LiveRange, counts_up_from_zero, live_ranges, with_elements
 from eatss.polyhedral.scop import Scop, Statement
 from eatss.polyhedral.split_sets import writes_in_order, written_by
@@ -55,9 +55,8 @@ def with_private_arrays(scop: Scop, outer: int = 0) -> Scop:
     arrays = [one for one in scop.arrays if one.n_dims and _is_overwritten(scop, one)]
     if not arrays:
         return scop
-    flow = flow_to_reads(scop)
     found = live_ranges(scop, arrays)
-    ranges = [(one, loops) for one in found if (loops := _own_loops(scop, one, flow, outer))]
+    ranges = [(one, loops) for one in found if (loops := _own_loops(scop, one, outer))]
     if not ranges:
         return scop
     changed, names = with_elements(scop, ranges)
@@ -76,14 +75,14 @@ def _is_overwritten(scop: Scop, array: Array) -> bool:
     return any(still_loops(one) and not _adds_up(scop, one) for one in own)
 
 
-def _own_loops(scop: Scop, values: LiveRange, flow: Flow, outer: int) -> Numbers:
+def _own_loops(scop: Scop, values: LiveRange, outer: int) -> Numbers:
     """Return the loops for whose iterations an array gets elements, by number."""
     return tuple(
         loop
         for loop in range(outer, values.depth)
         if counts_up_from_zero(scop, values, loop)
         and not _is_told(scop, values, loop)
-        and _in_turn(scop, flow, loop).isdisjoint(name for name, _ in values.places)
+        and _in_turn(scop, loop).isdisjoint(name for name, _ in values.places)
     )
 
 
@@ -98,7 +97,7 @@ def _is_told(scop: Scop, values: LiveRange, loop: int) -> bool:
     return bool(reduce(isl.Map.union, used).is_single_valued())
 
 
-def _in_turn(scop: Scop, flow: Flow, loop: int) -> set[str]:
+def _in_turn(scop: Scop, loop: int) -> set[str]:
     """Return the statements that need, maybe through others, what they make in an iteration before.
 
     Iterations of the loops around that one are the same. Sums need not: their order is free.
@@ -107,7 +106,7 @@ def _in_turn(scop: Scop, flow: Flow, loop: int) -> set[str]:
 
     reach, carried = set[tuple[str, str]](), set[tuple[str, str]]()
     inside = {one.name: one for one in scop.statements if len(one.loops) > loop}
-    for relation in (one for each in flow.values() for one in maps_of(each)):
+    for relation in (one for each in flow_to_reads(scop).values() for one in maps_of(each)):
         ends = first, last = relation.get_tuple_name(IN), relation.get_tuple_name(OUT)
         if not (first in inside and last in inside):
             continue

@@ -14,13 +14,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
 from typing import TypeAlias
 
 import islpy as isl
 
-from eatss.base.frozen import Names, distinct, frozen, their_names
-from eatss.base.memo import Memo
+from eatss.base.frozen import Names, distinct, frozen
+from eatss.base.memo import remembered
 from eatss.polyhedral.dependences import (
     at_most,
     first_equal,
@@ -82,53 +81,44 @@ class Source:
         return self.relation.apply_range(operand.relation)
 
 
-def recomputable_arrays(scop: Scop, once: Memo | None = None) -> Names:
+def recomputable_arrays(scop: Scop) -> Names:
     """Return the arrays whose readers may compute the elements anew, in the order of their writers.
 
-    Those before one in the result are computed anew where it is tried. ``once`` has what is found
-    of regions.
+    Those before one in the result are computed anew where it is tried.
     """
-    found = []
-    region = _region(scop, once)
+    found, region = [], scop
     for name in _written_arrays(scop):
-        changed = region.without(name)
+        changed = _without(region, name)
         if changed is not None:
             region = changed
             found.append(name)
     return tuple(found)
 
 
-def with_recomputed_producers(
-    scop: Scop, arrays: Collection[str], once: Memo | None = None
-) -> Scop | None:
+@remembered
+def with_recomputed_producers(scop: Scop, arrays: Names) -> Scop | None:
     """Return a region in which the readers of some arrays compute the elements anew.
 
     ``None`` where that is not proven to give the same values. ``written`` of the result is the
-    region as it was. ``once`` has what is found of regions.
+    region as it was.
     """
-    region = _region(scop, once)
+    region = scop
     for name in (one for one in _written_arrays(scop) if one in arrays):
-        changed = region.without(name)
+        changed = _without(region, name)
         if changed is None:
             return None
         region = changed
-    return replace(_without_dead(region.scop, arrays), written=scop.written or scop)
+    return replace(_without_dead(region, arrays), written=scop.written or scop)
 
 
-def with_values_anew(scop: Scop, places: Collection[Place], once: Memo) -> Scop | None:
+def with_values_anew(scop: Scop, places: Collection[Place]) -> Scop | None:
     """Return a region in which some reads of a scalar are computed anew.
 
-    ``None`` where that is not proven to give the same values. What nobody reads then goes. ``once``
-    has what is found of regions.
+    ``None`` where that is not proven to give the same values. What nobody reads then goes.
     """
-    found = _region(scop, once).anew(sorted(places))
-    if found is None:
-        return None
-    changed = _without_dead(found.scop, {scop.access(place).array for place in places})
-    names = their_names(changed.statements)
-    flow = {place: one for place, one in found.flow.items() if place[0] in names}
-    once(lambda: _Region(changed, flow), "values", of=changed)
-    return changed
+    found = _anew(scop, sorted(places))
+    scalars = {scop.access(place).array for place in places}
+    return None if found is None else _without_dead(found, scalars)
 
 
 def recomputed_arrays(scop: Scop) -> Names:
@@ -156,79 +146,62 @@ def _written_arrays(scop: Scop) -> Names:
     return tuple(name for name in named if scop.array(name).n_dims)
 
 
-class _Region:
-    """A region, and where its reads get their values from, found once."""
+@remembered
+def _without(scop: Scop, name: str) -> Scop | None:
+    """Return a region with all reads of an array replaced, ``None`` if that is not proven.
 
-    def __init__(self, scop: Scop, flow: Flow | None = None) -> None:
-        self.scop = scop
-        self._flow = flow
-        self._others: dict[str, _Region | None] = {}
+    The statements that write the array stay.
+    """
+    places = [
+        (one.name, first)
+        for one in scop.statements
+        for first in sorted({*first_equal(one.accesses)} - {0})
+        if one.accesses[first].array == name
+    ]
+    writers = {one.name for one in scop.statements if one.write.array == name}
+    if not places or any(reader in writers for reader, _ in places):
+        return None  # nobody reads it, or it is added to
+    return _anew(scop, places)
 
-    @cached_property
-    def flow(self) -> Flow:
-        """Where values come from."""
-        return flow_to_reads(self.scop) if self._flow is None else self._flow
 
-    def without(self, name: str) -> _Region | None:
-        """Return the region with all reads of an array replaced, ``None`` if that is not proven.
+def _anew(scop: Scop, places: Sequence[Place]) -> Scop | None:
+    """Return a region with some reads replaced, ``None`` if that is not proven."""
+    with suppress(isl.Error), at_most(scop.isl_context, _OPERATIONS):
+        return _substituted(scop, places)
+    return None
 
-        The statements that write the array stay.
-        """
-        if name not in self._others:
-            self._others[name] = self._without(name)
-        return self._others[name]
 
-    def _without(self, name: str) -> _Region | None:
-        places = [
-            (one.name, first)
-            for one in self.scop.statements
-            for first in sorted({*first_equal(one.accesses)} - {0})
-            if one.accesses[first].array == name
-        ]
-        writers = {one.name for one in self.scop.statements if one.write.array == name}
-        if not places or any(reader in writers for reader, _ in places):
-            return None  # nobody reads it, or it is added to
-        return self.anew(places)
-
-    def anew(self, places: Sequence[Place]) -> _Region | None:
-        """Return the region with some reads replaced, ``None`` if that is not proven."""
-        with suppress(isl.Error), at_most(self.scop.isl_context, _OPERATIONS):
-            return self._substituted(places)
-        return None
-
-    def _substituted(self, places: Sequence[Place]) -> _Region | None:
-        sources = {}
-        for place in places:
-            source = source_of(self.scop, place, self.flow)
-            if source is None:
+def _substituted(scop: Scop, places: Sequence[Place]) -> Scop | None:
+    flow, sources = flow_to_reads(scop), {}
+    for place in places:
+        source = source_of(scop, place)
+        if source is None:
+            return None
+        sources[place] = source
+    statements, reads = [], {}
+    for statement in scop.statements:
+        own = {at: one for (reader, at), one in sources.items() if reader == statement.name}
+        anew = reading_anew(statement, own) if own else (statement, {})
+        if anew is None:
+            return None
+        statements.append(anew[0])
+        reads[statement.name] = anew[1]
+    found = replace(scop, statements=tuple(statements))
+    after = flow_to_reads(found)
+    for (name, at), source in sources.items():
+        here = source.relation.reverse().to_union_map()
+        for operand, read in reads[name][at].items():
+            # the same value: from the same instance, or both from before the region
+            expected = flow[source.producer.name, operand].apply_range(here)
+            if not after[name, read].is_equal(expected):
                 return None
-            sources[place] = source
-        statements, reads = [], {}
-        for statement in self.scop.statements:
-            own = {at: one for (reader, at), one in sources.items() if reader == statement.name}
-            anew = reading_anew(statement, own) if own else (statement, {})
-            if anew is None:
-                return None
-            statements.append(anew[0])
-            reads[statement.name] = anew[1]
-        found = _Region(replace(self.scop, statements=tuple(statements)))
-        for (name, at), source in sources.items():
-            here = source.relation.reverse().to_union_map()
-            for operand, read in reads[name][at].items():
-                # the same value: from the same instance, or both from before the region
-                expected = self.flow[source.producer.name, operand].apply_range(here)
-                if not found.flow[name, read].is_equal(expected):
-                    return None
-        return found
-
-
-def _region(scop: Scop, once: Memo | None) -> _Region:
-    return _Region(scop) if once is None else once(lambda: _Region(scop), "values", of=scop)
+    return found
 
 
 # -- where values come from -------------------------------------------------------------
 
 
+@remembered
 def flow_to_reads(scop: Scop) -> Flow:
     """Return for each read the instances that its values are from; reads spelled alike share one.
 
@@ -245,14 +218,14 @@ def flow_to_reads(scop: Scop) -> Flow:
     }
 
 
-def source_of(scop: Scop, place: Place, flow: Flow) -> Source | None:
+def source_of(scop: Scop, place: Place) -> Source | None:
     """Return where all values of a read are from, ``None`` unless one statement has them all.
 
     The instance is an affine function of the reader's counters. No two instances have one: each
     element is computed anew once for each read.
     """
     reader = scop.statement(place[0])
-    found = maps_of(flow[place])
+    found = maps_of(flow_to_reads(scop)[place])
     if len(found) != 1:
         return None
     back = coalesced(found[0].reverse())
@@ -302,7 +275,7 @@ def reading_anew(
         if not isinstance(node, Read):
             return node
         at = firsts[node.access]
-        return produced[at] if at in produced else Read(access=new[node.access])
+        return produced[at] if at in produced else Read(new[node.access])
 
     value = mapped(statement.value, own)
     if _is_large(value) or len(accesses) > _MAX_READS:

@@ -17,19 +17,20 @@ from dataclasses import replace
 
 import islpy as isl
 
+from eatss.base.memo import remembered
 from eatss.polyhedral.chunked_scans import is_alone
 from eatss.polyhedral.isl_names import constant_value, equal_leading_dims, output_affs
 from eatss.polyhedral.kernels import update_of
 from eatss.polyhedral.parts import still_loops
-from eatss.polyhedral.recomputed_producers import Flow, flow_to_reads
+from eatss.polyhedral.recomputed_producers import flow_to_reads
 from eatss.polyhedral.scop import Scop, Statement
 
 
+@remembered
 def with_reversed_sums(scop: Scop) -> Scop:
     """Return a region whose sums do not begin with what is computed last, itself if none does."""
     sums = [one for one in scop.statements if _may_run_backwards(scop, one)]
-    flow = flow_to_reads(scop) if sums else {}
-    last_first = [one for one in sums if _begins_with_last(scop, one, flow)]
+    last_first = [one for one in sums if _begins_with_last(scop, one)]
     if not last_first:
         return scop
     statements = tuple(_backwards(one) if one in last_first else one for one in scop.statements)
@@ -63,7 +64,7 @@ def _terms(statement: Statement) -> list[int]:
     ]
 
 
-def _begins_with_last(scop: Scop, statement: Statement, flow: Flow) -> bool:
+def _begins_with_last(scop: Scop, statement: Statement) -> bool:
     """Tell whether terms need what is computed the later the earlier they are added.
 
     Of what is computed in the same outermost loop: the rest is there before.
@@ -79,7 +80,7 @@ def _begins_with_last(scop: Scop, statement: Statement, flow: Flow) -> bool:
     following = equal_leading_dims(steps.to_union_map(), innermost)
     needed = scop.no_relation
     for at in _terms(statement):
-        needed = needed.union(flow[statement.name, at].intersect_domain(beside))
+        needed = needed.union(flow_to_reads(scop)[statement.name, at].intersect_domain(beside))
     pairs = needed.apply_range(following).apply_range(needed.reverse())
     time = scop.schedule
     in_turn, against = (

@@ -30,7 +30,7 @@ import islpy as isl
 
 from eatss.base.classes import Classes
 from eatss.base.frozen import Names, frozen, their_names
-from eatss.base.memo import Memo
+from eatss.base.memo import remembered
 from eatss.base.trees import free_name
 from eatss.polyhedral.dependences import (
     dependent_accesses,
@@ -244,6 +244,7 @@ def _with_terms(scop: Scop, name: str, statements: Sequence[Statement]) -> isl.S
     return known.coalesce()
 
 
+@remembered
 def with_private_scalars(scop: Scop) -> tuple[Scop, ...]:
     """Return a region with scalars forwarded and expanded, none where none can be.
 
@@ -258,6 +259,7 @@ def with_private_scalars(scop: Scop) -> tuple[Scop, ...]:
     return tuple(found.values())
 
 
+@remembered
 def without_scalars(scop: Scop) -> Scop:
     """Return a region in which all scalars are forwarded that can be, not only those of sums."""
     return with_expanded_scalars(_with_forwarded_scalars(scop, again=True, every=True))
@@ -269,10 +271,9 @@ def _with_forwarded_scalars(scop: Scop, *, again: bool, every: bool = False) -> 
     The region itself where they read none. ``again`` says whether functions may be called by each
     of several readers, ``every`` whether other statements are not to read any either.
     """
-    once = Memo()
-    found, changed = scop, _forwarded(scop, again, every, once)
+    found, changed = scop, _forwarded(scop, again, every)
     while changed is not None:
-        found, changed = changed, _forwarded(changed, again, every, once)
+        found, changed = changed, _forwarded(changed, again, every)
     if found is scop:
         return scop
     used = found.used_arrays
@@ -280,7 +281,7 @@ def _with_forwarded_scalars(scop: Scop, *, again: bool, every: bool = False) -> 
     return replace(found, arrays=arrays, written=scop.written or scop)
 
 
-def _forwarded(scop: Scop, again: bool, every: bool, once: Memo) -> Scop | None:
+def _forwarded(scop: Scop, again: bool, every: bool) -> Scop | None:
     """Return the region with the last such scalar gone, ``None`` if there is none."""
     if not every and not any(map(_adds_up, scop.statements)):
         return None
@@ -292,7 +293,7 @@ def _forwarded(scop: Scop, again: bool, every: bool, once: Memo) -> Scop | None:
             continue
         found = _stored(scop, values, writer)
         if found is None and (again or len(readers) == 1 or not calls(writer)):
-            found = with_values_anew(scop, _reads(values), once)
+            found = with_values_anew(scop, _reads(values))
         if found is not None:
             return found
     return None
@@ -339,7 +340,7 @@ def _stored(scop: Scop, values: LiveRange, writer: Statement) -> Scop | None:
         between = scop.statements[first + 1 : place]
         after = scop.statements[place + 1 : last + 1]
         if (
-            storing.value == Read(access=at)
+            storing.value == Read(at)
             and array.n_dims
             and array.element_type is values.array.element_type
             and storing.domain.set_tuple_name(writer.name).is_equal(writer.domain)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
-from itertools import count, product
+from itertools import chain, count, product
 
 import islpy as isl
 
@@ -17,7 +17,7 @@ from eatss.polyhedral.dependences import (
     compute_dependences,
     first_equal,
     ran_out,
-    refuse_too_hard,
+    refuse_empty,
 )
 from eatss.polyhedral.isl_names import (
     DIV,
@@ -355,7 +355,7 @@ def schedule_scop(
         InputError: ``EATSS-P001`` where isl has too much work, or is known to have it.
         InternalError: ``EATSS-P901`` when a check between the passes fails.
     """
-    refuse_too_hard(scop)
+    refuse_empty(scop)
     with bounded_work(scop):
         symbolic = generalise(scop)
         if positive:
@@ -388,7 +388,7 @@ def schedule_as(general: Scop, scop: Scop, values: SizePairs) -> ScheduledScop:
         InputError: as for :func:`schedule_scop`.
         InternalError: ``EATSS-P901`` when a check between the passes fails.
     """
-    refuse_too_hard(scop)
+    refuse_empty(scop)
     found = _schedule(general, Symbolic(scop=general, values=()), patient=False)
     with bounded_work(scop):
         dependences = instantiate_dependences(found.dependences, values)
@@ -408,7 +408,7 @@ def with_schedule(scop: Scop, schedule: isl.Schedule) -> ScheduledScop:
         InputError: as for :func:`schedule_scop`.
         InternalError: ``EATSS-P901`` when a check fails.
     """
-    refuse_too_hard(scop)
+    refuse_empty(scop)
     with bounded_work(scop):
         symbolic = generalise(scop)
         dependences = instantiate_dependences(compute_dependences(symbolic.scop), symbolic.values)
@@ -441,7 +441,7 @@ def launching_all(scheduled: ScheduledScop) -> ScheduledScop:
     """Return a scheduled region of which nothing stays on the host: code of eatss launches all."""
     if not scheduled.host_statements:
         return scheduled
-    pieces = cut_tree(scheduled.schedule).pieces
+    pieces = cut_tree(scheduled.schedule)
     kernels = build_kernels(scheduled.scop, scheduled.dependences, pieces)
     return replace(scheduled, kernels=kernels, host_statements=())
 
@@ -481,15 +481,16 @@ def _cut(
     """Cut a region into kernels by a schedule that was checked for sizes in ``assumes``."""
     if assumes is not None:
         dependences = dependences.within(assumes)
-    cut = cut_tree(schedule)
-    kernels = build_kernels(scop, dependences, cut.kernels)
-    check_coverage(scop, schedule, kernels, cut.host_statements)
+    pieces = cut_tree(schedule)
+    kernels = build_kernels(scop, dependences, [one for one in pieces if not one.on_host])
+    host = tuple(sorted(chain(*(one.statements for one in pieces if one.on_host))))
+    check_coverage(scop, schedule, kernels, host)
     return ScheduledScop(
         scop=scop,
         dependences=dependences,
         schedule=schedule,
         kernels=kernels,
-        host_statements=cut.host_statements,
+        host_statements=host,
         assumes=assumes,
     )
 

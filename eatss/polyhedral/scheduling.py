@@ -298,7 +298,7 @@ def _scalar_accesses(scop: Scop) -> isl.UnionSet:
     tagged = scop.no_points
     for item in dependent_accesses(scop) if scalars else ():
         if item.access.array in scalars:
-            tagged = tagged.union(tagging(item.statement, f"__ref{item.tag}").wrap())
+            tagged = tagged.union(tagging(item.statement, f"__ref{item.number}").wrap())
     return tagged.universe()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import field, fields, replace
 from enum import Enum
 from functools import cached_property
 from math import prod
@@ -246,7 +246,8 @@ class Scop:
     ``written`` is the region of the source where statements compute anew what they read there
     (``None``: this is it). ``conditions`` are part of ``context``: what runs the region's code has
     to check them. Loops are in blocks of ``class_size`` steps where that is not 0; the order of the
-    statements is to be kept then, and their ``dependences`` are known.
+    statements is to be kept then, and their ``dependences`` are known. ``once`` has what was found
+    of it.
     """
 
     file: str
@@ -269,6 +270,7 @@ class Scop:
     conditions: tuple[SizeCondition, ...] = ()
     class_size: int = 0
     dependences: Dependences | None = None
+    once: Memo = field(default_factory=Memo, init=False, compare=False, repr=False)
 
     @property
     def isl_context(self) -> isl.Context:

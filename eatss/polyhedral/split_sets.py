@@ -18,6 +18,7 @@ from itertools import combinations
 import islpy as isl
 
 from eatss.base.diagnostics import internal_error
+from eatss.base.memo import remembered
 from eatss.base.trees import free_name
 from eatss.polyhedral.dependences import spelled
 from eatss.polyhedral.expression import pulled_back
@@ -40,6 +41,7 @@ _Sides = tuple[isl.Set, isl.Set, isl.Set]
 # -- pieces ------------------------------------------------------------------------------------
 
 
+@remembered
 def with_split_sets(scop: Scop) -> Scop:
     """Return a region whose statements are cut where they meet what they read of their own array.
 

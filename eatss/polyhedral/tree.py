@@ -208,39 +208,19 @@ class KernelTree:
         """The members below the band, each once, in order of first appearance."""
         return tuple({member.key: member for leaf in self.leaves for member in leaf.inner}.values())
 
-
-@frozen
-class CutTree:
-    """The pieces of the schedule in their order: kernels, and what stays on the host."""
-
-    pieces: tuple[KernelTree, ...]
-
     @property
-    def kernels(self) -> tuple[KernelTree, ...]:
-        """The kernels in launch order."""
-        return tuple(piece for piece in self.pieces if not piece.on_host)
-
-    @property
-    def host_statements(self) -> Names:
-        """The statements that stay on the host, by name."""
-        return tuple(
-            sorted(
-                name
-                for piece in self.pieces
-                if piece.on_host
-                for leaf in piece.leaves
-                for name in leaf.statements
-            )
-        )
+    def statements(self) -> Names:
+        """The statements at all leaves."""
+        return tuple(name for leaf in self.leaves for name in leaf.statements)
 
 
-def cut_tree(schedule: isl.Schedule) -> CutTree:
-    """Cut ``schedule`` into kernels."""
+def cut_tree(schedule: isl.Schedule) -> tuple[KernelTree, ...]:
+    """Return the pieces of a schedule in their order: kernels, and what stays on the host."""
     top = schedule.get_root().get_child(0)
     if not has_tilable_band(top):
-        return CutTree(pieces=(_serial(top, (), on_host=True),))
+        return (_serial(top, (), on_host=True),)
     on_host = frozenset((*_outside(top, last=False), *_outside(top, last=True)))
-    return CutTree(pieces=tuple(_kernels(top, (), on_host)))
+    return tuple(_kernels(top, (), on_host))
 
 
 def _outside(node: isl.ScheduleNode, *, last: bool) -> Iterator[int]:

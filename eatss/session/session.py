@@ -28,7 +28,6 @@ from eatss.base.diagnostics import (
 from eatss.base.files import StrPath, folder_named
 from eatss.base.forked import anew
 from eatss.base.frozen import Names, Numbers, distinct, their_names
-from eatss.base.memo import Memo
 from eatss.base.shown import time_text
 from eatss.base.targets import FUSIONS, TARGETS, Cut, Fusion
 from eatss.cards import GpuProfile, load_profile
@@ -199,7 +198,6 @@ class Session:
         self._like = like
         self._others: dict[Rewrites, Session] = {}
         self._known: Known = {} if like is None else like._known
-        self._once: Memo = Memo() if like is None else like._once
 
     @property
     def file(self) -> str:
@@ -230,9 +228,7 @@ class Session:
             return self._apart.parsed
         if self.rewrites.classes:
             return replace(self._written, scops=self._in_blocks[0])
-        return replace(
-            self._written, scops=regions_with(self._written.scops, self.rewrites, self._once)
-        )
+        return replace(self._written, scops=regions_with(self._written.scops, self.rewrites))
 
     @cached_property
     def parsed_symbolic(self) -> SymbolicResult:
@@ -244,7 +240,7 @@ class Session:
             return replace(written, scops=self._in_blocks[1], numeric=self.parsed)
         numeric = self._written.scops
         same = dict(zip(map(id, numeric), self.parsed.scops, strict=True))
-        scops = regions_with(written.scops, self.rewrites, self._once)
+        scops = regions_with(written.scops, self.rewrites)
         scops = tuple(
             same.get(id(before), after) for before, after in zip(written.scops, scops, strict=True)
         )
@@ -257,7 +253,7 @@ class Session:
         symbolic = before.parsed_symbolic
         sizes = {one.region: one.size for one in self.rewrites.classes}
         pairs = [
-            in_classes(*pair, sizes[pair[0].index], symbolic.values, self._once)
+            in_classes(*pair, sizes[pair[0].index], symbolic.values)
             if pair[0].index in sizes
             else pair
             for pair in zip(before.parsed.scops, symbolic.scops, strict=True)
@@ -279,7 +275,7 @@ class Session:
     @cached_property
     def recomputable(self) -> Arrays:
         """The arrays that code of eatss may compute anew where they are read."""
-        return recomputable(self._written.scops, lambda: self._written_symbolic.scops, self._once)
+        return recomputable(self._written.scops, lambda: self._written_symbolic.scops)
 
     @cached_property
     def privatisable(self) -> Private:
@@ -289,12 +285,12 @@ class Session:
     @cached_property
     def splittable(self) -> Numbers:
         """The regions whose statements code of eatss may cut where they meet what they read."""
-        return self._changed_by(lambda scop: with_few_pieces(scop, self._once))[:_MOST_SPLIT]
+        return self._changed_by(with_few_pieces)[:_MOST_SPLIT]
 
     @cached_property
     def factorable(self) -> Numbers:
         """The regions of which code of eatss may take factors out of sums."""
-        return self._changed_by(lambda scop: with_few_sums(scop, self._once))
+        return self._changed_by(with_few_sums)
 
     @cached_property
     def reversible(self) -> Numbers:
@@ -309,7 +305,7 @@ class Session:
 
         def change(scop: Scop) -> Scop:
             own = general.get(id(scop), scop)
-            return in_classes(scop, own, CLASS_SIZES[0], symbolic.values, self._once)[0]
+            return in_classes(scop, own, CLASS_SIZES[0], symbolic.values)[0]
 
         return self._changed_by(change)
 
@@ -429,7 +425,7 @@ class Session:
 
     def fuse(self, fusion: Fusion) -> Callable[[ScheduledScop], ScheduledScop]:
         """Return what makes nests of a region of this session share bands, once for each."""
-        return lambda one: self._once(lambda: with_fused_nests(one, fusion), fusion, of=one)
+        return lambda one: with_fused_nests(one, fusion)
 
     @cached_property
     def warnings(self) -> Diagnostics:

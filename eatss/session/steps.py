@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import islpy as isl
@@ -23,8 +22,7 @@ from eatss.base.diagnostics import (
     no_progress,
 )
 from eatss.base.forked import allow_more
-from eatss.base.frozen import Names, Numbers
-from eatss.base.memo import Memo
+from eatss.base.frozen import Numbers
 from eatss.base.shown import sizes_text
 from eatss.base.targets import TARGETS, TargetName
 from eatss.base.text import bytes_text
@@ -74,25 +72,17 @@ Frees: TypeAlias = Callable[[ScheduledScop, ScheduledScop], bool]
 """Tells whether a region has more parallel loops than another one."""
 
 
-def with_anew(scop: Scop, arrays: Names, once: Memo) -> Scop | None:
-    """Return a region whose readers compute elements of arrays anew, ``None`` where they cannot."""
-    return once(lambda: with_recomputed_producers(scop, arrays, once), "anew", arrays, of=scop)
-
-
-def recomputable(
-    numeric: Sequence[Scop], symbolic: Callable[[], Sequence[Scop]], once: Memo
-) -> Arrays:
+def recomputable(numeric: Sequence[Scop], symbolic: Callable[[], Sequence[Scop]]) -> Arrays:
     """Return the arrays that readers may compute anew, at the sizes of the source and at any.
 
     Args:
         numeric: the regions for the sizes of the source.
         symbolic: the same for any size.
-        once: what is made of regions.
     """
     found = []
     for at, region in enumerate(numeric):
-        names = recomputable_arrays(region, once)
-        if names and with_anew(symbolic()[at], names, once) is not None:
+        names = recomputable_arrays(region)
+        if names and with_recomputed_producers(symbolic()[at], names) is not None:
             found += [RecomputedArray(region=region.index, array=name) for name in names]
     return tuple(found)
 
@@ -124,14 +114,14 @@ def _bytes(scop: Scop, sizes: Sizes) -> int:
     return sum(bytes_of_arrays(scop, sizes).values())
 
 
-def with_few_pieces(scop: Scop, once: Memo) -> Scop:
+def with_few_pieces(scop: Scop) -> Scop:
     """Return a region whose statements are cut, itself where that makes many pieces.
 
     Or where there are many loops: isl has no time for more.
     """
     if max((len(one.loops) for one in scop.statements), default=0) > _MOST_LOOPS:
         return scop
-    cut = once(lambda: with_split_sets(scop), "split", of=scop)
+    cut = with_split_sets(scop)
     return scop if len(cut.statements) > _MOST_PIECES else cut
 
 
@@ -142,15 +132,10 @@ _MOST_PIECES = 12
 """Statements of a region that is cut."""
 
 
-def with_few_sums(scop: Scop, once: Memo) -> Scop:
+def with_few_sums(scop: Scop) -> Scop:
     """Return a region whose sums have factors taken out, itself where sums take too many bytes."""
-    changed, sizes = _made(with_factored_sums, scop, once), parameter_values(scop)
+    changed, sizes = with_factored_sums(scop), parameter_values(scop)
     return scop if _bytes(changed, sizes) - _bytes(scop, sizes) > _MOST_BYTES else changed
-
-
-def _made(change: Callable[[Scop], Scop], scop: Scop, once: Memo) -> Scop:
-    """Return a region with a change, which is proven once."""
-    return once(partial(change, scop), change.__name__, of=scop)
 
 
 def _outline(scop: Scop) -> list[tuple[str, int]]:
@@ -235,9 +220,7 @@ _PAIRS = 5_000_000
 """isl operations to find sums of one pass."""
 
 
-def in_classes(
-    numeric: Scop, general: Scop, size: int, values: SizePairs, once: Memo
-) -> tuple[Scop, Scop]:
+def in_classes(numeric: Scop, general: Scop, size: int, values: SizePairs) -> tuple[Scop, Scop]:
     """Return a region over numbers and for any size in blocks of so many steps.
 
     Each as it is where it cannot be. That over numbers is cut as that for any size, and is not
@@ -253,16 +236,15 @@ def in_classes(
             hint=f"give classes a size from 1 to {max(CLASS_SIZES)}",
         )
 
-    found = once(lambda: with_class_tiles(general, size, once), "classes", size, of=general)
+    found = with_class_tiles(general, size)
     if numeric is general:
         return found, found
     if found is general:
         return numeric, found
-    own = once(lambda: at_sizes(found, numeric, values), "at sizes", of=found)
-    return own or numeric, found
+    return at_sizes(found, numeric, values) or numeric, found
 
 
-def regions_with(scops: Sequence[Scop], rewrites: Rewrites, once: Memo) -> tuple[Scop, ...]:
+def regions_with(scops: Sequence[Scop], rewrites: Rewrites) -> tuple[Scop, ...]:
     """Return regions changed as they are to be, but for blocks of steps.
 
     Which nests are fused is of their schedules.
@@ -273,7 +255,7 @@ def regions_with(scops: Sequence[Scop], rewrites: Rewrites, once: Memo) -> tuple
     found = []
     for scop in scops:
         names = tuple(one.array for one in rewrites.recomputed if one.region == scop.index)
-        changed = with_anew(scop, names, once) if names else scop
+        changed = with_recomputed_producers(scop, names) if names else scop
         if changed is None or not {*names} <= {array.name for array in scop.arrays}:
             raise input_error(
                 "EATSS-P026",
@@ -284,12 +266,12 @@ def regions_with(scops: Sequence[Scop], rewrites: Rewrites, once: Memo) -> tuple
             (rewrites.factored, with_factored_sums),
             (rewrites.reverse, with_reversed_sums),
         ):
-            changed = _made(change, changed, once) if scop.index in regions else changed
+            changed = change(changed) if scop.index in regions else changed
         for private in rewrites.private:
             if private.region == scop.index:
                 changed = with_private_arrays(changed, private.outer)
         if scop.index in rewrites.split:
-            changed = once(partial(with_split_sets, changed), "split", of=changed)
+            changed = with_split_sets(changed)
         chunks = rewrites.chunks
         lengths = {one.statement: one.length for one in chunks if one.region == scop.index}
         summed = {one.statement.name for one in pairs(changed)} if lengths else ()

@@ -16,7 +16,6 @@ from eatss.choose.selection import Selection
 from eatss.polyhedral import factored_sums
 from eatss.polyhedral.scop import Scop
 from eatss.report.selection import selection_table
-from eatss.session import steps
 from eatss.session.session import Session
 
 KERNELS = data_directory("kernels")
@@ -148,13 +147,14 @@ def test_distances_are_compared_where_they_are_made() -> None:
 
 
 def test_what_is_taken_out_of_sums_is_proven_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    proven: list[int] = []
+    proven: list[tuple[int, str]] = []
+    prove = factored_sums._computes_the_same
 
-    def with_factored_sums(scop: Scop) -> Scop:
-        proven.append(id(scop))
-        return factored_sums.with_factored_sums(scop)
+    def computes_the_same(before: Scop, after: Scop, cut: Any) -> bool:
+        proven.append((id(before), str((cut.statement.name, cut.loops, cut.summed))))
+        return prove(before, after, cut)
 
-    monkeypatch.setattr(steps, "with_factored_sums", with_factored_sums)
+    monkeypatch.setattr(factored_sums, "_computes_the_same", computes_the_same)
     _select(
         "void kernel(double y[64], double x[64][64], double W[64][64], double z[64][64]) {\n"
         "#pragma scop\n"

@@ -57,6 +57,18 @@ def test_a_command_that_takes_too_long_is_ended(
     assert "EATSS-P001" in said.err
 
 
+def test_what_ends_the_process_of_libclang_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    source = tmp_path / "deep.c"
+    value = "+".join("s" for _ in range(200_000))
+    source.write_text(
+        f"void f(double *A, double s) {{\n#pragma scop\nA[0] = {value};\n#pragma endscop\n}}\n"
+    )
+    assert ended(monkeypatch, "select", str(source), "--gpu", "a100") == 2
+    assert "EATSS-P001" in capfd.readouterr().err
+
+
 @pytest.mark.usefixtures("heeded_signals")
 @pytest.mark.parametrize("number", [signal.SIGINT])
 def test_a_command_that_is_ended_leaves_no_process(number: signal.Signals, tmp_path: Path) -> None:

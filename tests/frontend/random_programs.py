@@ -90,14 +90,12 @@ class _Writer:
                 f"MIN({a}, {b})",
                 f"MAX({a}, {b})",
                 f"({a}) / {divisor}",
-                f"({a}) / -{divisor}",
                 f"({a}) % {divisor}",
                 f"(({a}) % {divisor} + ({b}))",
                 f"FLOORD({a}, {divisor})",
                 f"CEILD({a}, {divisor})",
                 f"({condition} ? {a} : {b})",
                 f"(({a}) - ({b}))",
-                f"(({a}) >> 1)",
                 f"min({a}, {b})",
                 f"largest({a}, {b})",
             ]
@@ -124,8 +122,6 @@ class _Writer:
                 self.loop(counters, rows, depth)
             elif roll < 75 and depth < 4:
                 self.branch(counters, rows, depth)
-            elif roll < 80 and depth > 0:
-                self.leave(counters)
             else:
                 self.statement(counters, rows)
 
@@ -136,10 +132,6 @@ class _Writer:
             self.both("} else {")
             self.statement(counters, rows)
         self.both("}")
-
-    def leave(self, counters: list[str]) -> None:
-        how = self.rng.choice(["continue", "break"])
-        self.both(f"if ({self.condition([*counters, 'n', 'm'])}) {how};")
 
     def loop(self, counters: list[str], rows: list[str], depth: int) -> None:
         names = [*counters, "n", "m"]

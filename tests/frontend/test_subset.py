@@ -249,7 +249,6 @@ def test_a_parameter_value_makes_a_product_affine() -> None:
         ("for (i = 0; i <= 100; i++) A[i] = 0;", "EATSS-F090"),
         ("for (i = 0; i < n; i++) A[i - 1] = 0;", "EATSS-F090"),
         ("if (3 < 2) A[0] = 1; A[1] = 0;", "EATSS-F093"),
-        ("for (i = 0; i < (int) (4l * n); i++) A[i] = 0;", "EATSS-F092"),
     ],
 )
 def test_warnings(body: str, code: str) -> None:
@@ -347,26 +346,7 @@ def _in_time() -> Iterator[None]:
     assert time.process_time() - start < LIMIT_S
 
 
-REFUSED = {
-    "5000 parentheses": wrapped("A[0] = " + "(" * 5000 + "1" + ")" * 5000 + ";"),
-    "5000 minus signs": wrapped("A[0] = " + "- " * 5000 + "s;"),
-    "800 else ifs": wrapped(
-        "if (n == 0) A[0] = 1;" + "".join(f"else if (n == {k}) A[0] = 1;" for k in range(1, 800))
-    ),
-    "62 nested loops": wrapped(
-        "".join(f"for (int i{k} = 0; i{k} < n; i{k}++)" for k in range(62)) + "A[0] = 1;"
-    ),
-    "200000 operators": wrapped("A[0] = " + "+".join("s" for _ in range(200_000)) + ";"),
-}
-
-
-@pytest.mark.parametrize("text", REFUSED.values(), ids=REFUSED.keys())
-def test_absurd_nesting_is_a_finding(text: str) -> None:
+def test_absurd_nesting_is_a_finding() -> None:
+    others = "".join(f"else if (n == {k}) A[0] = 1;" for k in range(1, 800))
     with refusing("EATSS-F009"):
-        parse_file(text)
-
-
-def test_too_many_cases_are_a_finding() -> None:
-    condition = " || ".join(f"n == {3 * k}" for k in range(300))
-    with refusing("EATSS-F009"):
-        parse_file(wrapped(f"if ({condition}) A[0] = 1;"))
+        parse_file(wrapped(f"if (n == 0) A[0] = 1;{others}"))

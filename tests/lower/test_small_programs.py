@@ -271,21 +271,17 @@ void f(int n, float a[n], float b[n], float most[1], int where[1], float sum[1])
 #pragma endscop
 }
 """
-LEAVING = """\
+GUARDED = """\
 static float third(double x) { return x / 3; }
 static double narrow(float x) { return x; }
 static int at(int i, int n) { return n - 1 - i; }
 void f(int n, int m, double a[n], double b[n][n], double c[n]) {
 #pragma scop
-  for (int i = 0; i < n; i++) {
-    if (i == m) continue;
+  for (int i = 0; i < n; i++) if (i != m) {
     c[i] += third(a[i]) + narrow(narrow(a[at(i, n)]) + 0.1);
     if (c[i] > 1) { double t = c[i] - 1; b[i][0] = t; a[i] = -t; }
     else if (m > 3) b[i][i] += 2;
-    for (int j = n - 1; j >= 0; j--) {
-      if (2 * j < i) break;
-      b[i][j] *= 2;
-    }
+    for (int j = n - 1; j >= 0; j--) if (2 * j >= i) b[i][j] *= 2;
   }
   for (int i = 1; i < m; i++) c[i] *= 2;
 #pragma endscop
@@ -314,7 +310,7 @@ ORDINARY_PROGRAMS = {
     "carried": (CARRIED, {"w": 4, "h": 9, "flag": 84}),
     "extrema": (EXTREMA, {"n": 70}),
     "gemm": (GEMM, {"m": 5, "n": 7, "k": 3, "lda": 9, "ldb": 3, "ldc": 6}),
-    "leaving": (LEAVING, {"n": 37, "m": 4}),
+    "leaving": (GUARDED, {"n": 37, "m": 4}),
     "trsm": (TRSM, {"m": 6, "n": 5, "unit": 0, "lda": 7, "ldb": 8}),
 }
 

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from eatss.base.diagnostics import InternalError
 from eatss.base.frozen import Numbers
-from eatss.base.memo import Memo
 from eatss.base.shipped import data_directory
 from eatss.frontend.options import FrontendOptions
 from eatss.frontend.parse import parse_file
@@ -242,7 +241,7 @@ def test_other_regions_stay_as_they_are(loops: str) -> None:
 
 def pieces_of(scop: Scop, source: str, size: int) -> list[isl.Set]:
     """Return what the pieces of a statement run of it."""
-    tiling = class_tiles._tiling(scop, Memo())
+    tiling = class_tiles._tiling(scop)
     assert tiling is not None
     cut = replace(tiling, size=size).pieces(scop.statement(source))
     return [one.whole.range() for one in cut]
@@ -289,11 +288,12 @@ def test_parts_in_another_order_are_found(monkeypatch: pytest.MonkeyPatch) -> No
 def test_steps_around_a_loop_that_needs_all_of_them_are_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    scop = region(f"for (int d = 1; d < 3; d++) {STEPS} D[d][i][j] -= D[d][i][k] * D[d - 1][k][j];")
+    loops = f"for (int d = 1; d < 3; d++) {STEPS} D[d][i][j] -= D[d][i][k] * D[d - 1][k][j];"
+    scop = region(loops)
     assert with_class_tiles(scop, 3) is scop
     monkeypatch.setattr(class_tiles, "_stays", lambda *_: True)
     with pytest.raises(InternalError, match="EATSS-P901"):
-        class_tiles._steps_first(scop, Memo())
+        class_tiles._steps_first(region(loops))
 
 
 @pytest.mark.parametrize("source", ["lu", "floyd-warshall", LDLT, SOLVE, BACKWARD])
@@ -357,10 +357,9 @@ def test_copies_of_other_values_are_found(place: int, monkeypatch: pytest.Monkey
     def moved(source: Statement, read: Access, loops: Numbers, at: int, taken: set[str]) -> Any:
         return copying(source, read, loops, -at if at == place else at, taken)
 
-    scop = kernel("floyd-warshall", 20)
-    assert kept_versions.with_versions(scop)
+    assert kept_versions.with_versions(kernel("floyd-warshall", 20))
     monkeypatch.setattr(kept_versions, "_copying", moved)
-    assert kept_versions.with_versions(scop) is None
+    assert kept_versions.with_versions(kernel("floyd-warshall", 20)) is None
 
 
 @pytest.mark.parametrize("early", range(6))

@@ -141,7 +141,7 @@ REFUSED = {
 def test_what_is_not_proven_to_stay_is_read_where_it_is(which: str) -> None:
     scop = region(REFUSED[which])
     assert "T" not in recomputable_arrays(scop)
-    assert with_recomputed_producers(scop, ["T"]) is None
+    assert with_recomputed_producers(scop, ("T",)) is None
 
 
 def test_an_array_that_others_see_is_still_stored() -> None:

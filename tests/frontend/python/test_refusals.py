@@ -91,7 +91,6 @@ HEADS = [
     ("def loops(n: int):", "Y004", "int"),
     ("def loops(n: eatss.Param = 3):", "Y004", "3"),
     ("def loops(*n: eatss.Param):", "Y004", "n: eatss.Param"),
-    ("def loops(n: eatss.Param) -> int:", "Y004", "int"),
     ("def loops(int: eatss.Param):", "Y004", "int: eatss.Param"),
     ("def loops(größe: eatss.Param):", "Y004", "größe: eatss.Param"),
     ("def loops(A: eatss.f64['n'], n: eatss.Param):", "Y004", "'n'"),
