@@ -19,12 +19,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
-from scipy.special import stdtrit
 
 from eatss.base.cache import key_of
 from eatss.base.diagnostics import input_error
@@ -267,8 +267,23 @@ def mean_estimate(values: Sequence[float], confidence: float) -> Estimate:
     if count < 2:
         return Estimate(mean=mean, low=None, high=None, count=count)
     error = float(np.std(values, ddof=1)) / math.sqrt(count)
-    half = float(stdtrit(count - 1, (1 + confidence) / 2)) * error
+    half = students_t(confidence, count - 1) * error
     return Estimate(mean=mean, low=mean - half, high=mean + half, count=count)
+
+
+_ANGLES = 100_000
+
+
+@lru_cache
+def students_t(confidence: float, freedom: int) -> float:
+    """Return how many standard errors an interval reaches to either side [Student's t].
+
+    With ``t = √ν tan θ`` the density is ``cos(θ)^(ν - 1)``, whose area is added up here.
+    """
+    step = math.pi / 2 / _ANGLES
+    areas = np.cumsum(np.cos((np.arange(_ANGLES) + 0.5) * step) ** (freedom - 1))
+    angle = np.interp(confidence * areas[-1], areas, np.arange(1, _ANGLES + 1) * step)
+    return float(math.sqrt(freedom) * np.tan(angle))
 
 
 def energy_estimate(

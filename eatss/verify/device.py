@@ -60,30 +60,23 @@ class CpuMachine:
         library.eatss_cpu_watch.argtypes = ctypes.c_char_p, ctypes.c_void_p, word, word, word
         library.eatss_cpu_error.restype = ctypes.c_char_p
         library.eatss_cpu_observed.restype = ctypes.c_char_p
-        library.eatss_cpu_kernel.restype = ctypes.c_char_p
+        library.eatss_cpu_blocks.restype = ctypes.c_uint64
         library.eatss_cpu_taken.restype = ctypes.POINTER(ctypes.c_uint64)
         library.eatss_cpu_steps.restype = ctypes.c_uint64
 
     def taken(self, branches: int) -> npt.NDArray[np.uint64]:
-        """Return how many threads found each branch false and true, and how many blocks did."""
-        found = self._library.eatss_cpu_taken()[: 4 * branches]
-        return np.array(found, np.uint64).reshape(branches, 4)
+        """Return how many threads found each branch false and true."""
+        found = self._library.eatss_cpu_taken()[: 2 * branches]
+        return np.array(found, np.uint64).reshape(branches, 2)
 
     @property
     def steps(self) -> int:
         """Events that have been counted: how long all launches took, on whatever machine."""
         return int(self._library.eatss_cpu_steps())
 
-    def blocks(self) -> dict[tuple[str, int], int]:
-        """Return in how many blocks of each kernel every condition held in every thread (0: full).
-
-        And in how many not (1: partial).
-        """
-        counts = (ctypes.c_uint64 * 2)()
-        found: dict[tuple[str, int], int] = {}
-        while (name := self._library.eatss_cpu_kernel(len(found) // 2, counts)) is not None:
-            found |= {(name.decode(), 0): counts[0], (name.decode(), 1): counts[1]}
-        return found
+    def ran(self, kernel: str) -> bool:
+        """Return whether any block of a kernel ran."""
+        return bool(self._library.eatss_cpu_blocks(kernel.encode()))
 
     def launch(
         self, entry: Entry, buffers: Buffers, *, backward: bool, dry: bool = False

@@ -159,7 +159,7 @@ def _for_compilers(directory: Path, work: Path) -> Path:
 
 def _what_is_missing(program: Program, coverage: Coverage) -> tuple[Status, str]:
     """Return why a verification at sizes of our choice without failures is none, if it is none."""
-    if coverage.kernels and all(kernel.idle for kernel in coverage.kernels):
+    if coverage.idle and coverage.idle == their_names(program.kernels):
         why = "no kernel ran at any size that was tried; give other sizes with --size"
         return "nothing compared", why
     unrun = [one for one in coverage.untaken if one.unrun and one.never != "reached"]
@@ -320,10 +320,8 @@ class _Report:
         return Coverage(
             runs=sum(one.compared > 0 for one in every),
             elements=sum(one.compared for one in every),
-            changed=sum(one.changed for one in every),
             refusals=sum(one.refused for one in every),
-            accepted=sum(one.compared == 0 and not one.refused for one in self.others),
-            kernels=done.kernels,
+            idle=done.idle,
             branches=done.branches,
             untaken=done.untaken,
         )
