@@ -132,8 +132,6 @@ class Verification(Shown):
         message: What happened there.
         bit_equal: Whether floating-point results had to agree in every bit.
         results: What happened at each choice of sizes.
-        compile_time_s: Seconds that compilers took, by the clock on the wall.
-        run_time_s: Seconds that everything else took.
         coverage: What all runs covered, those that ``results`` does not list included.
     """
 
@@ -145,8 +143,6 @@ class Verification(Shown):
     message: str
     bit_equal: bool
     results: tuple[SizeResult, ...]
-    compile_time_s: float
-    run_time_s: float
     coverage: Coverage | None = None
 
     def __repr__(self) -> str:
@@ -205,8 +201,6 @@ def refused(directory: Path, device: Device, error: EatssError) -> Verification:
         message=" ".join(f"{one.message} [{one.code}]" for one in error.diagnostics),
         bit_equal=False,
         results=(),
-        compile_time_s=0.0,
-        run_time_s=0.0,
     )
 
 
@@ -320,7 +314,6 @@ class Compared:
 class Done:
     """All runs are done; fields as in :class:`Coverage`."""
 
-    compile_time_s: float = 0.0
     idle: Names = ()
     branches: int | None = None
     untaken: tuple[Untaken, ...] = ()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import tempfile
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -105,7 +104,6 @@ def verify(
     chosen = _auto_device() if device == "auto" else device
     runs = _runs(program, sizes)
     with_shim = chosen == "cpu" and not machine and sizes is None
-    start = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="eatss-verify-") as work:
         job = Job(
             directory=str(_for_compilers(directory, Path(work))),
@@ -121,7 +119,6 @@ def verify(
         )
         report = _Report(program=program, limit_s=timeout_s, job=job, progress=progress)
         _run_worker(job, report)
-    elapsed = time.perf_counter() - start
     failed = next((result for result in report.results if result.failed), None)
     done = report.done or Done()
     coverage = report.coverage(done)
@@ -141,8 +138,6 @@ def verify(
         message=message,
         bit_equal=must_be_bit_equal(program, chosen),
         results=tuple(report.results),
-        compile_time_s=done.compile_time_s,
-        run_time_s=elapsed - done.compile_time_s,
         coverage=coverage,
     )
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -135,15 +134,12 @@ class _Worker:
         """Do all runs and tell the parent of each."""
         if self._job.device == "gpu" and not self._job.machine:
             self._stage("compile", self._job.runs[0])
-            start = time.perf_counter()
             with ThreadPoolExecutor(os.cpu_count()) as pool:
                 list(pool.map(self._compile_ahead, self._job.runs))
-            self._builder.compile_time_s = time.perf_counter() - start  # not the sum of threads
         ended_early = any(self._do(run, aimed) for run, aimed in self._runs())
         counted = sum(one.kind != "part" for one in self._search.branches)
         self._emit(
             Done(
-                compile_time_s=self._builder.compile_time_s,
                 idle=self._search.idle(),
                 branches=counted if self._search.machines else None,
                 untaken=self._search.untaken_branches(ended_early=ended_early),
