@@ -155,13 +155,12 @@ def run_trials(card: CupyCard, meter: str, jobs: Iterable[Job], emit: Emit) -> N
 
 def _run(metering: Metering, job: Job, emit: Emit, known: Known) -> None:
     """Prepare all variants of a job, then measure those that are right."""
-    origin_s = metering.card.now() - job.elapsed_s
     if job.looks_around:
         emit(Entered(task=None, stage="idle power", limit_s=IDLE_LIMIT_S))
         found = metering.idle_power_w(pause_s=0.0, seconds=IDLE_S)
         known_w, reason = (None, found) if isinstance(found, str) else (found, "")
         emit(IdleRead(power_w=known_w, reason=reason))
-    every = [_Trial(metering, job.options, emit, known, origin_s, task) for task in job.tasks]
+    every = [_Trial(metering, job.options, emit, known, task) for task in job.tasks]
     loaded = [trial for trial in every if trial.attempt(trial.load)]
     trials = [trial for trial in loaded if trial.attempt(trial.examine)]
     if trials and job.looks_around:
@@ -224,11 +223,10 @@ class _Trial:
         options: MeasureOptions,
         emit: Emit,
         known: Known,
-        origin_s: float,
         task: Task,
     ) -> None:
         self.metering, self.card, self.options = metering, metering.card, options
-        self.emit, self.known, self.origin_s, self.task = emit, known, origin_s, task
+        self.emit, self.known, self.task = emit, known, task
         self.result = Result(task=task.index)
         self.program: Texts = ()
         self.tried_runs = 0
@@ -489,11 +487,7 @@ class _Trial:
         for attempt in range(1, ATTEMPTS + 1):
             self.enter("window", self.limit_s(self.pace.expected_s), self.windows + 1)
             taken = take_window(
-                self.metering,
-                self.workload,
-                self.pace,
-                restoring=self.restores_inside,
-                origin_s=self.origin_s,
+                self.metering, self.workload, self.pace, restoring=self.restores_inside
             )
             self._check_drift()
             unread = taken.no_energy and self.metering.works
