@@ -370,7 +370,7 @@ def _ratio(measurement: Measurement, baseline: Measurement, what: str) -> Ratio 
     restored = "inside windows" in (measurement.method.restoring, baseline.method.restoring)
     if len(pairs) >= LEAST_PAIRS and not (restored and what == "energy_j"):
         own_values, other_values = zip(*pairs, strict=True)
-        return paired_ratio(own_values, other_values, baseline.method.confidence)
+        return paired_ratio(own_values, other_values)
     return ratio_of_estimates(own, other)
 
 

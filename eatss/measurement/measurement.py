@@ -171,7 +171,6 @@ class Method:
     compiler: CompilerName | None
     launched_by: LaunchedBy | None
     restoring: Restoring
-    confidence: float
     target: float
     least_window_s: float
     least_updates: int

@@ -256,10 +256,10 @@ class _Trial:
         options, found = self.options, self.result
         if self.windows < options.least_windows:
             return False
-        estimates = [mean_estimate([one.time_s for one in found.windows], options.confidence)]
+        estimates = [mean_estimate([one.time_s for one in found.windows])]
         energies_j = [one.energy_j for one in found.windows if one.energy_j is not None]
         if energies_j and self.metering.works:
-            estimates.append(energy_estimate(energies_j, found.restoring_j, options.confidence))
+            estimates.append(energy_estimate(energies_j, found.restoring_j))
         widths = [estimate.relative for estimate in estimates]
         return all(width is not None and width <= options.target for width in widths)
 

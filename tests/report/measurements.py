@@ -59,7 +59,6 @@ def method(**changes: Any) -> Method:
         "compiler": "nvrtc",
         "launched_by": "graph",
         "restoring": "between windows",
-        "confidence": 0.95,
         "target": 0.01,
         "least_window_s": 2.0,
         "least_updates": 20,

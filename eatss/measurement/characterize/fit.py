@@ -67,7 +67,6 @@ DEFAULT_FLOOR = 0.0
 _FLOORS = 91
 LOWERED = 0.98
 """Clocks below this share of the highest say something of the voltage."""
-CONFIDENCE = 0.95
 
 Floats = npt.NDArray[np.float64]
 
@@ -182,7 +181,7 @@ def fit_energy(results: Sequence[Result]) -> EnergyFit:
 def _least_floor(squares: Callable[[float], float], free: int) -> Coefficient:
     """Return the voltage floor of least squares, and those that fit about as well."""
     best = minimize_scalar(squares, bounds=(0.0, MOST_FLOOR), method="bounded")
-    width = students_t(CONFIDENCE, free) ** 2 / free
+    width = students_t(free) ** 2 / free
     floors = np.linspace(0.0, MOST_FLOOR, _FLOORS)
     near = [float(best.x), *(a for a in floors if squares(a) <= best.fun * (1 + width))]
     return Coefficient(value=near[0], low=float(min(near)), high=float(max(near)))
@@ -207,7 +206,7 @@ def _intervals(relative: Floats, prices: Floats, squares: float) -> list[Coeffic
     free = max(1, len(relative) - int((prices > 0).sum()))
     columns, scale = _scaled_columns(relative)
     covariance = np.linalg.pinv(columns.T @ columns) * squares / free
-    widths = students_t(CONFIDENCE, free) * np.sqrt(np.diag(covariance)) / scale
+    widths = students_t(free) * np.sqrt(np.diag(covariance)) / scale
     return [
         Coefficient(value=float(p), low=max(0.0, float(p - w)), high=float(p + w))
         for p, w in zip(prices, widths, strict=True)
