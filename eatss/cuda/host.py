@@ -13,7 +13,8 @@ from typing import TypeVar
 import islpy as isl
 
 from eatss.base.frozen import Names, their_names
-from eatss.cuda.text import argument_text, template
+from eatss.base.templates import template
+from eatss.cuda.text import argument_text, type_text
 from eatss.lower.arrays import (
     TRUE,
     Arrays,
@@ -313,11 +314,11 @@ static eatss_calls ${ calls };
 {% endif %}
 extern "C" int ${ entry.launcher }(${ parameters })
 {
-{% for size, own in given %}
-{% if size.element_type == "unsigned long" %}
+{% for one, own in given %}
+{% if one.element_type == "unsigned long" %}
     if (${ own } > 0x7fffffffffffffffUL) return (int)cudaErrorInvalidValue;
 {% endif %}
-    const long ${ size.name | size } = (long)${ own };
+    const long ${ size(one.name) } = (long)${ own };
 {% endfor %}
 {% for one in entry.assumptions %}
     if (!(${ wide(one.condition) })) return -${ loop.index };  // ${ one.message }
@@ -330,14 +331,14 @@ return (int)eatss_error;
 {% if calls %}
     return ${ calls }.run(${ stream }, {
 {% for one in entry.temporaries %}
-        {sizeof(${ one.element_type | type }), (size_t)(${ wide(elements_of(one)) }), \
+        {sizeof(${ type(one.element_type) }), (size_t)(${ wide(elements_of(one)) }), \
 ${ "true" if one.zeroed else "false" }},  // ${ one.name }
 {% endfor %}
     }, [&](eatss_stream &${ stream }, void *const *\
 ${ "eatss_memory" if entry.temporaries else "" }) {
 {% for one in entry.temporaries %}
-        ${ one.element_type | type } *const ${ one.name } = \
-(${ one.element_type | type } *)eatss_memory[${ loop.index0 }];
+        ${ type(one.element_type) } *const ${ one.name } = \
+(${ type(one.element_type) } *)eatss_memory[${ loop.index0 }];
 {% endfor %}
 ${ steps | indent(8, first=True) }
     }${ used });
@@ -378,6 +379,8 @@ def launcher_text(program: Program, entry: Entry, *, const: bool) -> str:
     return template(_LAUNCHER).render(
         program=program,
         entry=entry,
+        size=size_text,
+        type=type_text,
         calls=f"eatss_calls_of_{entry.launcher}" if keeps else "",
         parameters=", ".join((*declared, f"cudaStream_t {stream}")),
         given=[(one, given[one.name]) for one in sizes if one.name in given],

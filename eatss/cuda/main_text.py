@@ -8,10 +8,11 @@ from dataclasses import replace
 from functools import partial
 
 from eatss.base.frozen import their_names
+from eatss.base.templates import template
 from eatss.cuda.host import launcher_text
 from eatss.cuda.kernel_printer import kernel_text
 from eatss.cuda.preamble import preamble
-from eatss.cuda.text import template, type_text
+from eatss.cuda.text import type_text
 from eatss.lower.kernel.nodes import Kernel
 from eatss.lower.kernel.uses import instructions_in
 from eatss.polyhedral.expression import ElementType
@@ -256,11 +257,11 @@ _SIZES = """\
 #endif
 {% endfor %}
 #if \
-{% for one in macros %}defined(${ one.name | size })${ "" if loop.last else " || " }{% endfor +%}
+{% for one in macros %}defined(${ size(one.name) })${ "" if loop.last else " || " }{% endfor +%}
 #error "give -D${ macros[0].macro }=VALUE, not -D${ macros[0].name }"
 #endif
 {% for one in macros %}
-#define ${ one.name | size } ${ one.macro }
+#define ${ size(one.name) } ${ one.macro }
 {% endfor %}
 """
 """Definitions of sizes: no header stands behind them."""
@@ -268,20 +269,20 @@ _SIZES = """\
 _MAIN = """\
 #ifdef EATSS_MAIN
 {% for one in macros %}
-#undef ${ one.name | size }
+#undef ${ size(one.name) }
 {% endfor %}
 ${ support }
 {%- if macros %}
 
 {% for one in macros %}
-#define ${ one.name | size } ${ one.macro }
+#define ${ size(one.name) } ${ one.macro }
 {% endfor %}
 {% endif %}
 {% for entry in program.entries %}
 
 static void eatss_run_${ entry.launcher }(const eatss_options &eatss_given) {
 {% for one in entry.arguments if one.role == "parameter" %}
-    const long long ${ one.name | size } = \
+    const long long ${ size(one.name) } = \
 eatss_given.size<${ kind(one) }>("${ one.name }", ${ usual(one.name) });
 {% endfor %}
 {% for one in entry.arguments %}
@@ -302,7 +303,7 @@ ${ loop.index });
 {% for one in entry.assumptions %}\
 ${ quoted(one.message) }${ "" if loop.last else ", " }{% endfor %}};
     std::printf("${ entry.launcher }{% for name in shown %} ${ name }=%lld{% endfor %}\\n"\
-{% for name in shown %}, (long long)(${ name | size }){% endfor %});
+{% for name in shown %}, (long long)(${ size(name) }){% endfor %});
     auto eatss_launch = [&] {
         return ${ entry.launcher }(\
 {% for one in entry.arguments %}${ passed(one) }, {% endfor %}cudaStream_t(0));
@@ -325,7 +326,7 @@ ${ "has to be given" if one.default is none else one.default }\\n");
 {% endfor %}
 {% for one in program.macros %}
     std::printf("  ${ one.name }=%lld, set when compiled with -D${ one.macro }=VALUE\\n", \
-(long long)(${ one.name | size }));
+(long long)(${ size(one.name) }));
 {% endfor %}
 }
 
@@ -356,6 +357,7 @@ def main_text(program: Program) -> str:
     truths = any(_is_truth(one) for entry in program.entries for one in entry.arguments)
     return template(_MAIN).render(
         program=program,
+        size=size_text,
         support=SUPPORT + TRUTH_SUPPORT * truths,
         macros=[one for one in program.parameters if one.defined_as is not None],
         given=[one for one in program.parameters if one.kind == "argument"],
@@ -392,7 +394,7 @@ def _passed(argument: Argument) -> str:
 def file_text(program: Program, kernels: Sequence[Kernel], *, line_info: bool) -> Program:
     """Return the program with its text; ``kernels`` are its kernels."""
     macros = program.macros
-    parts = [template(_SIZES).render(macros=macros)] if macros else []
+    parts = [template(_SIZES).render(macros=macros, size=size_text)] if macros else []
     for code, kernel in zip(program.kernels, kernels, strict=True):
         text = kernel_text(kernel, program.original.file, line_info=line_info)
         parts.append(template(_HEADING).render(code=code) + text)

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
 from math import isfinite, isinf, isnan
 from types import MappingProxyType
 
-from jinja2 import Environment, StrictUndefined, Template
-
 from eatss.polyhedral.expression import ElementType, Literal
 from eatss.program import Argument
-from eatss.program.tokens import generated_text, size_text
+from eatss.program.tokens import size_text
 
 
 class Lines:
@@ -54,22 +51,6 @@ class Lines:
     def text(self) -> str:
         """Return the text, with a line break after every line."""
         return "".join(line + "\n" for line in self._lines)
-
-
-_TEMPLATES = Environment(  # noqa: S701 - of C
-    trim_blocks=True,
-    lstrip_blocks=True,
-    keep_trailing_newline=True,
-    undefined=StrictUndefined,
-    variable_start_string="${",
-    variable_end_string="}",
-)
-
-
-@cache
-def template(text: str) -> Template:
-    """Return a template of C or C++ in Jinja, with ``${ }`` around what is filled in."""
-    return _TEMPLATES.from_string(text)
 
 
 HALF = "eatss_half"
@@ -115,9 +96,6 @@ def argument_text(
     if argument.role in ("array", "cell"):
         return f"{'const ' * (const and not argument.writes)}{c_type} *{argument.name}"
     return f"{c_type} {given.get(argument.name) or size_text(argument.name)}"
-
-
-_TEMPLATES.filters |= {"type": type_text, "size": size_text, "c": generated_text}
 
 
 def literal_text(literal: Literal) -> str:

@@ -214,9 +214,7 @@ def least_window_s(options: MeasureOptions, period_s: float | None) -> float:
     return max(options.least_window_s, (options.least_updates + 2) * (period_s or 0.0))
 
 
-def take_window(
-    metering: Metering, load: SteadyLoad, pace: Pace, *, restoring: bool
-) -> Taken:
+def take_window(metering: Metering, load: SteadyLoad, pace: Pace, *, restoring: bool) -> Taken:
     """Take one window of runs.
 
     Raises:
