@@ -27,7 +27,6 @@ from eatss.measurement.characterize.benchmark import (
     Subject,
     hashed,
     missing,
-    new_record,
     result_line,
     subject_line,
 )
@@ -230,8 +229,7 @@ def characterise_card(
     """Run the benchmarks on a card of this machine and keep every result as soon as it is there.
 
     Args:
-        path: of the record; with ``.xz`` at its end it is compressed, and whole only once the run
-            has ended or was interrupted.
+        path: of the record.
         device: the card's number as CUDA counts those it sees, or its UUID.
         profile: name of the profile that the card is known by, for the record.
         force: run even where other programs compute on the card.
@@ -281,7 +279,7 @@ def run_bench(
     )
     results, warnings = list[Result](), list[Diagnostic]()
     try:
-        file = new_record(path)
+        file = path.open("w", encoding="utf-8")
     except OSError as error:
         why = f"cannot write the record {path}: {error.strerror}"
         raise input_error("EATSS-C008", why) from None
