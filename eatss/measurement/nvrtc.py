@@ -63,4 +63,3 @@ def _whole(cubin: bytes) -> bytes:
     The driver loads it without; nvdisasm and cuobjdump do not take it for an ELF file.
     """
     return cubin + bytes(-len(cubin) % _ELF_ALIGNMENT)
-

@@ -367,23 +367,17 @@ def gpu_text(program: Program, directory: Path) -> str:
 _GPU_DRIVER = r"""
 #include <cuda_runtime.h>
 
-extern "C" int eatss_device_count(void)
+extern "C" void *eatss_device_put(const void *host, size_t bytes)
 {
-    int count = 0;
-    return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+    void *pointer = nullptr;
+    const bool there = cudaMalloc(&pointer, bytes) == cudaSuccess
+        && cudaMemcpy(pointer, host, bytes, cudaMemcpyHostToDevice) == cudaSuccess;
+    return there ? pointer : nullptr;
 }
-extern "C" int eatss_device_alloc(void **pointer, unsigned long bytes)
+extern "C" int eatss_device_take(void *host, void *device, size_t bytes)
 {
-    return (int)cudaMalloc(pointer, bytes);
-}
-extern "C" int eatss_device_free(void *pointer) { return (int)cudaFree(pointer); }
-extern "C" int eatss_device_write(void *device, const void *host, unsigned long bytes)
-{
-    return (int)cudaMemcpy(device, host, bytes, cudaMemcpyHostToDevice);
-}
-extern "C" int eatss_device_read(void *host, const void *device, unsigned long bytes)
-{
-    return (int)cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost);
+    const int code = (int)cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost);
+    return code ? code : (int)cudaFree(device);
 }
 extern "C" int eatss_device_wait(void) { return (int)cudaDeviceSynchronize(); }
 extern "C" const char *eatss_device_error(int code)
