@@ -15,7 +15,6 @@ from eatss.base.diagnostics import Diagnostics, EatssError, input_error
 from eatss.base.frozen import frozen
 from eatss.base.supervisor import LiveWorker, Outcome
 from eatss.base.text import equations
-from eatss.measurement.arguments import complete_sizes
 from eatss.measurement.assemble import (
     assemble,
     inverse,
@@ -48,6 +47,7 @@ from eatss.measurement.options import MeasureOptions, Variant, check_labels, che
 from eatss.measurement.trials import run_trials
 from eatss.program import load_program
 from eatss.program.plan import stack_warnings
+from eatss.verify.sizes import complete_sizes
 
 if TYPE_CHECKING:
     from eatss.measurement.cupy_card import CupyCard
@@ -268,7 +268,7 @@ def check_measurable(variants: Sequence[Variant], options: MeasureOptions) -> di
     One that was rejected stands beside anything.
 
     Raises:
-        InputError: ``EATSS-V0xx`` a folder holds no program, ``EATSS-E072`` the sizes are not a
+        InputError: ``EATSS-V0xx`` a folder holds no program, ``EATSS-V008`` the sizes are not a
             program's.
     """
     return {

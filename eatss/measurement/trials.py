@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from eatss.base.diagnostics import InputError, input_error
 from eatss.base.text import Texts
-from eatss.measurement.arguments import Kept, complete_sizes
+from eatss.measurement.arguments import Kept
 from eatss.measurement.assemble import energy_estimate, mean_estimate, source_hash_of
 from eatss.measurement.card import NotComparedError, VariantError, WrongResultError
 from eatss.measurement.job import (
@@ -55,6 +55,7 @@ from eatss.measurement.metering import (
 from eatss.measurement.meters.meter import MeterError, Trace, steady, update_period_s
 from eatss.measurement.options import BenchKeywords, MeasureOptions
 from eatss.program import load_program
+from eatss.verify.sizes import complete_sizes
 
 if TYPE_CHECKING:
     from eatss.measurement.cupy_card import CupyCard

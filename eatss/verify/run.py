@@ -16,7 +16,7 @@ from eatss.base.frozen import their_names
 from eatss.base.supervisor import Worker, supervise
 from eatss.base.text import equations
 from eatss.program import Program, load_program, program_folder
-from eatss.program.expression import OwnSizes, Sizes
+from eatss.program.expression import Sizes
 from eatss.verify.data import EXTREME, INFINITE, SIGNED, Flavour, numpy_name
 from eatss.verify.instrumentation import instrumented_text
 from eatss.verify.result import (
@@ -44,10 +44,10 @@ from eatss.verify.sizes import (
     Probe,
     boundary_sizes,
     choose_sizes,
+    complete_sizes,
     edge_sizes,
     estimated_points,
     has_fixed_sizes,
-    limits,
     refused_sizes,
     sizes_around_tiles,
     sizes_at_conditions,
@@ -193,7 +193,9 @@ def _auto_device() -> Device:
 
 def _runs(program: Program, sizes: Sequence[Sizes] | None) -> tuple[Run, ...]:
     if sizes is not None:
-        return tuple(_runs_at(program, [_completed(program, given) for given in sizes], _WANTED))
+        return tuple(
+            _runs_at(program, [complete_sizes(program, given) for given in sizes], _WANTED)
+        )
     wanted = choose_sizes(program)
     if not wanted:
         raise input_error(
@@ -266,34 +268,6 @@ def _further(program: Program) -> tuple[Run, ...]:
         if one.role == "scalar" and numpy_name(one).startswith("f")
     ]
     return (*found, *_probed(program, edge_sizes(program)))
-
-
-def _completed(program: Program, given: Sizes) -> OwnSizes:
-    """Return values of all parameters, defaults where none is given.
-
-    Raises:
-        InputError: ``EATSS-V008``, one is none of the program, is missing, or beyond its C type;
-            that of a macro is ``int``.
-    """
-    names = their_names(program.parameters)
-    values = {one.name: one.default for one in program.parameters} | {**given}
-    ranges = limits(program)
-    found = {}
-    for name, value in values.items():
-        least, most = ranges.get(name, (0, 0))
-        hint = f"its sizes are {', '.join(names)}" if names else "all its sizes are fixed"
-        if name not in names:
-            what = f"'{program.name}' has no size '{name}'"
-        elif value is None:
-            what = f"size '{name}' has no value"
-        elif not least <= value <= most:
-            what = f"size '{name}' is {value}, which its type in C does not have"
-            hint = f"give a number from {least} to {most}"
-        else:
-            found[name] = value
-            continue
-        raise input_error("EATSS-V008", what, hint=hint)
-    return found
 
 
 @dataclass(slots=True)
