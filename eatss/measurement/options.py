@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from functools import partial
+from itertools import count
 from math import inf
 from os import PathLike, fspath
 from pathlib import Path
@@ -378,14 +379,16 @@ def rejected_variant(label: str, error: EatssError) -> Variant:
 
 
 def source_labels(sources: Sequence[Path]) -> Names:
-    """Return what several sources, and what is generated from them, are called.
+    """Return what several sources, and what is generated from them, are called, each once.
 
-    Raises:
-        InputError: ``EATSS-E043``, two have the same name.
+    ``gemm`` and ``gemm-2`` for twice ``gemm``.
     """
-    labels = tuple(folder_label(one) if one.is_dir() else one.stem for one in sources)
-    check_labels(labels)
-    return labels
+    found = []
+    for source in sources:
+        name = folder_label(source) if source.is_dir() else source.stem
+        ways = (f"{name}-{turn}" if turn > 1 else name for turn in count(1))
+        found.append(next(way for way in ways if way not in found))
+    return tuple(found)
 
 
 def folder_label(folder: Path) -> str:
