@@ -27,7 +27,7 @@ RATIO_SCATTERS, DRIFT = (0.002, 0.01), 0.005
 def windows_taken(values: npt.NDArray[np.float64]) -> int:
     """Return after how many windows a variant stops; ``values`` has a row a quantity."""
     for count in range(OPTIONS.least_windows, MOST):
-        widths = [mean_estimate(list(row[:count]), OPTIONS.confidence).relative for row in values]
+        widths = [mean_estimate(list(row[:count])).relative for row in values]
         if all(width is not None and width <= OPTIONS.target for width in widths):
             return count
     return MOST
@@ -35,7 +35,7 @@ def windows_taken(values: npt.NDArray[np.float64]) -> int:
 
 def holds(values: npt.NDArray[np.float64]) -> bool:
     """Tell whether the interval of a mean holds 1."""
-    estimate = mean_estimate(list(values), OPTIONS.confidence)
+    estimate = mean_estimate(list(values))
     assert estimate.low is not None
     assert estimate.high is not None
     return estimate.low <= 1.0 <= estimate.high
@@ -61,7 +61,7 @@ def ratio_coverage(trials: int, rng: np.random.Generator) -> float:
         drift = 1.0 + DRIFT * np.arange(MOST)
         both = np.stack([drift * rng.normal(1.0, scatter, MOST) for scatter in RATIO_SCATTERS])
         count = max(windows_taken(both[:1]), windows_taken(both[1:]))
-        ratio = paired_ratio(list(both[0, :count]), list(both[1, :count]), OPTIONS.confidence)
+        ratio = paired_ratio(list(both[0, :count]), list(both[1, :count]))
         assert ratio.low is not None
         assert ratio.high is not None
         held += ratio.low <= 1.0 <= ratio.high

@@ -17,12 +17,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from eatss.base.shipped import data_directory
 from eatss.measurement import measurement_from_dict, measurement_to_dict
-from eatss.measurement.arguments import complete_sizes
 from eatss.measurement.card import CompileError
 from eatss.measurement.compile import compile_target
 from eatss.measurement.measurement import Measurement
 from eatss.measurement.options import MeasureOptions, Variant
 from eatss.program import load_program
+from eatss.verify.sizes import complete_sizes
 
 RESULTS = Path(__file__).resolve().parent / "results" / "h200"
 """What was measured on an H200."""

@@ -27,7 +27,7 @@ Examples:
 
     eatss characterize -o h200.toml
 
-    eatss characterize --record v100.jsonl.xz
+    eatss characterize --record v100.jsonl
 
     eatss characterize --replay h200.jsonl --replay other.jsonl -o h200.toml
 
@@ -55,8 +55,7 @@ def characterize(
         Path | None,
         option(
             metavar="FILE",
-            help="Keep every result here as soon as it is there; by default beside -o. A name "
-            "with .xz at its end: one compressed file, to be sent.",
+            help="Keep every result here as soon as it is there; by default beside -o.",
         ),
     ] = None,
     replay: Annotated[

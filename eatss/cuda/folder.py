@@ -80,15 +80,16 @@ def original_files(
     searched = [Path(os.path.normpath(Path(folder).absolute())) for folder in include_dirs]
     headers = dict(_headers(data, home, searched))
     places = [*(header.parent for header in headers), *(d for d in searched if d.is_dir())]
-    if all(place.is_relative_to(home) for place in places):
-        base, prefix, folders = home, PurePosixPath(), searched
-    else:
-        base = Path(os.path.commonpath([home, *places]))
-        prefix, folders = PurePosixPath(_HEADERS), [home, *searched]
-    copied = {str(prefix / p.relative_to(base).as_posix()): text for p, text in headers.items()}
+    base = Path(os.path.commonpath([home, *places]))
+    prefix, folders = ("", searched) if base == home else (_HEADERS, [home, *searched])
+
+    def placed(path: Path) -> str:
+        return str(PurePosixPath(prefix, path.relative_to(base).as_posix()))
+
+    copied = {placed(path): text for path, text in headers.items()}
     copied.pop(own_name, None)
     wanted = [
-        str(prefix / folder.relative_to(base).as_posix())
+        placed(folder)
         for folder in dict.fromkeys(folders)
         if folder.is_dir() and folder.is_relative_to(base)
     ]

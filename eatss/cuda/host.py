@@ -6,13 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
 from itertools import groupby
+from textwrap import indent
 from types import MappingProxyType
 from typing import TypeVar
 
 import islpy as isl
 
 from eatss.base.frozen import Names, their_names
-from eatss.cuda.text import Lines, argument_text, type_text
+from eatss.base.templates import template
+from eatss.cuda.text import argument_text, type_text
 from eatss.lower.arrays import (
     TRUE,
     Arrays,
@@ -305,84 +307,89 @@ def bounds_of_loops(steps: Sequence[HostStep]) -> Iterator[IntExpr]:
             yield from (step.lower, step.upper)
 
 
+_LAUNCHER = """\
+{% if calls %}
+static eatss_calls ${ calls };
+
+{% endif %}
+extern "C" int ${ entry.launcher }(${ parameters })
+{
+{% for one, own in given %}
+{% if one.element_type == "unsigned long" %}
+    if (${ own } > 0x7fffffffffffffffUL) return (int)cudaErrorInvalidValue;
+{% endif %}
+    const long ${ size(one.name) } = (long)${ own };
+{% endfor %}
+{% for one in entry.assumptions %}
+    if (!(${ wide(one.condition) })) return -${ loop.index };  // ${ one.message }
+{% endfor %}
+{% for kernel in program.kernels if kernel.dynamic_shared %}
+    if (cudaError_t eatss_error = cudaFuncSetAttribute(${ kernel.name },
+            cudaFuncAttributeMaxDynamicSharedMemorySize, ${ kernel.shared_bytes })) \
+return (int)eatss_error;
+{% endfor %}
+{% if calls %}
+    return ${ calls }.run(${ stream }, {
+{% for one in entry.temporaries %}
+        {sizeof(${ type(one.element_type) }), (size_t)(${ wide(elements_of(one)) }), \
+${ "true" if one.zeroed else "false" }},  // ${ one.name }
+{% endfor %}
+    }, [&](eatss_stream &${ stream }, void *const *\
+${ "eatss_memory" if entry.temporaries else "" }) {
+{% for one in entry.temporaries %}
+        ${ type(one.element_type) } *const ${ one.name } = \
+(${ type(one.element_type) } *)eatss_memory[${ loop.index0 }];
+{% endfor %}
+${ steps | indent(8, first=True) }
+    }${ used });
+}
+
+extern "C" int ${ entry.launcher }_free(void)
+{
+    return ${ calls }.free();
+}
+{% else %}
+{% if steps %}
+${ steps | indent(4, first=True) }
+{% endif %}
+    return (int)cudaGetLastError();
+}
+{% endif %}
+"""
+
+
 def launcher_text(program: Program, entry: Entry, *, const: bool) -> str:
     """Return the host function that runs a region on device pointers.
 
     ``const`` says whether arrays that are only read are declared so. Sizes of another type than
-    ``int`` are passed under other names.
+    ``int`` are passed under other names. A launcher that works in memory, or whose launches are
+    many, keeps memory and graphs from call to call, told by the arguments that it uses.
     """
     names = NameTable(their_names(entry.arguments))
-    counters = (one.counter for one, _ in every_step(entry.body) if isinstance(one, HostLoop))
-    names.reserve(*their_names(entry.temporaries), *counters)
+    every = [step for step, _ in every_step(entry.body)]
+    loops = [step for step in every if isinstance(step, HostLoop)]
+    names.reserve(*their_names(entry.temporaries), *(loop.counter for loop in loops))
     sizes = [one for one in entry.arguments if one.role == "parameter"]
     given = {a.name: names.fresh(f"{a.name}_given") for a in sizes if a.element_type != "int"}
     stream = names.fresh("stream")
     declared = [argument_text(argument, given, const=const) for argument in entry.arguments]
-    lines = Lines()
-    if _keeps(entry):
-        lines.add(f"static eatss_calls {_calls(entry)};", "")
-    parameters = ", ".join((*declared, f"cudaStream_t {stream}"))
-    lines.add(f'extern "C" int {entry.launcher}({parameters})', "{")
-    with lines.indented():
-        for one in sizes:
-            own = given.get(one.name)
-            if own is None:
-                continue
-            if one.element_type == "unsigned long":
-                lines.add(f"if ({own} > 0x7fffffffffffffffUL) return (int)cudaErrorInvalidValue;")
-            lines.add(f"const long {size_text(one.name)} = (long){own};")
-        for number, assumption in enumerate(entry.assumptions):
-            test = generated_text(_widened(assumption.condition))
-            lines.add(f"if (!({test})) return {-number - 1};  // {assumption.message}")
-        for kernel in program.kernels:
-            if kernel.dynamic_shared:
-                lines.add(*_OPT_IN.format(kernel=kernel).splitlines())
-        _add_work(lines, program, entry, stream, given)
-    lines.add("}")
-    if _keeps(entry):
-        lines.add("", f'extern "C" int {entry.launcher}_free(void)', "{")
-        lines.add(f"    return {_calls(entry)}.free();", "}")
-    return lines.text()
-
-
-def _add_work(
-    lines: Lines, program: Program, entry: Entry, stream: str, given: Mapping[str, str]
-) -> None:
-    """Print what is launched, and that it is told by the arguments that it uses."""
-    steps = _Steps(lines, program, stream)
-    if not _keeps(entry):
-        steps.add(entry.body)
-        lines.add("return (int)cudaGetLastError();")
-        return
-    lines.add(f"return {_calls(entry)}.run({stream}, {{", *_memory(entry))
     used = (one.name for one in entry.arguments if one.reads or one.writes)
-    told = "".join(f", {given.get(name, name)}" for name in used)
-    memory = "*eatss_memory" if entry.temporaries else "*"
-    with lines.block(f"}}, [&](eatss_stream &{stream}, void *const {memory})", f"{told});"):
-        for place, one in enumerate(entry.temporaries):
-            c_type = type_text(one.element_type)
-            lines.add(f"{c_type} *const {one.name} = ({c_type} *)eatss_memory[{place}];")
-        steps.add(entry.body)
-
-
-def _keeps(entry: Entry) -> bool:
-    """Tell whether calls of a launcher may be replayed, or work in memory."""
-    steps = [step for step, _ in every_step(entry.body)]
-    looping = any(isinstance(step, HostLoop) for step in steps)
-    launches = sum(isinstance(step, Launch) for step in steps)
-    return looping or launches >= GRAPH_FROM or bool(entry.temporaries)
-
-
-def _calls(entry: Entry) -> str:
-    """Return what keeps the graphs and the memory of a launcher."""
-    return f"eatss_calls_of_{entry.launcher}"
-
-
-_OPT_IN = """\
-if (cudaError_t eatss_error = cudaFuncSetAttribute({kernel.name},
-        cudaFuncAttributeMaxDynamicSharedMemorySize, {kernel.shared_bytes})) \
-return (int)eatss_error;
-"""
+    launches = sum(isinstance(step, Launch) for step in every)
+    keeps = loops or launches >= GRAPH_FROM or entry.temporaries
+    return template(_LAUNCHER).render(
+        program=program,
+        entry=entry,
+        size=size_text,
+        type=type_text,
+        calls=f"eatss_calls_of_{entry.launcher}" if keeps else "",
+        parameters=", ".join((*declared, f"cudaStream_t {stream}")),
+        given=[(one, given[one.name]) for one in sizes if one.name in given],
+        stream=stream,
+        wide=lambda one: generated_text(_widened(one)),
+        elements_of=elements_of,
+        steps=_Steps(program, stream).text(entry.body),
+        used="".join(f", {given.get(name, name)}" for name in used),
+    )
 
 
 def elements_of(one: Temporary) -> IntExpr:
@@ -391,33 +398,24 @@ def elements_of(one: Temporary) -> IntExpr:
     return reduce(multiplied, (at_least(extent, 0) for extent in one.shape), none)
 
 
-def _memory(entry: Entry) -> Iterator[str]:
-    """Yield the size of each array that a launcher works in, and whether it begins with zeros."""
-    for one in entry.temporaries:
-        count = generated_text(_widened(elements_of(one)))
-        zeroed = "true" if one.zeroed else "false"
-        size = f"sizeof({type_text(one.element_type)}), (size_t)({count})"
-        yield f"    {{{size}, {zeroed}}},  // {one.name}"
-
-
 class _Steps:
     """Prints what the host does."""
 
-    def __init__(self, lines: Lines, program: Program, stream: str) -> None:
-        self._lines, self._program, self._stream = lines, program, stream
+    def __init__(self, program: Program, stream: str) -> None:
+        self._program, self._stream = program, stream
         self._wide = program.index_bits != 32
 
-    def add(self, steps: Sequence[HostStep], counters: frozenset[str] = frozenset()) -> None:
-        for step in steps:
-            match step:
-                case Launch():
-                    self._launch(step)
-                case HostLoop():
-                    with self._lines.block(self._loop(step)):
-                        self.add(step.body, counters | {step.counter})
-                case HostIf():
-                    with self._lines.block(self._test(step, counters)):
-                        self.add(step.body, counters)
+    def text(self, steps: Sequence[HostStep], counters: frozenset[str] = frozenset()) -> str:
+        return "\n".join(self._step(step, counters) for step in steps)
+
+    def _step(self, step: HostStep, counters: frozenset[str]) -> str:
+        if isinstance(step, Launch):
+            return self._launch(step)
+        if isinstance(step, HostLoop):
+            head, counters = self._loop(step), counters | {step.counter}
+        else:
+            head = self._test(step, counters)
+        return f"{head} {{\n{indent(self.text(step.body, counters), '    ')}\n}}"
 
     def _own(self, expression: IntExpr) -> IntExpr:
         """Return an expression whose products of sizes are computed in 64 bits if indices are."""
@@ -437,7 +435,7 @@ class _Steps:
         lower = generated_text(self._own(step.lower))
         return f"for ({c_type} {counter} = {lower}; {goes_on}; {increment})"
 
-    def _launch(self, launch: Launch) -> None:
+    def _launch(self, launch: Launch) -> str:
         kernel = self._program.kernel(launch.kernel)
         extents = _used(launch.grid, Constant(1))
         grid = ", ".join(generated_text(self._own(extent)) for extent in extents)
@@ -445,7 +443,7 @@ class _Steps:
         shared = kernel.shared_bytes if kernel.dynamic_shared else 0
         passed = ", ".join((self._stream, *map(size_text, kernel.arguments)))
         text = f"{kernel.name}, dim3({grid}), dim3({block}), {shared}, {passed}"
-        self._lines.add(f"EATSS_LAUNCH({text});")
+        return f"EATSS_LAUNCH({text});"
 
 
 _Extent = TypeVar("_Extent")

@@ -8,6 +8,7 @@ from dataclasses import fields, replace
 from typing import Any, TypeAlias
 
 from eatss.base.targets import CUDA
+from eatss.base.templates import template
 from eatss.cuda.text import Lines, constant_text, type_text
 from eatss.cuda.value_text import ValuePrinter
 from eatss.lower.instructions import combined
@@ -66,6 +67,38 @@ def kernel_text(kernel: Kernel, file: str, *, line_info: bool) -> str:
     """
     return _Printer(kernel, file, line_info=line_info).text()
 
+
+_KERNEL = """\
+{% if kernel.shared %}
+struct ${ kernel.name }_shared {
+{% if kernel.overlaid_tiles %}
+    union {
+{% for group in kernel.overlaid_tiles %}
+        struct {
+{% set number = loop.index %}
+{% for one in group %}
+            ${ declared("EATSS_OVERLAID(%s, %d)" % (type(one.element_type), number), one) }
+{% endfor %}
+        };
+{% endfor %}
+    };
+{% endif %}
+{% for one in kernel.separate_tiles %}
+    ${ declared("EATSS_TRACKED(%s)" % type(one.element_type), one) }
+{% endfor %}
+};
+
+{% endif %}
+extern "C" __global__ void __launch_bounds__(${ kernel.threads }\
+${ "" if kernel.resident == 1 else ", %d" % kernel.resident })
+${ kernel.name }(${ parameters })
+{
+{% if kernel.shared %}
+    EATSS_${ "DYNAMIC_" if kernel.dynamic_shared else "" }SHARED(\
+${ kernel.name }_shared, ${ shared });
+{% endif %}
+${ body }}
+"""
 
 _LINES: Mapping[type[Node], str] = {
     Let: "const {type} {name} = {value};",
@@ -142,38 +175,17 @@ class _Printer:
 
     def text(self) -> str:
         """Return all of it."""
-        kernel, lines = self._kernel, self._lines
-        if kernel.shared:
-            with lines.block(f"struct {kernel.name}_shared", ";"):
-                self._overlaid()
-                for buffer in kernel.separate_tiles:
-                    lines.add(_declared(f"EATSS_TRACKED({type_text(buffer.element_type)})", buffer))
-            lines.add("")
-        declared = ", ".join(self._argument(argument) for argument in kernel.arguments)
-        bounds = (
-            f"{kernel.threads}" if kernel.resident == 1 else f"{kernel.threads}, {kernel.resident}"
-        )
-        lines.add(f'extern "C" __global__ void __launch_bounds__({bounds})')
-        lines.add(f"{kernel.name}({declared})", "{")
-        with lines.indented():
-            if kernel.shared:
-                macro = "EATSS_DYNAMIC_SHARED" if kernel.dynamic_shared else "EATSS_SHARED"
-                lines.add(f"{macro}({kernel.name}_shared, {SHARED});")
+        kernel = self._kernel
+        with self._lines.indented():
             self._all(kernel.body)
-        lines.add("}")
-        return lines.text()
-
-    def _overlaid(self) -> None:
-        """Print the groups of tiles that lie in the same memory, numbered from 1."""
-        groups = self._kernel.overlaid_tiles
-        if not groups:
-            return
-        with self._lines.block("union", ";"):
-            for number, boxes in enumerate(groups, start=1):
-                with self._lines.block("struct", ";"):
-                    for one in boxes:
-                        c_type = f"EATSS_OVERLAID({type_text(one.element_type)}, {number})"
-                        self._lines.add(_declared(c_type, one))
+        return template(_KERNEL).render(
+            kernel=kernel,
+            declared=_declared,
+            type=type_text,
+            parameters=", ".join(map(self._argument, kernel.arguments)),
+            shared=SHARED,
+            body=self._lines.text(),
+        )
 
     def _argument(self, argument: Argument) -> str:
         buffer = argument.buffer

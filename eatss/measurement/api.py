@@ -7,9 +7,7 @@ means that the card is gone.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -17,7 +15,6 @@ from eatss.base.diagnostics import Diagnostics, EatssError, input_error
 from eatss.base.frozen import frozen
 from eatss.base.supervisor import LiveWorker, Outcome
 from eatss.base.text import equations
-from eatss.measurement.arguments import complete_sizes
 from eatss.measurement.assemble import (
     assemble,
     inverse,
@@ -50,6 +47,7 @@ from eatss.measurement.options import MeasureOptions, Variant, check_labels, che
 from eatss.measurement.trials import run_trials
 from eatss.program import load_program
 from eatss.program.plan import stack_warnings
+from eatss.verify.sizes import complete_sizes
 
 if TYPE_CHECKING:
     from eatss.measurement.cupy_card import CupyCard
@@ -215,11 +213,8 @@ def _measure_in_workers(records: Records, card: str) -> None:
         InputError: the machine cannot measure, as the first worker found.
         KeyboardInterrupt: the user interrupted; the worker has been ended.
     """
-    begin_s = time.monotonic()
     while tasks := records.left():
-        elapsed_s = time.monotonic() - begin_s
-        job = Job(options=records.options, tasks=tasks, elapsed_s=elapsed_s)
-        reason = _run_worker(card, job, records)
+        reason = _run_worker(card, Job(options=records.options, tasks=tasks), records)
         if len(records.left()) == len(tasks):  # no variant is to blame
             records.give_up(reason)
 
@@ -273,7 +268,7 @@ def check_measurable(variants: Sequence[Variant], options: MeasureOptions) -> di
     One that was rejected stands beside anything.
 
     Raises:
-        InputError: ``EATSS-V0xx`` a folder holds no program, ``EATSS-E072`` the sizes are not a
+        InputError: ``EATSS-V0xx`` a folder holds no program, ``EATSS-V008`` the sizes are not a
             program's.
     """
     return {
@@ -330,43 +325,20 @@ def compare(measurements: Sequence[Measurement], baseline_label: str) -> Compari
 
     Args:
         measurements: of one program, at the same sizes, in the order of the rows.
-        baseline_label: the variant the others are compared with.
-
-    Raises:
-        InputError: ``EATSS-E042`` there is no such variant.
+        baseline_label: the variant the others are compared with, one of them.
     """
-    labels = [measurement.variant for measurement in measurements]
-    if baseline_label not in labels:
-        raise input_error(
-            "EATSS-E042",
-            f"no measurement of the baseline '{baseline_label}' is there",
-            hint=f"there are: {', '.join(labels) or 'none'}",
-        )
-    baseline = measurements[labels.index(baseline_label)]
+    baseline = next(one for one in measurements if one.variant == baseline_label)
     return Comparison(
         program=baseline.program,
         baseline=baseline_label,
         rows=tuple(_row(one, baseline) for one in measurements),
-        notes=tuple(note for one in measurements for note in _unlike(one, baseline)),
+        notes=tuple(
+            f"'{one.variant}' and '{baseline_label}' differ in their kind of data: "
+            f"{one.method.data or 'none'} and {baseline.method.data or 'none'}"
+            for one in measurements
+            if one.windows and baseline.windows and one.method.data != baseline.method.data
+        ),
     )
-
-
-def _unlike(measurement: Measurement, baseline: Measurement) -> Iterator[str]:
-    """Yield in what a variant and the baseline were not measured alike."""
-    own, other = (
-        {
-            "card": one.device and (one.device.uuid or one.device.name),
-            "meter": one.method.meter,
-            "kind of data": one.method.data,
-        }
-        for one in (measurement, baseline)
-    )
-    for what in own if measurement.windows and baseline.windows else ():
-        if own[what] != other[what]:
-            yield (
-                f"'{measurement.variant}' and '{baseline.variant}' differ in their {what}: "
-                f"{own[what] or 'none'} and {other[what] or 'none'}"
-            )
 
 
 def _row(measurement: Measurement, baseline: Measurement) -> ComparisonRow:
@@ -398,21 +370,12 @@ def _ratio(measurement: Measurement, baseline: Measurement, what: str) -> Ratio 
     restored = "inside windows" in (measurement.method.restoring, baseline.method.restoring)
     if len(pairs) >= LEAST_PAIRS and not (restored and what == "energy_j"):
         own_values, other_values = zip(*pairs, strict=True)
-        return paired_ratio(own_values, other_values, baseline.method.confidence)
+        return paired_ratio(own_values, other_values)
     return ratio_of_estimates(own, other)
 
 
 def _pairs(measurement: Measurement, baseline: Measurement, what: str) -> list[tuple[float, float]]:
-    """Return the values of both variants in each round where both have one.
-
-    There are none where windows of both overlap in time: those were not measured together.
-    """
-    spans = sorted(
-        (window.begin_s, window.begin_s + window.duration_s)
-        for window in (*measurement.windows, *baseline.windows)
-    )
-    if any(begin_s < end_s for (_, end_s), (begin_s, _) in pairwise(spans)):
-        return []
+    """Return the values of both variants in each round where both have one."""
     rounds = zip(measurement.windows, baseline.windows, strict=False)
     values = ((getattr(own, what), getattr(other, what)) for own, other in rounds)
     return [(own, other) for own, other in values if own is not None and other is not None]

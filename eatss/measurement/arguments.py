@@ -18,7 +18,6 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from eatss.base.diagnostics import input_error
 from eatss.base.frozen import Numbers, frozen
 from eatss.base.text import Texts
 from eatss.program import (
@@ -31,7 +30,7 @@ from eatss.program import (
     Temporary,
     evaluate,
 )
-from eatss.program.expression import OwnSizes, SizePairs, Sizes
+from eatss.program.expression import SizePairs, Sizes
 from eatss.verify.data import FLAVOURS, Flavour, dtype_of, limits_of, shape_at
 
 Array: TypeAlias = Any
@@ -334,30 +333,3 @@ def launches(program: Program, sizes: Sizes) -> Iterator[ResolvedLaunch]:
 
     for number, entry in enumerate(program.entries):
         yield from walked(number, entry.body, sizes)
-
-
-def complete_sizes(program: Program, given: Sizes) -> OwnSizes:
-    """Return values of all parameters, the defaults where none is given.
-
-    Raises:
-        InputError: ``EATSS-E072``, there is no such size, or one has no value.
-    """
-    names = [parameter.name for parameter in program.parameters]
-    for name in given:
-        if name not in names:
-            raise input_error(
-                "EATSS-E072",
-                f"'{program.name}' has no size '{name}'",
-                hint=f"its sizes are {', '.join(names)}" if names else "all its sizes are fixed",
-            )
-    values = {}
-    for parameter in program.parameters:
-        value = given.get(parameter.name, parameter.default)
-        if value is None:
-            raise input_error(
-                "EATSS-E072",
-                f"size '{parameter.name}' of '{program.name}' has no value",
-                hint=f"give it, like --size {parameter.name}=1000",
-            )
-        values[parameter.name] = value
-    return values

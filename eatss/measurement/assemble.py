@@ -19,12 +19,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
-from scipy.special import stdtrit
 
 from eatss.base.cache import key_of
 from eatss.base.diagnostics import input_error
@@ -129,7 +129,7 @@ def assemble(records: Records, record: Record) -> Measurement:
     energy: Estimate | None = None
     why = found.reason
     if found.status is None and found.windows:
-        time = mean_estimate([window.time_s for window in found.windows], options.confidence)
+        time = mean_estimate([window.time_s for window in found.windows])
         energy, why = _energy(records, found, notes)
     if options.least_windows == 1 and time is not None and time.count == 1:
         notes.append("one window, as asked for: there is no interval")
@@ -170,7 +170,6 @@ def assemble(records: Records, record: Record) -> Measurement:
             compiler=found.compiler,
             launched_by=found.launched_by,
             restoring=found.restoring,
-            confidence=options.confidence,
             target=options.target,
             least_window_s=options.least_window_s,
             least_updates=options.least_updates,
@@ -223,7 +222,7 @@ def _energy(records: Records, found: Result, notes: list[str]) -> tuple[Estimate
     reason = found.no_energy or (records.opened.no_meter if records.opened else "")
     if not known:
         return None, reason
-    estimate = energy_estimate(known, found.restoring_j, records.options.confidence)
+    estimate = energy_estimate(known, found.restoring_j)
     if estimate.mean <= 0:
         return None, "restoring the inputs takes as much as can be told of the whole"
     if len(known) < len(found.windows):
@@ -260,20 +259,36 @@ def _rate(flops: int | None, divisor: float | None, divisor_name: str) -> tuple[
     return flops / divisor / 1e9, ""
 
 
-def mean_estimate(values: Sequence[float], confidence: float) -> Estimate:
+def mean_estimate(values: Sequence[float]) -> Estimate:
     """Return the mean of at least one value and its interval, which needs two."""
     mean = float(np.mean(values))
     count = len(values)
     if count < 2:
         return Estimate(mean=mean, low=None, high=None, count=count)
     error = float(np.std(values, ddof=1)) / math.sqrt(count)
-    half = float(stdtrit(count - 1, (1 + confidence) / 2)) * error
+    half = students_t(count - 1) * error
     return Estimate(mean=mean, low=mean - half, high=mean + half, count=count)
 
 
-def energy_estimate(
-    energies_j: Sequence[float], restoring_j: Sequence[float], confidence: float
-) -> Estimate:
+CONFIDENCE = 0.95
+"""Of all intervals."""
+
+_ANGLES = 100_000
+
+
+@lru_cache
+def students_t(freedom: int) -> float:
+    """Return how many standard errors an interval reaches to either side [Student's t].
+
+    With ``t = √ν tan θ`` the density is ``cos(θ)^(ν - 1)``, whose area is added up here.
+    """
+    step = math.pi / 2 / _ANGLES
+    areas = np.cumsum(np.cos((np.arange(_ANGLES) + 0.5) * step) ** (freedom - 1))
+    angle = np.interp(CONFIDENCE * areas[-1], areas, np.arange(1, _ANGLES + 1) * step)
+    return float(math.sqrt(freedom) * np.tan(angle))
+
+
+def energy_estimate(energies_j: Sequence[float], restoring_j: Sequence[float]) -> Estimate:
     """Return the mean energy of a run.
 
     Where restorings were subtracted, both are measured apart, so the half-widths of their intervals
@@ -283,21 +298,18 @@ def energy_estimate(
     Args:
         energies_j: one value a window, the mean of ``restoring_j`` already subtracted.
         restoring_j: what was subtracted, one value a window of restoring; empty if nothing was.
-        confidence: of the interval.
     """
-    found = mean_estimate(energies_j, confidence)
+    found = mean_estimate(energies_j)
     if not restoring_j or found.low is None:
         return found
-    other = mean_estimate(restoring_j, confidence)
+    other = mean_estimate(restoring_j)
     if other.low is None:
         return replace(found, low=None, high=None)
     half = math.hypot(found.mean - found.low, other.mean - other.low)
     return replace(found, low=found.mean - half, high=found.mean + half)
 
 
-def paired_ratio(
-    numerators: Sequence[float], denominators: Sequence[float], confidence: float
-) -> Ratio:
+def paired_ratio(numerators: Sequence[float], denominators: Sequence[float]) -> Ratio:
     """Return the ratio of two variants from windows taken in the same rounds.
 
     The logarithm of the ratio of each round is one value; the interval is that of their mean. What
@@ -306,10 +318,9 @@ def paired_ratio(
     Args:
         numerators: times or energies, one a round, all positive.
         denominators: those of the other variant in the same rounds.
-        confidence: of the interval, below 1.
     """
     logs = np.log(np.asarray(numerators)) - np.log(np.asarray(denominators))
-    found = mean_estimate(logs.tolist(), confidence)
+    found = mean_estimate(logs.tolist())
     if found.low is None or found.high is None:
         return Ratio(value=math.exp(found.mean), low=None, high=None)
     return Ratio(value=math.exp(found.mean), low=math.exp(found.low), high=math.exp(found.high))
@@ -319,7 +330,7 @@ def ratio_of_estimates(numerator: Estimate, denominator: Estimate) -> Ratio:
     """Return the ratio of two means that were not measured in pairs.
 
     To first order the relative variances add (the delta method), so the relative half-widths of
-    intervals of the same confidence are added in quadrature.
+    intervals are added in quadrature.
     """
     value = numerator.mean / denominator.mean
     if numerator.relative is None or denominator.relative is None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -48,11 +47,11 @@ _SHOWN_ERRORS = 4
 
 @frozen
 class Toolchain:
-    """A compiler that is there; ``command`` starts nvcc, or :mod:`.nvrtc`, told the same."""
+    """A compiler that is there; ``command`` starts nvcc."""
 
     name: CompilerName
     version: str
-    command: Texts
+    command: Texts = ()
 
     def __str__(self) -> str:
         return f"{'NVRTC' if self.name == 'nvrtc' else 'nvcc'} {self.version}"
@@ -93,20 +92,14 @@ class CompileTarget:
             CompileError: it does not compile.
         """
         tool = self.toolchain
-        # NVRTC optimises as -O3 does without being told
-        optimised = ("-O3",) if tool.name == "nvcc" else ()
-        options = ("-cubin", f"-arch=sm_{self.capability}", "--std=c++17", *optimised, *more)
+        options = (f"-arch=sm_{self.capability}", "--std=c++17", *more)
         kept = Cache(Path(self.cache), self.limit_bytes)
-        key = key_of(2, tool.name, tool.version, options, file, text)
+        key = key_of(3, tool.name, tool.version, options, file, text)
         code = kept.get("cubin", key)
         if code is None:
-            with tempfile.TemporaryDirectory(prefix="eatss-making-") as work:
-                made = Path(work) / "made"
-                (Path(work) / file).write_text(text, encoding="utf-8")
-                _run(tool, (*options, file, "-o", str(made)), work)
-                if not made.is_file():
-                    raise CompileError(f"{tool} says that all is well, and made no code")
-                code = made.read_bytes()
+            code, said = (_by_nvcc if tool.command else _by_nvrtc)(tool, text, file, options)
+            if code is None:
+                raise CompileError(f"{tool}: {first_errors(said)}")
             kept.put("cubin", key, code)
         path = Path(_of_this_process().name) / f"{key}.cubin"
         write_whole(path, code)
@@ -156,8 +149,7 @@ def _toolchain(choice: CompilerChoice, nvcc: str | None) -> Toolchain:
     reasons = []
     if choice != "nvcc":
         try:
-            command = (sys.executable, "-m", "eatss.measurement.nvrtc")
-            return Toolchain(name="nvrtc", version=nvrtc.version(), command=command)
+            return Toolchain(name="nvrtc", version=nvrtc.version())
         except Exception as error:  # CuPy and its libraries raise classes of their own
             reasons.append(f"NVRTC does not load ({one_line(error)})")
     if choice != "nvrtc":
@@ -175,16 +167,22 @@ def _toolchain(choice: CompilerChoice, nvcc: str | None) -> Toolchain:
     )
 
 
-def _run(tool: Toolchain, words: Sequence[str], directory: str) -> None:
-    command, environment = (*tool.command, *words), child_environment({"LC_ALL": "C"})
-    try:
-        code, said = run_bounded(command, directory, COMPILE_LIMIT_S, environment=environment)
-    except OSError as error:
-        raise CompileError(f"{tool} does not start: {error}") from None
-    except subprocess.TimeoutExpired:
-        raise CompileError(f"{tool} did not finish within {COMPILE_LIMIT_S:g} s") from None
-    if code:
-        raise CompileError(f"{tool}: {first_errors(said)}")
+def _by_nvrtc(_: Toolchain, text: str, file: str, options: Texts) -> tuple[bytes | None, str]:
+    return nvrtc.compile_text(text, file, options)
+
+
+def _by_nvcc(tool: Toolchain, text: str, file: str, options: Texts) -> tuple[bytes | None, str]:
+    """Return the machine code, ``None`` if the text does not compile, and what nvcc said."""
+    with tempfile.TemporaryDirectory(prefix="eatss-making-") as work:
+        made = Path(work) / "made"
+        (Path(work) / file).write_text(text, encoding="utf-8")
+        command = (*tool.command, "-cubin", "-O3", *options, file, "-o", str(made))
+        environment = child_environment({"LC_ALL": "C"})
+        try:
+            code, said = run_bounded(command, work, COMPILE_LIMIT_S, environment=environment)
+        except subprocess.TimeoutExpired:
+            return None, f"it did not finish within {COMPILE_LIMIT_S:g} s"
+        return None if code else made.read_bytes(), said
 
 
 def first_errors(said: str) -> str:

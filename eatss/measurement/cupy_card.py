@@ -11,7 +11,7 @@ from pathlib import Path
 
 from eatss.base.targets import CardNumber
 from eatss.base.text import Texts
-from eatss.measurement.arguments import CardMemory, complete_sizes
+from eatss.measurement.arguments import CardMemory
 from eatss.measurement.card import cuda_card, import_cupy, translated
 from eatss.measurement.compile import compile_target
 from eatss.measurement.measurement import CardState, DeviceInfo
@@ -23,6 +23,7 @@ from eatss.measurement.options import CompilerChoice
 from eatss.measurement.workload import CupyWorkload
 from eatss.program import Program
 from eatss.program.expression import Sizes
+from eatss.verify.sizes import complete_sizes
 
 
 class CupyCard:

@@ -102,13 +102,12 @@ class Bench:
 class Job:
     """Variants measured by turns, on a card that is held.
 
-    ``elapsed_s`` is how long ago the measurement began, in an earlier worker. ``looks_around`` says
-    whether idle power and other processes on the card are looked for: without variants, idle power.
+    ``looks_around`` says whether idle power and other processes on the card are looked for: without
+    variants, idle power.
     """
 
     options: MeasureOptions
     tasks: tuple[Task, ...]
-    elapsed_s: float = 0.0
     looks_around: bool = True
 
 

@@ -136,12 +136,10 @@ class Window:
     """One uninterrupted stretch of repeated runs.
 
     ``time_s`` is the time of one run by the card's own clock, ``readings`` the meters' values,
-    the one that ``energy_j`` (of one run, gross) rests on first. ``begin_s`` counts from the start
-    of the measurement and orders the windows of all variants. ``during`` is of the card under the
-    load.
+    the one that ``energy_j`` (of one run, gross) rests on first. ``during`` is of the card under
+    the load.
     """
 
-    begin_s: float
     duration_s: float
     runs: int
     time_s: float
@@ -173,7 +171,6 @@ class Method:
     compiler: CompilerName | None
     launched_by: LaunchedBy | None
     restoring: Restoring
-    confidence: float
     target: float
     least_window_s: float
     least_updates: int
@@ -386,8 +383,7 @@ class Comparison(Tabular):
         program: Name of the program.
         baseline: The variant that others are set beside, the label of one of the rows.
         rows: A row a variant, with its measurement and its ratios to the baseline.
-        notes: Where variants were not measured alike: on another card, by another meter, with
-            another kind of data.
+        notes: Where variants were measured with another kind of data than the baseline.
         schema_version: Of the JSON form.
     """
 

@@ -214,10 +214,8 @@ def least_window_s(options: MeasureOptions, period_s: float | None) -> float:
     return max(options.least_window_s, (options.least_updates + 2) * (period_s or 0.0))
 
 
-def take_window(
-    metering: Metering, load: SteadyLoad, pace: Pace, *, restoring: bool, origin_s: float = 0.0
-) -> Taken:
-    """Take one window of runs; ``origin_s`` is when the measurement began.
+def take_window(metering: Metering, load: SteadyLoad, pace: Pace, *, restoring: bool) -> Taken:
+    """Take one window of runs.
 
     Raises:
         LaunchError: the card refused or a kernel failed.
@@ -242,7 +240,6 @@ def take_window(
         if trace.kind == "power" and _settled_s(load_begin_s, begin_s) <= sample.time_s <= end_s
     )
     window = Window(
-        begin_s=begin_s - origin_s,
         duration_s=end_s - begin_s,
         runs=pace.runs,
         time_s=time_s,

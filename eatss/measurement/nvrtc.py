@@ -1,15 +1,9 @@
-"""NVRTC through CuPy; as a program, in a process of its own that may be ended when it hangs.
-
-``python -m eatss.measurement.nvrtc -cubin OPTIONS… FILE -o CUBIN`` is like nvcc with these options.
-It prints the compiler's log; exit code 1 is a text that does not compile.
-"""
+"""NVRTC through CuPy, which is told the same as nvcc."""
 
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from eatss.base.text import Texts
@@ -43,18 +37,6 @@ def compile_text(text: str, name: str, options: Texts) -> tuple[bytes | None, st
     return cubin and _whole(cubin), log
 
 
-def main() -> int:
-    """Do what the command line asks for."""
-    _, _, *options, file, _, target = sys.argv
-    text = Path(file).read_text(encoding="utf-8")
-    cubin, log = compile_text(text, file, tuple(options))
-    sys.stdout.write(log)
-    if cubin is None:
-        return 1
-    Path(target).write_bytes(cubin)
-    return 0
-
-
 def _nvrtc() -> Any:
     import cupy  # noqa: F401, PLC0415  # it knows where the toolkit's libraries are
     from cupy.cuda import nvrtc  # noqa: PLC0415
@@ -81,7 +63,3 @@ def _whole(cubin: bytes) -> bytes:
     The driver loads it without; nvdisasm and cuobjdump do not take it for an ELF file.
     """
     return cubin + bytes(-len(cubin) % _ELF_ALIGNMENT)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -73,7 +73,6 @@ def checked_device(device: CardNumber, option: str) -> CardNumber:
 
 
 _BELOW = {
-    "confidence": 1,
     "target": inf,
     "least_window_s": inf,
     "budget_s": inf,
@@ -268,7 +267,6 @@ class MeasureOptions(Windows, BenchKeywords):
     Attributes:
         sizes: Values of parameters in the place of the program's defaults.
         seed: Of the random data.
-        confidence: Of the interval of ``target``, 0.95 for 95 %.
         restoring: ``"auto"``, or ``"between windows"`` to leave out the trial whether repeated runs
             drift; drift seen in a window is noted all the same.
         timeout_s: Seconds that a single run may take.
@@ -287,7 +285,6 @@ class MeasureOptions(Windows, BenchKeywords):
         ),
     ] = field(default_factory=dict)
     seed: Annotated[int, _option(metavar="N", min=0, help="Seed of the random data.")] = 0
-    confidence: float = 0.95
     restoring: Literal["auto", "between windows"] = "auto"
     timeout_s: Annotated[
         float, _option("--timeout", metavar="SECONDS", min=0.01, help="Limit of one run.")

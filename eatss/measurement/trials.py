@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from eatss.base.diagnostics import InputError, input_error
 from eatss.base.text import Texts
-from eatss.measurement.arguments import Kept, complete_sizes
+from eatss.measurement.arguments import Kept
 from eatss.measurement.assemble import energy_estimate, mean_estimate, source_hash_of
 from eatss.measurement.card import NotComparedError, VariantError, WrongResultError
 from eatss.measurement.job import (
@@ -55,6 +55,7 @@ from eatss.measurement.metering import (
 from eatss.measurement.meters.meter import MeterError, Trace, steady, update_period_s
 from eatss.measurement.options import BenchKeywords, MeasureOptions
 from eatss.program import load_program
+from eatss.verify.sizes import complete_sizes
 
 if TYPE_CHECKING:
     from eatss.measurement.cupy_card import CupyCard
@@ -155,13 +156,12 @@ def run_trials(card: CupyCard, meter: str, jobs: Iterable[Job], emit: Emit) -> N
 
 def _run(metering: Metering, job: Job, emit: Emit, known: Known) -> None:
     """Prepare all variants of a job, then measure those that are right."""
-    origin_s = metering.card.now() - job.elapsed_s
     if job.looks_around:
         emit(Entered(task=None, stage="idle power", limit_s=IDLE_LIMIT_S))
         found = metering.idle_power_w(pause_s=0.0, seconds=IDLE_S)
         known_w, reason = (None, found) if isinstance(found, str) else (found, "")
         emit(IdleRead(power_w=known_w, reason=reason))
-    every = [_Trial(metering, job.options, emit, known, origin_s, task) for task in job.tasks]
+    every = [_Trial(metering, job.options, emit, known, task) for task in job.tasks]
     loaded = [trial for trial in every if trial.attempt(trial.load)]
     trials = [trial for trial in loaded if trial.attempt(trial.examine)]
     if trials and job.looks_around:
@@ -224,11 +224,10 @@ class _Trial:
         options: MeasureOptions,
         emit: Emit,
         known: Known,
-        origin_s: float,
         task: Task,
     ) -> None:
         self.metering, self.card, self.options = metering, metering.card, options
-        self.emit, self.known, self.origin_s, self.task = emit, known, origin_s, task
+        self.emit, self.known, self.task = emit, known, task
         self.result = Result(task=task.index)
         self.program: Texts = ()
         self.tried_runs = 0
@@ -258,10 +257,10 @@ class _Trial:
         options, found = self.options, self.result
         if self.windows < options.least_windows:
             return False
-        estimates = [mean_estimate([one.time_s for one in found.windows], options.confidence)]
+        estimates = [mean_estimate([one.time_s for one in found.windows])]
         energies_j = [one.energy_j for one in found.windows if one.energy_j is not None]
         if energies_j and self.metering.works:
-            estimates.append(energy_estimate(energies_j, found.restoring_j, options.confidence))
+            estimates.append(energy_estimate(energies_j, found.restoring_j))
         widths = [estimate.relative for estimate in estimates]
         return all(width is not None and width <= options.target for width in widths)
 
@@ -489,11 +488,7 @@ class _Trial:
         for attempt in range(1, ATTEMPTS + 1):
             self.enter("window", self.limit_s(self.pace.expected_s), self.windows + 1)
             taken = take_window(
-                self.metering,
-                self.workload,
-                self.pace,
-                restoring=self.restores_inside,
-                origin_s=self.origin_s,
+                self.metering, self.workload, self.pace, restoring=self.restores_inside
             )
             self._check_drift()
             unread = taken.no_energy and self.metering.works

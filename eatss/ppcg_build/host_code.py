@@ -128,12 +128,6 @@ def device_name(argument: str) -> str | None:
     return argument.removeprefix(_DEVICE) if argument.startswith(_DEVICE) else None
 
 
-def integer_of(text: str) -> IntExpr:
-    """Return the integer expression that a text is."""
-    (statement,) = _parsed(f"{{ {text}; }}").block_items
-    return _integer(statement)
-
-
 def _parsed(block: str) -> c.Compound:
     try:
         found: c.Compound = CParser().parse(f"void f(void) {block}").ext[0].body

@@ -15,12 +15,12 @@ from pathlib import Path
 from eatss.base.diagnostics import EatssError
 from eatss.base.supervisor import connect, end_at_sigterm
 from eatss.base.targets import TARGETS
-from eatss.measurement.arguments import complete_sizes
 from eatss.measurement.card import CompileError
 from eatss.measurement.compile import CompileTarget, compile_target
 from eatss.program import load_program
 from eatss.tune.jobs import BuiltVariant, MakerJob, VariantJob
 from eatss.tune.makers import CudaMaker, PpcgMaker
+from eatss.verify.sizes import complete_sizes
 
 
 def main() -> None:

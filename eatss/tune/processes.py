@@ -17,7 +17,6 @@ from eatss.base.diagnostics import EatssError, InputError, input_error
 from eatss.base.frozen import frozen
 from eatss.base.supervisor import LiveWorker, Outcome, Take, Worker
 from eatss.measurement.api import what_ended
-from eatss.measurement.arguments import complete_sizes
 from eatss.measurement.assemble import assemble
 from eatss.measurement.counters import find_ncu, with_counters, without
 from eatss.measurement.job import (
@@ -37,6 +36,7 @@ from eatss.program import load_program
 from eatss.tune.generation import measured_row
 from eatss.tune.jobs import BuiltVariant, MakerJob, Policy, VariantJob
 from eatss.tune.rows import CardSeen, Row
+from eatss.verify.sizes import complete_sizes
 
 ONLY_THE_REFERENCE = "only the reference of the sweep was compared with the original"
 

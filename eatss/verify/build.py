@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -116,7 +115,6 @@ class Builder:
         self._macros = tuple(one.name for one in program.macros)
         self._built: dict[tuple[str, Texts], Path | CompileError] = {}
         self._vanished: Names | None = None
-        self.compile_time_s = 0.0
 
     def generated(self, sizes: Sizes) -> Path:
         """Return the library of the generated text; ``CompileError`` if it does not compile."""
@@ -165,14 +163,12 @@ class Builder:
     def _once(self, kind: str, texts: TextByName, build: Build) -> Path:
         key = (kind, tuple(texts.values()))
         if key not in self._built:
-            start = time.perf_counter()
             tag = "any" if self._vary(texts) else "_".join(texts.values()).replace("-", "m")
             made = self._work / f"{kind}_{tag or 'fixed'}.so"
             try:
                 self._built[key] = build(made, texts)
             except CompileError as error:
                 self._built[key] = error
-            self.compile_time_s += time.perf_counter() - start
         found = self._built[key]
         if isinstance(found, CompileError):
             raise found

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from eatss.program import Entry
-from eatss.verify.data import Buffer, Buffers, as_parameter
+from eatss.verify.data import Buffers, as_parameter
 from eatss.verify.result import Status
 
 _KINDS: dict[str, Status] = {
@@ -60,30 +60,23 @@ class CpuMachine:
         library.eatss_cpu_watch.argtypes = ctypes.c_char_p, ctypes.c_void_p, word, word, word
         library.eatss_cpu_error.restype = ctypes.c_char_p
         library.eatss_cpu_observed.restype = ctypes.c_char_p
-        library.eatss_cpu_kernel.restype = ctypes.c_char_p
+        library.eatss_cpu_blocks.restype = ctypes.c_uint64
         library.eatss_cpu_taken.restype = ctypes.POINTER(ctypes.c_uint64)
         library.eatss_cpu_steps.restype = ctypes.c_uint64
 
     def taken(self, branches: int) -> npt.NDArray[np.uint64]:
-        """Return how many threads found each branch false and true, and how many blocks did."""
-        found = self._library.eatss_cpu_taken()[: 4 * branches]
-        return np.array(found, np.uint64).reshape(branches, 4)
+        """Return how many threads found each branch false and true."""
+        found = self._library.eatss_cpu_taken()[: 2 * branches]
+        return np.array(found, np.uint64).reshape(branches, 2)
 
     @property
     def steps(self) -> int:
         """Events that have been counted: how long all launches took, on whatever machine."""
         return int(self._library.eatss_cpu_steps())
 
-    def blocks(self) -> dict[tuple[str, int], int]:
-        """Return in how many blocks of each kernel every condition held in every thread (0: full).
-
-        And in how many not (1: partial).
-        """
-        counts = (ctypes.c_uint64 * 2)()
-        found: dict[tuple[str, int], int] = {}
-        while (name := self._library.eatss_cpu_kernel(len(found) // 2, counts)) is not None:
-            found |= {(name.decode(), 0): counts[0], (name.decode(), 1): counts[1]}
-        return found
+    def ran(self, kernel: str) -> bool:
+        """Return whether any block of a kernel ran."""
+        return bool(self._library.eatss_cpu_blocks(kernel.encode()))
 
     def launch(
         self, entry: Entry, buffers: Buffers, *, backward: bool, dry: bool = False
@@ -120,39 +113,31 @@ class GpuMachine:
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self._library = library
+        word, pointer = ctypes.c_size_t, ctypes.c_void_p
+        library.eatss_device_put.restype = pointer
+        library.eatss_device_put.argtypes = pointer, word
+        library.eatss_device_take.argtypes = pointer, pointer, word
         library.eatss_device_error.restype = ctypes.c_char_p
 
     def launch(self, entry: Entry, buffers: Buffers, *, backward: bool) -> Launched:
         """Run an entry on copies in device memory, guard zones included."""
         assert not backward
         library = self._library
-        places = [ctypes.c_void_p() for _ in buffers]
-        for place, buffer in zip(places, buffers, strict=True):
-            size = ctypes.c_ulong(buffer.raw.size)
-            self._check(library.eatss_device_alloc(ctypes.byref(place), size))
-            self._check(library.eatss_device_write(place, _memory(buffer), size))
-        addresses = [
-            (place.value or 0) + buffer.guard for place, buffer in zip(places, buffers, strict=True)
-        ]
+        places = [library.eatss_device_put(one.raw.ctypes.data, one.raw.size) for one in buffers]
+        if None in places:
+            raise RuntimeError("the CUDA runtime has no room for the arguments")
+        pairs = [*zip(places, buffers, strict=True)]
+        addresses = [place + buffer.guard for place, buffer in pairs]
         code = _call(library, entry, buffers, addresses)
-        waited = int(library.eatss_device_wait())
-        if code > 0 or waited:
-            text = library.eatss_device_error(code if code > 0 else waited).decode()
+        failed = library.eatss_device_wait()
+        if code > 0 or failed:
+            text = library.eatss_device_error(code if code > 0 else failed).decode()
             return Launched(code, "launch error" if code > 0 else "crash", text)
-        for place, buffer in zip(places, buffers, strict=True):
-            size = ctypes.c_ulong(buffer.raw.size)
-            self._check(library.eatss_device_read(_memory(buffer), place, size))
-            self._check(library.eatss_device_free(place))
+        for place, buffer in pairs:
+            failed |= library.eatss_device_take(buffer.raw.ctypes.data, place, buffer.raw.size)
+        if failed:
+            raise RuntimeError("the CUDA runtime does not give the arguments back")
         return Launched(code, "ok", "")
-
-    def _check(self, code: int) -> None:
-        if code:
-            text = self._library.eatss_device_error(code).decode()
-            raise RuntimeError(f"the CUDA runtime failed: {text}")
-
-
-def _memory(buffer: Buffer) -> ctypes.c_void_p:
-    return ctypes.c_void_p(buffer.raw.ctypes.data)
 
 
 def machine_of(library: ctypes.CDLL) -> Machine:

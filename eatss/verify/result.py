@@ -1,6 +1,6 @@
 """What a verification found and covered, and what passes between it and its worker.
 
-Found are tiles that ran and branches that nobody took; a worker gets jobs and tells of events.
+Found are kernels and branches that nobody ran; a worker gets jobs and tells of events.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from eatss.base.codec import BY_NAME
 from eatss.base.diagnostics import EatssError, ExitCode
-from eatss.base.frozen import Numbers, frozen, their_names
+from eatss.base.frozen import Names, Numbers, frozen, their_names
 from eatss.base.shown import Shown
 from eatss.base.text import Texts
 from eatss.program import Entry, Program
@@ -68,9 +68,9 @@ class SizeResult:
     ``worst_error`` is the largest absolute difference from the original, ``bound`` what rounding
     allows for that element (0 where every bit has to be equal). ``compared`` counts elements,
     ``not_finite`` those of them that the original leaves infinite or not a number, ``loose`` those
-    whose bound exceeds their own value, so that the comparison says little of them. ``changed``
-    counts those that the original changed. ``refused`` tells that the entry refused to run, as it
-    has to. ``data`` says what is special of the arguments: where they start, signs, infinities.
+    whose bound exceeds their own value, so that the comparison says little of them. ``refused``
+    tells that the entry refused to run, as it has to. ``data`` says what is special of the
+    arguments: where they start, signs, infinities.
     """
 
     launcher: str
@@ -82,7 +82,6 @@ class SizeResult:
     compared: int = 0
     not_finite: int = 0
     loose: int = 0
-    changed: int = 0
     refused: bool = False
     data: str = ""
     difference: Difference | None = None
@@ -91,25 +90,6 @@ class SizeResult:
     def failed(self) -> bool:
         """Whether something is wrong here."""
         return self.status not in ("ok", "left out")
-
-
-@frozen
-class KernelCoverage:
-    """How a kernel ran.
-
-    A tile is a passage of a block through code that the text has in two versions, for full
-    tiles and for others; for a kernel without such code it is a block, full if every condition
-    held in every thread of it.
-    """
-
-    kernel: str
-    full_tiles: int
-    partial_tiles: int
-
-    @property
-    def idle(self) -> bool:
-        """Whether it never ran."""
-        return self.full_tiles + self.partial_tiles == 0
 
 
 @frozen
@@ -127,19 +107,16 @@ class Untaken:
 class Coverage:
     """What all runs together have covered.
 
-    ``elements`` were compared, ``changed`` of them the original had changed; ``runs`` compared
-    some, ``refusals`` are sizes that a launcher refused as it has to, ``accepted`` sizes without
-    elements that it had just to accept. ``branches`` counts conditions of the kernels and the
-    launchers; it and ``kernels`` are ``None``, and ``untaken`` is empty, where nothing counts
-    them: on a card, and where the program ended early.
+    ``elements`` were compared; ``runs`` compared some, ``refusals`` are sizes that a launcher
+    refused as it has to. ``idle`` are the kernels that never ran. ``branches`` counts conditions of
+    the kernels and the launchers; it is ``None``, and ``idle`` and ``untaken`` are empty, where
+    nothing counts them: on a card, and where the program ended early.
     """
 
     runs: int
     elements: int
-    changed: int
     refusals: int
-    accepted: int
-    kernels: tuple[KernelCoverage, ...] | None
+    idle: Names
     branches: int | None
     untaken: tuple[Untaken, ...]
 
@@ -155,8 +132,6 @@ class Verification(Shown):
         message: What happened there.
         bit_equal: Whether floating-point results had to agree in every bit.
         results: What happened at each choice of sizes.
-        compile_time_s: Seconds that compilers took, by the clock on the wall.
-        run_time_s: Seconds that everything else took.
         coverage: What all runs covered, those that ``results`` does not list included.
     """
 
@@ -168,8 +143,6 @@ class Verification(Shown):
     message: str
     bit_equal: bool
     results: tuple[SizeResult, ...]
-    compile_time_s: float
-    run_time_s: float
     coverage: Coverage | None = None
 
     def __repr__(self) -> str:
@@ -228,8 +201,6 @@ def refused(directory: Path, device: Device, error: EatssError) -> Verification:
         message=" ".join(f"{one.message} [{one.code}]" for one in error.diagnostics),
         bit_equal=False,
         results=(),
-        compile_time_s=0.0,
-        run_time_s=0.0,
     )
 
 
@@ -343,8 +314,7 @@ class Compared:
 class Done:
     """All runs are done; fields as in :class:`Coverage`."""
 
-    compile_time_s: float = 0.0
-    kernels: tuple[KernelCoverage, ...] | None = None
+    idle: Names = ()
     branches: int | None = None
     untaken: tuple[Untaken, ...] = ()
 

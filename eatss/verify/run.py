@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import tempfile
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -17,7 +16,7 @@ from eatss.base.frozen import their_names
 from eatss.base.supervisor import Worker, supervise
 from eatss.base.text import equations
 from eatss.program import Program, load_program, program_folder
-from eatss.program.expression import OwnSizes, Sizes
+from eatss.program.expression import Sizes
 from eatss.verify.data import EXTREME, INFINITE, SIGNED, Flavour, numpy_name
 from eatss.verify.instrumentation import instrumented_text
 from eatss.verify.result import (
@@ -45,10 +44,10 @@ from eatss.verify.sizes import (
     Probe,
     boundary_sizes,
     choose_sizes,
+    complete_sizes,
     edge_sizes,
     estimated_points,
     has_fixed_sizes,
-    limits,
     refused_sizes,
     sizes_around_tiles,
     sizes_at_conditions,
@@ -105,7 +104,6 @@ def verify(
     chosen = _auto_device() if device == "auto" else device
     runs = _runs(program, sizes)
     with_shim = chosen == "cpu" and not machine and sizes is None
-    start = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="eatss-verify-") as work:
         job = Job(
             directory=str(_for_compilers(directory, Path(work))),
@@ -121,7 +119,6 @@ def verify(
         )
         report = _Report(program=program, limit_s=timeout_s, job=job, progress=progress)
         _run_worker(job, report)
-    elapsed = time.perf_counter() - start
     failed = next((result for result in report.results if result.failed), None)
     done = report.done or Done()
     coverage = report.coverage(done)
@@ -141,8 +138,6 @@ def verify(
         message=message,
         bit_equal=must_be_bit_equal(program, chosen),
         results=tuple(report.results),
-        compile_time_s=done.compile_time_s,
-        run_time_s=elapsed - done.compile_time_s,
         coverage=coverage,
     )
 
@@ -159,7 +154,7 @@ def _for_compilers(directory: Path, work: Path) -> Path:
 
 def _what_is_missing(program: Program, coverage: Coverage) -> tuple[Status, str]:
     """Return why a verification at sizes of our choice without failures is none, if it is none."""
-    if coverage.kernels and all(kernel.idle for kernel in coverage.kernels):
+    if coverage.idle and coverage.idle == their_names(program.kernels):
         why = "no kernel ran at any size that was tried; give other sizes with --size"
         return "nothing compared", why
     unrun = [one for one in coverage.untaken if one.unrun and one.never != "reached"]
@@ -198,7 +193,9 @@ def _auto_device() -> Device:
 
 def _runs(program: Program, sizes: Sequence[Sizes] | None) -> tuple[Run, ...]:
     if sizes is not None:
-        return tuple(_runs_at(program, [_completed(program, given) for given in sizes], _WANTED))
+        return tuple(
+            _runs_at(program, [complete_sizes(program, given) for given in sizes], _WANTED)
+        )
     wanted = choose_sizes(program)
     if not wanted:
         raise input_error(
@@ -273,34 +270,6 @@ def _further(program: Program) -> tuple[Run, ...]:
     return (*found, *_probed(program, edge_sizes(program)))
 
 
-def _completed(program: Program, given: Sizes) -> OwnSizes:
-    """Return values of all parameters, defaults where none is given.
-
-    Raises:
-        InputError: ``EATSS-V008``, one is none of the program, is missing, or beyond its C type;
-            that of a macro is ``int``.
-    """
-    names = their_names(program.parameters)
-    values = {one.name: one.default for one in program.parameters} | {**given}
-    ranges = limits(program)
-    found = {}
-    for name, value in values.items():
-        least, most = ranges.get(name, (0, 0))
-        hint = f"its sizes are {', '.join(names)}" if names else "all its sizes are fixed"
-        if name not in names:
-            what = f"'{program.name}' has no size '{name}'"
-        elif value is None:
-            what = f"size '{name}' has no value"
-        elif not least <= value <= most:
-            what = f"size '{name}' is {value}, which its type in C does not have"
-            hint = f"give a number from {least} to {most}"
-        else:
-            found[name] = value
-            continue
-        raise input_error("EATSS-V008", what, hint=hint)
-    return found
-
-
 @dataclass(slots=True)
 class _Report:
     """What the worker has told so far."""
@@ -320,10 +289,8 @@ class _Report:
         return Coverage(
             runs=sum(one.compared > 0 for one in every),
             elements=sum(one.compared for one in every),
-            changed=sum(one.changed for one in every),
             refusals=sum(one.refused for one in every),
-            accepted=sum(one.compared == 0 and not one.refused for one in self.others),
-            kernels=done.kernels,
+            idle=done.idle,
             branches=done.branches,
             untaken=done.untaken,
         )

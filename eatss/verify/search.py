@@ -14,14 +14,14 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from eatss.base.frozen import Numbers
+from eatss.base.frozen import Names, Numbers, their_names
 from eatss.program import Program
 from eatss.program.expression import Sizes
 from eatss.verify.conditions import Conditions, Reached
 from eatss.verify.data import EXTREME, INFINITE, SIGNED, Flavour
 from eatss.verify.device import CpuMachine
 from eatss.verify.instrumentation import instrumented_text
-from eatss.verify.result import KernelCoverage, Run, Untaken
+from eatss.verify.result import Run, Untaken
 from eatss.verify.sizes import (
     ASKS_QUOTIENTS,
     ASKS_START,
@@ -147,21 +147,11 @@ class Search:
             if is_cheap and run not in self._aimed:
                 yield run
 
-    def kernels(self) -> tuple[KernelCoverage, ...] | None:
-        """Return how each kernel ran; ``None`` on a card."""
-        if not self.machines:
-            return None
-        taken, blocks = self._taken(), Counter[tuple[str, int]]()
-        for machine in self.machines.values():
-            blocks.update(machine.blocks())
-        found = []
-        for name in (kernel.name for kernel in self._program.kernels):
-            full, partial = blocks[name, 0], blocks[name, 1]
-            two = [k for k, b in enumerate(self.branches) if b.function == name and b.has_else]
-            if two:
-                partial, full = map(int, taken[two, 2:].sum(axis=0))
-            found.append(KernelCoverage(kernel=name, full_tiles=full, partial_tiles=partial))
-        return tuple(found)
+    def idle(self) -> Names:
+        """Return the kernels that never ran; none on a card."""
+        machines = self.machines.values()
+        names = their_names(self._program.kernels) if machines else ()
+        return tuple(one for one in names if not any(machine.ran(one) for machine in machines))
 
     def untaken_branches(self, *, ended_early: bool) -> tuple[Untaken, ...]:
         """Return branches that no run took; none on a card.
@@ -182,7 +172,7 @@ class Search:
                 unrun=number in unrun,
             )
             for number, branch in enumerate(self.branches)
-            for false, true in [taken[number, :2]]
+            for false, true in [taken[number]]
             if branch.kind != "part" and not (false and true)
         )
 
@@ -191,7 +181,7 @@ class Search:
     def _taken(self) -> npt.NDArray[np.uint64]:
         """Return what all libraries have counted of each branch, as :meth:`CpuMachine.taken`."""
         counts = [machine.taken(len(self.branches)) for machine in self.machines.values()]
-        return sum(counts[1:], counts[0]) if counts else np.ones((len(self.branches), 4), np.uint64)
+        return sum(counts[1:], counts[0]) if counts else np.ones((len(self.branches), 2), np.uint64)
 
     def _unrun(self) -> list[Way]:
         """Return the ways to code that none ran."""

@@ -10,6 +10,7 @@ from math import inf, prod
 from random import Random
 from typing import TypeAlias
 
+from eatss.base.diagnostics import input_error
 from eatss.base.frozen import Numbers, their_names
 from eatss.base.options import parse_numbers
 from eatss.program import (
@@ -339,6 +340,34 @@ def limits(program: Program) -> Ranges:
         least, most = limits_of(argument)
         known = found.get(argument.name, (least, most))
         found[argument.name] = max(least, known[0]), min(most, known[1])
+    return found
+
+
+def complete_sizes(program: Program, given: Sizes) -> OwnSizes:
+    """Return values of all parameters, defaults where none is given.
+
+    Raises:
+        InputError: ``EATSS-V008``, one is none of the program, is missing, or beyond its C type;
+            that of a macro is ``int``.
+    """
+    names = their_names(program.parameters)
+    values = {one.name: one.default for one in program.parameters} | {**given}
+    ranges = limits(program)
+    found = {}
+    for name, value in values.items():
+        least, most = ranges.get(name, (0, 0))
+        hint = f"its sizes are {', '.join(names)}" if names else "all its sizes are fixed"
+        if name not in names:
+            what = f"'{program.name}' has no size '{name}'"
+        elif value is None:
+            what = f"size '{name}' has no value"
+        elif not least <= value <= most:
+            what = f"size '{name}' is {value}, which its type in C does not have"
+            hint = f"give a number from {least} to {most}"
+        else:
+            found[name] = value
+            continue
+        raise input_error("EATSS-V008", what, hint=hint)
     return found
 
 

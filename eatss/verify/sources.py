@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from eatss.base.templates import template
 from eatss.base.text import Edit, edited
-from eatss.program import Argument, Entry, IntExpr, Name, Program
+from eatss.program import Entry, IntExpr, Name, Program
 from eatss.program.expression import c_text, substitute
 from eatss.program.tokens import closing, tokens
 
@@ -169,24 +170,79 @@ def original_text(
     return "".join((variables, head, *calls))
 
 
+_COPIED = """\
+{% macro copied(what, number, one) %}
+ EATSS_${ what }(${ number }, ${ one.source_name }, \
+{% if one.role == "array" %}
+EATSS_IS_DECAYED(${ one.source_name })\
+{% elif one.role == "cell" %}
+EATSS_IS_POINTER(${ one.source_name }, ${ one.element_type })\
+{% else %}
+0\
+{% endif %}
+);{% endmacro %}
+"""
+"""Sets a variable, or reads it, whether it points to its elements or not."""
+
+_CALL = """\
+${ "extern \\"C\\" " if language == "c++" else "" }int eatss_call_${ number }(void **eatss_p)
+{
+{% for one in entry.arguments if one.structure %}
+    static ${ plain(one.structure) } eatss_structure_${ one.position };
+    __builtin_memset((void *)&eatss_structure_${ one.position }, 0, \
+sizeof eatss_structure_${ one.position });
+{% endfor %}
+{% if is_part %}
+    eatss_given = eatss_p;
+{% for k, one in arguments if one.role in ("array", "cell") %}
+{% if one.reads or one.writes %}
+    eatss_keep(${ k }, sizeof(${ one.element_type })\
+{% for extent in one.shape %} * (${ extent_text(extent) }){% endfor %});
+{% else %}
+    eatss_p[${ k }] = eatss_unused[${ k }] = __builtin_calloc(1, ${ unused_bytes }ul);
+{% endif %}
+{% endfor %}
+{% endif %}
+{% for k, one in arguments if one.source == "global" %}${ copied("PUT", k, one) }{% endfor +%}
+{% if is_part %}
+    eatss_awaited = ${ number };
+    if (__builtin_setjmp(eatss_back) == 0) ${ call };
+    return eatss_forget();
+{% else %}
+    ${ call };
+{% for k, one in arguments if one.source == "global" and one.writes %}
+${ copied("GET", k, one) }{% endfor +%}
+    return 1;
+{% endif %}
+}
+"""
+"""Calls the function of an entry; what no region uses of a part's arrays gets room."""
+
+_ENTER = """\
+{ if (eatss_awaited == ${ number }) { eatss_enter();\
+{% for k, one in arguments if one.reads or one.writes %}
+${ copied("ENTER", k, one) }${ copied("LEAVE", k, one) if one.writes else "" }{% endfor %}
+ } }"""
+"""Gives the variables of a region their values if it is awaited."""
+
+
 def _call_text(number: int, entry: Entry, language: str, sizes: TextByName) -> str:
     """Return the function that calls that of an entry."""
-    call = f"{entry.function}({', '.join(_passed(entry))})"
-    text = 'extern "C" ' if language == "c++" else ""
-    text += f"int eatss_call_{number}(void **eatss_p)\n{{\n"
-    text += "".join(_structure_text(one) for one in entry.arguments if one.structure)
-    globals_ = [(k, a) for k, a in enumerate(entry.arguments) if a.source == "global"]
-    put = "".join(_copied("PUT", k, argument) for k, argument in globals_)
-    if _is_part(entry):
-        text += _kept(entry, sizes)
-        text += put + f"    eatss_awaited = {number};\n"
-        text += f"    if (__builtin_setjmp(eatss_back) == 0) {call};\n"
-        text += "    return eatss_forget();\n"
-    else:
-        text += put + f"    {call};\n"
-        text += "".join(_copied("GET", k, one) for k, one in globals_ if one.writes)
-        text += "    return 1;\n"
-    return text + "}\n"
+    values: dict[str, IntExpr] = {name: Name(text) for name, text in sizes.items()}
+    for k, one in enumerate(entry.arguments):
+        if one.role == "parameter":
+            values[one.name] = Name(f"(long long)*({one.element_type} *)eatss_p[{k}]")
+    return template(_COPIED + _CALL).render(
+        number=number,
+        entry=entry,
+        arguments=[*enumerate(entry.arguments)],
+        language=language,
+        is_part=_is_part(entry),
+        plain=lambda words: re.sub(r"\b(const|volatile|restrict)\b", "", words).strip(),
+        extent_text=lambda extent: c_text(substitute(extent, values)),
+        unused_bytes=_UNUSED_BYTES,
+        call=f"{entry.function}({', '.join(_passed(entry))})",
+    )
 
 
 def with_switches(expanded: str, program: Program, directory: Path, *, system_headers: bool) -> str:
@@ -195,7 +251,7 @@ def with_switches(expanded: str, program: Program, directory: Path, *, system_he
     What stands for the pragmas takes no line of its own. What ``system_headers`` declare is left
     out where it is not wanted.
     """
-    own = str((directory / program.original.file).absolute())
+    own, enter = str((directory / program.original.file).absolute()), template(_COPIED + _ENTER)
     parts = {entry.region: (k, entry) for k, entry in enumerate(program.entries) if _is_part(entry)}
     lines = []
     users: set[str] = set()
@@ -213,64 +269,12 @@ def with_switches(expanded: str, program: Program, directory: Path, *, system_he
             line = ""  # noqa: PLW2901
             if entry is not None:
                 leaves = f"{{ if (eatss_running == {number}) eatss_leave(); }}"
-                line = _entered(number, entry) if enters else leaves  # noqa: PLW2901
+                arguments = [*enumerate(entry.arguments)]
+                entered = enter.render(number=number, arguments=arguments)
+                line = entered if enters else leaves  # noqa: PLW2901
         if not left_out:
             lines.append(line)
     return "\n".join(lines) + "\n"
-
-
-def _entered(number: int, entry: Entry) -> str:
-    """Return a block that gives the variables of a region their values if it is awaited."""
-    text = f"{{ if (eatss_awaited == {number}) {{ eatss_enter();"
-    for k, argument in enumerate(entry.arguments):
-        if not argument.reads and not argument.writes:
-            continue
-        text += _copied("ENTER", k, argument) + _copied("LEAVE", k, argument) * argument.writes
-    return text + " } }"
-
-
-def _holds_pointer(argument: Argument) -> str:
-    """Return C text that tells whether a variable points to its elements."""
-    if argument.role == "array":
-        return f"EATSS_IS_DECAYED({argument.source_name})"
-    if argument.role == "cell":
-        return f"EATSS_IS_POINTER({argument.source_name}, {argument.element_type})"
-    return "0"
-
-
-def _kept(entry: Entry, sizes: TextByName) -> str:
-    """Return statements that keep the elements of arrays; what no region uses gets room."""
-    values: dict[str, IntExpr] = {name: Name(text) for name, text in sizes.items()}
-    for k, argument in enumerate(entry.arguments):
-        if argument.role == "parameter":
-            values[argument.name] = Name(f"(long long)*({argument.element_type} *)eatss_p[{k}]")
-    text = "    eatss_given = eatss_p;\n"
-    for k, argument in enumerate(entry.arguments):
-        if argument.role not in ("array", "cell"):
-            continue
-        if argument.reads or argument.writes:
-            factors = (f" * ({c_text(substitute(extent, values))})" for extent in argument.shape)
-            text += f"    eatss_keep({k}, sizeof({argument.element_type}){''.join(factors)});\n"
-        else:
-            room = f"__builtin_calloc(1, {_UNUSED_BYTES}ul)"
-            text += f"    eatss_p[{k}] = eatss_unused[{k}] = {room};\n"
-    return text
-
-
-def _structure_text(argument: Argument) -> str:
-    """Return the declaration of a structure to be passed, all zeros."""
-    plain = re.sub(r"\b(const|volatile|restrict)\b", "", argument.structure).strip()
-    name = _structure(argument)
-    return f"    static {plain} {name};\n    __builtin_memset((void *)&{name}, 0, sizeof {name});\n"
-
-
-def _structure(argument: Argument) -> str:
-    return f"eatss_structure_{argument.position}"
-
-
-def _copied(what: str, k: int, argument: Argument) -> str:
-    """Return what sets a variable, or reads it, whether it points to its elements or not."""
-    return f" EATSS_{what}({k}, {argument.source_name}, {_holds_pointer(argument)});"
 
 
 def _passed(entry: Entry) -> Iterator[str]:
@@ -278,7 +282,7 @@ def _passed(entry: Entry) -> Iterator[str]:
     own = ((k, one) for k, one in enumerate(entry.arguments) if one.position is not None)
     for k, argument in sorted(own, key=lambda one: one[1].position or 0):
         if argument.structure:
-            yield _structure(argument)
+            yield f"eatss_structure_{argument.position}"
         elif argument.source != "parameter":
             yield "0"
         elif argument.role in ("array", "cell"):
@@ -363,23 +367,17 @@ def gpu_text(program: Program, directory: Path) -> str:
 _GPU_DRIVER = r"""
 #include <cuda_runtime.h>
 
-extern "C" int eatss_device_count(void)
+extern "C" void *eatss_device_put(const void *host, size_t bytes)
 {
-    int count = 0;
-    return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+    void *pointer = nullptr;
+    const bool there = cudaMalloc(&pointer, bytes) == cudaSuccess
+        && cudaMemcpy(pointer, host, bytes, cudaMemcpyHostToDevice) == cudaSuccess;
+    return there ? pointer : nullptr;
 }
-extern "C" int eatss_device_alloc(void **pointer, unsigned long bytes)
+extern "C" int eatss_device_take(void *host, void *device, size_t bytes)
 {
-    return (int)cudaMalloc(pointer, bytes);
-}
-extern "C" int eatss_device_free(void *pointer) { return (int)cudaFree(pointer); }
-extern "C" int eatss_device_write(void *device, const void *host, unsigned long bytes)
-{
-    return (int)cudaMemcpy(device, host, bytes, cudaMemcpyHostToDevice);
-}
-extern "C" int eatss_device_read(void *host, const void *device, unsigned long bytes)
-{
-    return (int)cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost);
+    const int code = (int)cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost);
+    return code ? code : (int)cudaFree(device);
 }
 extern "C" int eatss_device_wait(void) { return (int)cudaDeviceSynchronize(); }
 extern "C" const char *eatss_device_error(int code)

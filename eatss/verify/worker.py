@@ -8,7 +8,6 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -16,8 +15,6 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
 from pkgutil import resolve_name
-
-import numpy as np
 
 from eatss.base.diagnostics import EatssError, input_error
 from eatss.base.supervisor import connect
@@ -137,18 +134,14 @@ class _Worker:
         """Do all runs and tell the parent of each."""
         if self._job.device == "gpu" and not self._job.machine:
             self._stage("compile", self._job.runs[0])
-            start = time.perf_counter()
             with ThreadPoolExecutor(os.cpu_count()) as pool:
                 list(pool.map(self._compile_ahead, self._job.runs))
-            self._builder.compile_time_s = time.perf_counter() - start  # not the sum of threads
         ended_early = any(self._do(run, aimed) for run, aimed in self._runs())
-        kernels = self._search.kernels()
-        counted = [one for one in self._search.branches if one.kind != "part"]
+        counted = sum(one.kind != "part" for one in self._search.branches)
         self._emit(
             Done(
-                compile_time_s=self._builder.compile_time_s,
-                kernels=kernels,
-                branches=None if kernels is None else len(counted),
+                idle=self._search.idle(),
+                branches=counted if self._search.machines else None,
                 untaken=self._search.untaken_branches(ended_early=ended_early),
             )
         )
@@ -334,8 +327,7 @@ class _Worker:
         alike = run.flavour in (INFINITE, EXTREME) and not (
             run.flavour == EXTREME and self._bit_equal
         )
-        changed = sum(_changed(*pair) for pair in zip(before, expected, strict=True))
-        result = compare(expected, actual, bounds, replace(result, changed=changed), alike=alike)
+        result = compare(expected, actual, bounds, result, alike=alike)
         if (first := result.difference) is not None:
             order = " with blocks and threads in reverse order" if backward else ""
             at = "".join(f"[{index}]" for index in first.indices)
@@ -425,13 +417,6 @@ def _check_meaning(run: Run, ended: int, buffers: Buffers) -> None:
             raise _LeftOutError(f"the original writes beside '{buffer.argument.name}' there")
     if ended and any(value <= 0 for _, value in run.sizes):
         raise _LeftOutError("the original has no meaning there: it crashes")
-
-
-def _changed(before: Buffer, after: Buffer) -> int:
-    """Return how many elements the original has changed."""
-    left, right = before.elements, after.elements
-    bits = f"u{left.itemsize}"
-    return int(np.count_nonzero(left.view(bits) != right.view(bits)))
 
 
 def _vague(result: SizeResult) -> int:

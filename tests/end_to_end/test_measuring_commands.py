@@ -124,7 +124,7 @@ def test_ctrl_c_keeps_what_was_measured(gemm: Path) -> None:
         ([str(KERNELS)], "EATSS-V003", "holds no generated program"),
         (["GEMM", "-o", "x"], "EATSS-E048", "nothing is generated"),
         (["GEMM", "--target", "2"], "EATSS-E048", "--target is '2'"),
-        (["GEMM", "--size", "QQ=4"], "EATSS-E072", "has no size 'QQ'"),
+        (["GEMM", "--size", "QQ=4"], "EATSS-V008", "has no size 'QQ'"),
     ],
 )
 def test_a_mistake_is_a_sentence_with_a_hint(

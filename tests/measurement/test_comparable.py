@@ -47,7 +47,7 @@ def test_programs_that_cannot_be_compared_are_refused_before_measuring(
 
 
 def test_a_size_that_one_program_lacks_is_refused_before_measuring(tmp_path: Path) -> None:
-    with refusing("EATSS-E072", "has no size 'NI'"):
+    with refusing("EATSS-V008", "has no size 'NI'"):
         check_measurable([program(tmp_path / "a")], MeasureOptions(sizes={"NI": 30}))
 
 

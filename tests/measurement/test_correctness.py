@@ -44,8 +44,6 @@ def verification(*results: tuple[Status, str]) -> Verification:
             SizeResult(launcher="lu", sizes=(("N", 10 + k),), status=status, message=message)
             for k, (status, message) in enumerate(results)
         ),
-        compile_time_s=0,
-        run_time_s=0,
     )
 
 

@@ -28,7 +28,7 @@ def holds(low: float | None, truth: float, high: float | None) -> bool:
 
 def test_the_interval_of_a_mean_is_students() -> None:
     values = [1.0, 2.0, 4.0, 3.5]
-    found = mean_estimate(values, 0.95)
+    found = mean_estimate(values)
     expected = scipy.stats.ttest_1samp(values, 0.0).confidence_interval(0.95)
     assert found.low == pytest.approx(expected.low)
     assert found.high == pytest.approx(expected.high)
@@ -36,17 +36,17 @@ def test_the_interval_of_a_mean_is_students() -> None:
 
 
 def test_one_window_has_no_interval() -> None:
-    found = mean_estimate([2.0], 0.95)
+    found = mean_estimate([2.0])
     assert (found.mean, found.low, found.high, found.relative) == (2.0, None, None, None)
-    assert energy_estimate([1.0], [1.0, 1.0], 0.95).low is None
-    assert paired_ratio([2.0], [1.0], 0.95).low is None
+    assert energy_estimate([1.0], [1.0, 1.0]).low is None
+    assert paired_ratio([2.0], [1.0]).low is None
 
 
 def test_intervals_of_means_cover_the_truth_as_often_as_they_say() -> None:
     random = np.random.default_rng(7)
     hits = 0
     for _ in range(TRIALS):
-        found = mean_estimate(random.normal(5.0, 0.4, 4).tolist(), 0.95)
+        found = mean_estimate(random.normal(5.0, 0.4, 4).tolist())
         hits += holds(found.low, 5.0, found.high)
     assert LEAST < hits / TRIALS < MOST
 
@@ -58,7 +58,7 @@ def test_intervals_of_differences_cover_the_truth_where_spreads_differ() -> None
         gross = random.normal(5.0, 0.1, 6).tolist()
         restoring = random.normal(2.0, 0.3, 3).tolist()
         net = [energy - float(np.mean(restoring)) for energy in gross]
-        found = energy_estimate(net, restoring, 0.95)
+        found = energy_estimate(net, restoring)
         hits += holds(found.low, 3.0, found.high)
     assert hits / TRIALS > LEAST
 
@@ -70,7 +70,7 @@ def test_intervals_of_paired_ratios_cover_the_truth_in_spite_of_drift() -> None:
         drift = np.linspace(1.0, 1.3, 5)
         own = 2.0 * drift * random.normal(1.0, 0.01, 5)
         other = drift * random.normal(1.0, 0.01, 5)
-        found = paired_ratio(own.tolist(), other.tolist(), 0.95)
+        found = paired_ratio(own.tolist(), other.tolist())
         hits += holds(found.low, 2.0, found.high)
         assert found.low is not None
         assert found.high is not None
@@ -85,7 +85,7 @@ def test_stopping_when_narrow_keeps_nine_in_ten_intervals_right() -> None:
     for _ in range(TRIALS):
         values = random.normal(1.0, 0.02, 3).tolist()
         while True:
-            found = mean_estimate(values, 0.95)
+            found = mean_estimate(values)
             assert found.relative is not None
             if found.relative <= 0.01 or len(values) >= 25:
                 break
@@ -106,5 +106,5 @@ def test_an_inverse_turns_the_interval_around() -> None:
 
 
 def test_a_mean_of_zero_has_no_relative_width() -> None:
-    assert mean_estimate([0.0, 0.0], 0.95).relative is None
-    assert not math.isnan(mean_estimate([0.0, 0.0], 0.95).mean)
+    assert mean_estimate([0.0, 0.0]).relative is None
+    assert not math.isnan(mean_estimate([0.0, 0.0]).mean)

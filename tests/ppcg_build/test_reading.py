@@ -15,12 +15,13 @@ from eatss.ppcg_build.host_code import (
     HostRegion,
     Launched,
     NotUnderstoodError,
+    _integer,
+    _parsed,
     host_regions,
-    integer_of,
 )
 from eatss.ppcg_build.program import KernelText, SharedArray, mismatches, read_kernels
 from eatss.ppcg_build.run import ppcg_arguments, used_tiles
-from eatss.program import Constant, HostIf, HostLoop, Launch, Name, evaluate
+from eatss.program import Constant, HostIf, HostLoop, IntExpr, Launch, Name, evaluate
 from tests.ppcg_build.cases import KERNELS
 from tests.ppcg_build.recorded_ppcg import STORE
 from tests.refusals import refusing
@@ -193,6 +194,12 @@ def _combined(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 ATOMS = st.one_of(st.sampled_from(sorted(NAMES)), st.integers(0, 99).map(str))
 ARITHMETIC = st.recursive(ATOMS, _combined, max_leaves=8)
 PYTHON = {"ppcg_min": min, "ppcg_max": max, "ppcg_fdiv_q": lambda a, b: a // b}
+
+
+def integer_of(text: str) -> IntExpr:
+    """Return the integer expression that a text is."""
+    (statement,) = _parsed(f"{{ {text}; }}").block_items
+    return _integer(statement)
 
 
 def value(text: str) -> int:

@@ -88,8 +88,6 @@ def test_a_wrong_program_is_graver_than_a_refused_folder() -> None:
         message="",
         bit_equal=True,
         results=(),
-        compile_time_s=0.0,
-        run_time_s=0.0,
     )
     wrong = replace(blank, status="wrong result")
     no_folder = input_error("EATSS-V003", "there is none", hint="")

@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import IO, Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from eatss.base.codec import JsonObject, decode, encode
 from eatss.base.diagnostics import input_error
@@ -272,28 +272,15 @@ def _line(plain: JsonObject) -> str:
     return json.dumps(plain, separators=(",", ":"), allow_nan=False) + "\n"
 
 
-COMPRESSED = ".xz"
-
 _DAMAGED = (
-    AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError, lzma.LZMAError,
+    AttributeError, EOFError, LookupError, RecursionError, TypeError, ValueError, lzma.LZMAError,
 )  # fmt: skip
-
-
-def new_record(path: Path) -> IO[str]:
-    """Open a file for the lines of a record; compressed where its name says so.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    opened: Any = lzma.open if path.suffix == COMPRESSED else open
-    file: IO[str] = opened(path, "wt", encoding="utf-8")
-    return file
 
 
 def read_record(path: Path) -> Record:
     """Read what a characterisation wrote; a last line that was cut off is left out.
 
-    A name that ends with :data:`COMPRESSED` is of a compressed record.
+    One whose name ends with ``.xz`` is compressed.
 
     Raises:
         InputError: ``EATSS-B001``, it cannot be read, is none or damaged.
@@ -301,9 +288,7 @@ def read_record(path: Path) -> Record:
     number, results = 1, list[Result]()
     try:
         data = read_regular(path, MOST_BYTES)
-        if path.suffix == COMPRESSED:
-            data = lzma.LZMADecompressor().decompress(data, max_length=MOST_BYTES)
-        text = data.decode("utf-8")
+        text = (lzma.decompress(data) if path.suffix == ".xz" else data).decode()
         lines = [line for line in text.splitlines(keepends=True) if line.endswith("\n")]
         plain = json.loads(lines[0])
         version = plain.pop("schema_version")

@@ -22,7 +22,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize_scalar, nnls
-from scipy.stats import t as student
 
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
@@ -31,6 +30,7 @@ from eatss.cards.detect import DetectedGpu, detect
 from eatss.cards.match import match_profile, profile_from_device, voltage_share
 from eatss.cards.profile import COEFFICIENTS, Calibration, Coefficient, Coefficients, GpuProfile
 from eatss.cards.this_machine import is_auto, load_profile
+from eatss.measurement.assemble import students_t
 from eatss.measurement.characterize.arithmetic import OPERATIONS
 from eatss.measurement.characterize.benchmark import SECTOR_BYTES, WARP, Record, Result, Subject
 from eatss.measurement.characterize.roofline import (
@@ -67,7 +67,6 @@ DEFAULT_FLOOR = 0.0
 _FLOORS = 91
 LOWERED = 0.98
 """Clocks below this share of the highest say something of the voltage."""
-CONFIDENCE = 0.95
 
 Floats = npt.NDArray[np.float64]
 
@@ -182,7 +181,7 @@ def fit_energy(results: Sequence[Result]) -> EnergyFit:
 def _least_floor(squares: Callable[[float], float], free: int) -> Coefficient:
     """Return the voltage floor of least squares, and those that fit about as well."""
     best = minimize_scalar(squares, bounds=(0.0, MOST_FLOOR), method="bounded")
-    width = student.ppf((1 + CONFIDENCE) / 2, free) ** 2 / free
+    width = students_t(free) ** 2 / free
     floors = np.linspace(0.0, MOST_FLOOR, _FLOORS)
     near = [float(best.x), *(a for a in floors if squares(a) <= best.fun * (1 + width))]
     return Coefficient(value=near[0], low=float(min(near)), high=float(max(near)))
@@ -207,7 +206,7 @@ def _intervals(relative: Floats, prices: Floats, squares: float) -> list[Coeffic
     free = max(1, len(relative) - int((prices > 0).sum()))
     columns, scale = _scaled_columns(relative)
     covariance = np.linalg.pinv(columns.T @ columns) * squares / free
-    widths = student.ppf((1 + CONFIDENCE) / 2, free) * np.sqrt(np.diag(covariance)) / scale
+    widths = students_t(free) * np.sqrt(np.diag(covariance)) / scale
     return [
         Coefficient(value=float(p), low=max(0.0, float(p - w)), high=float(p + w))
         for p, w in zip(prices, widths, strict=True)

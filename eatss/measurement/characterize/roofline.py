@@ -32,11 +32,11 @@ from eatss.base.files import read_regular
 from eatss.base.frozen import frozen
 from eatss.cards.match import calibration_of, clock_within, voltage_share
 from eatss.cards.profile import Coefficients, GpuProfile
-from eatss.measurement.arguments import complete_sizes
 from eatss.measurement.assemble import CountedWork, count_work
 from eatss.measurement.characterize.benchmark import LINE_BYTES, WARP, Width
 from eatss.measurement.measurement import Measurement, measurement_from_dict
 from eatss.program import load_program
+from eatss.verify.sizes import complete_sizes
 
 _PICO = 1e-12
 

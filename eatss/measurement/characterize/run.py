@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -27,7 +28,6 @@ from eatss.measurement.characterize.benchmark import (
     Subject,
     hashed,
     missing,
-    new_record,
     result_line,
     subject_line,
 )
@@ -99,27 +99,6 @@ def check_card(bench: CupyBench, metering: Metering, *, force: bool) -> None:
         )
 
 
-def characterise(
-    bench: CupyBench, metering: Metering, benchmarks: Sequence[Benchmark], progress: OnStep
-) -> Iterator[Result | Diagnostic]:
-    """Run the benchmarks and yield what each took, or a warning.
-
-    Raises:
-        LaunchError: the card is lost.
-    """
-    total = len(benchmarks) + 1
-    progress(IDLE, 0, total)
-    yield _idle(bench, metering)
-    progress("compiling", 1, total)
-    bench.compile(benchmarks)
-    for number, benchmark in enumerate(benchmarks, 1):
-        progress(benchmark.name, number, total)
-        found = _tried(bench, metering, benchmark)
-        yield found
-        if isinstance(found, Result) and found.missing:
-            yield _warning(f"'{benchmark.name}' has no energy: {found.missing}")
-
-
 def _idle(bench: CupyBench, metering: Metering) -> Result:
     card = bench.card
     with card.sampled_states(LOOK_S) as seen:
@@ -140,16 +119,12 @@ def _idle(bench: CupyBench, metering: Metering) -> Result:
     )
 
 
-def _warning(message: str) -> Diagnostic:
-    """Return why a benchmark gave no result."""
-    return Diagnostic(code="EATSS-B010", message=message, severity=Severity.WARNING)
-
-
-def _tried(bench: CupyBench, metering: Metering, benchmark: Benchmark) -> Result | Diagnostic:
+def _tried(bench: CupyBench, metering: Metering, benchmark: Benchmark) -> Result | str:
+    """Return what a benchmark took, or why it gave no result."""
     try:
         loaded = bench.load(benchmark)
         if wrong := missing(benchmark, loaded.opcodes):
-            return _warning(
+            return (
                 f"the machine code of '{benchmark.name}' has {'; '.join(wrong)}: this compiler "
                 "folds the work away or writes it otherwise"
             )
@@ -157,7 +132,7 @@ def _tried(bench: CupyBench, metering: Metering, benchmark: Benchmark) -> Result
     except (CompileError, LaunchError) as error:
         if error.lost:
             raise
-        return _warning(f"'{benchmark.name}' failed: {error}")
+        return f"'{benchmark.name}' failed: {error}"
 
 
 def _measured(metering: Metering, benchmark: Benchmark, loaded: CupyBenchmark) -> Result:
@@ -230,8 +205,7 @@ def characterise_card(
     """Run the benchmarks on a card of this machine and keep every result as soon as it is there.
 
     Args:
-        path: of the record; with ``.xz`` at its end it is compressed, and whole only once the run
-            has ended or was interrupted.
+        path: of the record.
         device: the card's number as CUDA counts those it sees, or its UUID.
         profile: name of the profile that the card is known by, for the record.
         force: run even where other programs compute on the card.
@@ -279,20 +253,36 @@ def run_bench(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         meter=metering.primary,
     )
-    results, warnings = list[Result](), list[Diagnostic]()
+    results, said = list[Result](), list[str]()
     try:
-        file = new_record(path)
+        file = path.open("w", encoding="utf-8")
     except OSError as error:
         why = f"cannot write the record {path}: {error.strerror}"
         raise input_error("EATSS-C008", why) from None
+    total = len(benchmarks) + 1
+
+    def kept(result: Result) -> None:
+        results.append(result)
+        file.write(result_line(result))
+        file.flush()
+
     with file:
         file.write(subject_line(subject))
-        for one in characterise(bench, metering, benchmarks, progress):
-            if isinstance(one, Diagnostic):
-                warnings.append(one)
-            else:
-                results.append(one)
-                file.write(result_line(one))
-                file.flush()
-    record = Record(subject=subject, results=tuple(results))
-    return Characterised(record=record, warnings=tuple(warnings))
+        progress(IDLE, 0, total)
+        kept(_idle(bench, metering))
+        progress("compiling", 1, total)
+        bench.compile(benchmarks)
+        for number, benchmark in enumerate(benchmarks, 1):
+            progress(benchmark.name, number, total)
+            found = _tried(bench, metering, benchmark)
+            if isinstance(found, str):
+                said.append(found)
+                continue
+            kept(found)
+            if found.missing:
+                said.append(f"'{benchmark.name}' has no energy: {found.missing}")
+    warning = partial(Diagnostic, code="EATSS-B010", severity=Severity.WARNING)
+    return Characterised(
+        record=Record(subject=subject, results=tuple(results)),
+        warnings=tuple(warning(message=one) for one in said),
+    )

@@ -16,7 +16,6 @@ most the other way round.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal, NamedTuple, Protocol, TypeAlias
@@ -34,8 +33,7 @@ TraceKind: TypeAlias = Literal["energy", "power"]
 Floats: TypeAlias = NDArray[np.float64]
 
 
-@frozen
-class Sample:
+class Sample(NamedTuple):
     """A value of a sensor at a time of ``time.perf_counter``: joules of a counter, or watts."""
 
     time_s: float
@@ -279,8 +277,7 @@ def steady(trace: Trace, *, last_s: float, within: float) -> bool:
 
 def arrays(trace: Trace) -> tuple[Floats, Floats]:
     """Return times and values that are numbers, of equal times the last."""
-    times = np.array([sample.time_s for sample in trace.samples])
-    values = np.array([sample.value for sample in trace.samples])
+    times, values = np.array(trace.samples, float).reshape(-1, 2).T
     told = (np.diff(times, append=np.inf) > 0) & np.isfinite(values)
     return times[told], values[told]
 
@@ -370,41 +367,24 @@ def _by_counter(
     whole = read(trace, times[0], times[-1], settle_s=0.0, least_intervals=1)
     if isinstance(whole, str):
         return whole
-    begin, end = (_counter_at(one, times, joules, whole.power_w) for one in (begin_s, end_s))
-    likely_j = end.likely_j - begin.likely_j
-    least_j = max(0.0, end.least_j - begin.most_j)
-    most_j = end.most_j - begin.least_j
+    # beyond its ends the counter goes on with the mean power, as far again as it is asked for
+    early_s, late_s = (
+        2 * max(0.0, float(beyond_s)) + SHARP_S
+        for beyond_s in (times[0] - begin_s, end_s - times[-1])
+    )
+    at = np.r_[times[0] - early_s, times, times[-1] + late_s]
+    counts = np.r_[joules[0] - whole.power_w * early_s, joules, joules[-1] + whole.power_w * late_s]
+    moments = (begin_s, end_s)
+    likely_j = float(np.ptp(np.interp(moments, at, counts)))
+    least = counts[np.searchsorted(at, moments, "right") - 1]
+    # an update may be stamped late: what was drawn ``SHARP_S`` before is in it
+    most = counts[np.searchsorted(at - SHARP_S, moments)]
+    most_j, least_j = float(most[1] - least[0]), max(0.0, float(least[1] - most[0]))
     return IntervalEnergy(
         meter=trace.meter,
         energy_j=likely_j,
         uncertainty_j=max(most_j - likely_j, likely_j - least_j) + 2 * RESOLUTION_J,
         updates=int(((times >= begin_s) & (times <= end_s)).sum()),
-    )
-
-
-class _Bounds(NamedTuple):
-    """What a counter was at a moment: at least, most likely, at most."""
-
-    least_j: float
-    likely_j: float
-    most_j: float
-
-
-def _counter_at(moment_s: float, times: Floats, joules: Floats, power_w: float) -> _Bounds:
-    # An update may be stamped late: what was drawn before ``certain[k]`` is in ``joules[k]``.
-    certain = times - SHARP_S
-    before_j, since_j, beyond_j = (
-        power_w * max(0.0, float(late_s))
-        for late_s in (times[0] - moment_s, moment_s - times[-1], moment_s - certain[-1])
-    )
-    passed = max(int(np.searchsorted(times, moment_s, "right")) - 1, 0)
-    following = min(int(np.searchsorted(certain, moment_s)), len(joules) - 1)
-    after_j = joules[-1] + 2 * since_j if since_j > 0 else -math.inf
-    most_j = joules[0] if moment_s < times[0] else max(joules[following] + beyond_j, after_j)
-    return _Bounds(
-        least_j=float(joules[passed]) - 2 * before_j,
-        likely_j=float(np.interp(moment_s, times, joules)) + since_j - before_j,
-        most_j=float(most_j),
     )
 
 

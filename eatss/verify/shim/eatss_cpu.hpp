@@ -146,17 +146,16 @@ static int reversed;
 static int dry;  // launches are checked, and nothing runs: there are no arrays
 static char message[512];
 
-// Branches of the text, by number: how often threads found each false and true, and the first
-// threads of blocks alone, which stand for their blocks where all threads go the same way.
+// Branches of the text, by number: how often threads found each false and true.
 struct Taken {
-    uint64_t threads[2], blocks[2];
+    uint64_t threads[2];
 };
 #ifdef EATSS_BRANCHES  // whoever has the text defines it, as long as it has to be
 extern __attribute__((visibility("hidden"))) Taken taken[];
 #else
 static Taken taken[2];
 #endif
-static bool in_kernel, some_guard_failed;
+static bool in_kernel;
 static uint64_t steps;  // events seen here, a measure of time that is the same on every machine
 
 // Called for every access, and by none itself: optimized, which the text is not.
@@ -166,14 +165,10 @@ static uint64_t steps;  // events seen here, a measure of time that is the same 
 EATSS_UNSEEN static bool took_for(int branch, bool holds) {
     steps++;
     taken[branch].threads[holds]++;
-    if (in_kernel && current == 0) taken[branch].blocks[holds]++;
     return holds;
 }
 EATSS_UNSEEN static bool took_choice(int branch, bool holds) { return took_for(branch, holds); }
-EATSS_UNSEEN static bool took_if(int branch, bool holds) {
-    some_guard_failed = some_guard_failed || !holds;
-    return took_for(branch, holds);
-}
+EATSS_UNSEEN static bool took_if(int branch, bool holds) { return took_for(branch, holds); }
 
 // Notes which one of several conditions, numbered from the first, does not hold alone.
 template <class... Conditions>
@@ -197,10 +192,10 @@ __attribute__((always_inline)) inline Number in_row(long place, long extent, Num
     return place >= 0 && place < extent ? number : (Number)NOT_IN_ROW;
 }
 
-// Blocks that ran, of each kernel: with all conditions true in all threads, and others.
+// Blocks that ran, of each kernel.
 struct Kernel {
     const char *name;
-    uint64_t whole, partial;
+    uint64_t blocks;
     const char *strides;  // axes along which a block goes on to the next tile, one grid away
 };
 static Kernel kernels[256];
@@ -210,7 +205,7 @@ inline Kernel &kernel_called(const char *name) {
     for (int k = 0; k < n_kernels; k++)
         if (!strcmp(kernels[k].name, name)) return kernels[k];
     if (n_kernels == 256) n_kernels--;
-    kernels[n_kernels] = {name, 0, 0, ""};
+    kernels[n_kernels] = {name, 0, ""};
     return kernels[n_kernels++];
 }
 
@@ -450,12 +445,11 @@ inline void launch(const char *name, const void *kernel, dim3 grid, dim3 block, 
         blockIdx.x = (unsigned)(number % grid.x);
         blockIdx.y = (unsigned)(number / grid.x % grid.y);
         blockIdx.z = (unsigned)(number / grid.x / grid.y);
-        some_guard_failed = false;
         in_kernel = true;
         bool ended = run_block();
         in_kernel = false;
         if (!ended) return;
-        (some_guard_failed ? totals.partial : totals.whole)++;
+        totals.blocks++;
     }
 }
 
@@ -1231,9 +1225,6 @@ extern "C" void eatss_cpu_watch(const char *name, void *data, size_t bytes, size
 }
 extern "C" EATSS_UNSEEN uint64_t eatss_cpu_steps() { return eatss::steps; }
 extern "C" EATSS_UNSEEN const uint64_t *eatss_cpu_taken() { return (const uint64_t *)eatss::taken; }
-extern "C" EATSS_UNSEEN const char *eatss_cpu_kernel(int k, uint64_t *blocks) {
-    if (k >= eatss::n_kernels) return nullptr;
-    blocks[0] = eatss::kernels[k].whole;
-    blocks[1] = eatss::kernels[k].partial;
-    return eatss::kernels[k].name;
+extern "C" EATSS_UNSEEN uint64_t eatss_cpu_blocks(const char *name) {
+    return eatss::kernel_called(name).blocks;
 }

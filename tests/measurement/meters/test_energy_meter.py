@@ -36,7 +36,7 @@ class ReplayMeter:
 
     def stop(self) -> Trace:
         end_s = self._clock.now()
-        moved = (replace(one, time_s=one.time_s + self._begin_s) for one in self._trace.samples)
+        moved = (one._replace(time_s=one.time_s + self._begin_s) for one in self._trace.samples)
         return replace(self._trace, samples=tuple(one for one in moved if one.time_s <= end_s))
 
 
