@@ -723,7 +723,7 @@ class RegionBuilder:
     def _stream(self, unit: Unit, wished: GridSplitK, kernel: BuiltKernel) -> Stream | None:
         """Return what is known of a kernel whose blocks are to take steps of all tiles."""
         facts = called(unit.kernel or "", self._facts)
-        if stream_loop(unit, facts, self._scheduled) != wished.loop:
+        if stream_loop(unit, facts) != wished.loop:
             return None
         origins = [tile.origin for tile in unit.mapping.serial if tile.source_name == wished.loop]
         return Stream(

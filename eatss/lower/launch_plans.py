@@ -157,7 +157,7 @@ def launch_plan_of(
     if mapping.warps and name is not None:
         rows, columns = (one.loop.source_name for one in mapping.warps)
         instruction = described(of_warps(name))
-        products = products_of(unit, facts, scheduled, cut, (rows, columns), name)
+        products = products_of(unit, facts, cut, (rows, columns), name)
         cut = replace(cut, products=products)
     tiles, block = sizes_of(facts, layout, profile, options)
     if mapping.split is None:

@@ -150,7 +150,7 @@ class References:
 
     def __init__(self, own: KernelInput) -> None:
         self._piece, self._mapping = own.piece, own.mapping
-        self._scop, self._arrays, self._index = own.context.scop, own.context.arrays, own.index
+        self._arrays, self._index = own.context.arrays, own.index
         self._registers: list[RegisterArray] = []
         self._at: dict[Place, RegisterArray | SharedTile] = {}
         self._escaping: dict[str, isl.Set] = {}
@@ -166,9 +166,7 @@ class References:
         array = self._arrays[item.array]
         mapping = self._mapping
         several = [m for m in mapping.loops_of(item.along, item.across) if m.points > 1]
-        combiner = mapping.scan or combiner_in(
-            self._piece, {name for name, _ in item.places}, self._scop
-        )
+        combiner = mapping.scan or combiner_in(self._piece, {name for name, _ in item.places})
 
         def own(suffix: str) -> Buffer:
             name, kind = names.fresh(f"{array.name}_{suffix}"), array.array.element_type
