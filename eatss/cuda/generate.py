@@ -61,7 +61,6 @@ from eatss.lower.kernel.uses import (
     inexact_instructions,
     instruction_notes,
     instructions_in,
-    register_words,
     rounded_sums,
 )
 from eatss.lower.kernel.uses import taken_names as taken_names_in
@@ -801,7 +800,6 @@ class RegionBuilder:
             name=code.name,
             shared_bytes=code.shared_bytes,
             dynamic_shared=code.dynamic_shared,
-            registers=min(register_words(code), self._most_registers(code)),
             arguments=their_names(code.arguments),
             inexact_instructions=inexact_instructions(code),
             rounded_sums=rounded_sums(code),
