@@ -41,7 +41,6 @@ from eatss.lower.kernel.nodes import (
     Node,
     Nodes,
     Share,
-    WarpAxis,
     counted,
 )
 from eatss.lower.kernel.uses import with_bodies, without_unused
@@ -193,17 +192,7 @@ class KernelBuilder:
                 static_shared_bytes=self._context.static_shared_bytes,
                 index_bits=self._context.index_bits,
                 body=body,
-                warps=tuple(
-                    WarpAxis(
-                        loop=one.loop.name,
-                        thread=one.loop.thread,
-                        lane=one.lane,
-                        warp=one.warp,
-                        lanes=one.lanes,
-                        point=one.loop.point,
-                    )
-                    for one in self._mapping.warps
-                ),
+                warps=self._mapping.warps,
                 continued=tuple(
                     (registers[one], registers[other])
                     for one, other in self._unit.continued.items()
@@ -444,7 +433,7 @@ class KernelBuilder:
         for one, *values in zip(warps, lanes, places, strict=True):
             named = zip((one.lane, one.warp), values, strict=True)
             lets += (Let(name=name, value=value, narrow=True) for name, value in named)
-            found[one.loop.name] = Name(one.lane) + one.lanes * Name(one.warp)
+            found[one.loop] = Name(one.lane) + one.lanes * Name(one.warp)
         if warps:
             return lets, found
         for axis in AXES:

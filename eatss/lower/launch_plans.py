@@ -155,7 +155,7 @@ def launch_plan_of(
     cut, instruction, mapping = launch_facts(unit, facts, scheduled), None, unit.mapping
     name = next(iter(options.instructions), layout.instruction)
     if mapping.warps and name is not None:
-        rows, columns = (one.loop.source_name for one in mapping.warps)
+        rows, columns = (one.source_name for one in mapping.mapped if one.threads > 1)
         instruction = described(of_warps(name))
         products = products_of(unit, facts, cut, (rows, columns), name)
         cut = replace(cut, products=products)

@@ -22,6 +22,7 @@ from eatss.base.frozen import Names, Numbers, frozen, their_names
 from eatss.base.targets import AXES, CUDA, Axis
 from eatss.cards import GpuProfile
 from eatss.choose.problem import choose_block
+from eatss.lower.kernel.nodes import WarpAxis
 from eatss.lower.pieces import LoopMember, NameTable, Piece
 from eatss.lower.recipe import CodegenOptions, NamedThreads
 from eatss.plan.shares import block_along, widening
@@ -101,24 +102,6 @@ class SerialTile:
 
 
 @frozen
-class WarpLoop:
-    """A mapped loop along which ``lanes`` threads that follow each other are of one warp.
-
-    ``lane`` and ``warp`` are the C names of a thread's place: ``thread = lane + lanes * warp``.
-    """
-
-    loop: MappedLoop
-    lanes: int
-    lane: str
-    warp: str
-
-    @property
-    def warps(self) -> int:
-        """Warps of a block along the loop."""
-        return self.loop.threads // self.lanes
-
-
-@frozen
 class Mapping:
     """The layout of a piece.
 
@@ -137,7 +120,7 @@ class Mapping:
     serial: tuple[SerialTile, ...]
     split: MappedLoop | None = None
     chunks: int = 1
-    warps: tuple[WarpLoop, ...] = ()
+    warps: tuple[WarpAxis, ...] = ()
     interleaved: bool = False
     scan: Combiner | None = None
     scan_vector: int = 1
@@ -285,9 +268,12 @@ def in_warps(mapping: Mapping, instruction: WarpInstruction, names: NameTable) -
     if mapping.split is not None or not instruction.fits(rows_and_columns, sums, tiles, threads):
         return mapping
     warps = tuple(
-        WarpLoop(
-            loop=loop,
+        WarpAxis(
+            loop=loop.name,
+            thread=loop.thread,
+            point=loop.point,
             lanes=count,
+            warps=loop.threads // count,
             lane=names.fresh(f"lane_{loop.name}"),
             warp=names.fresh(f"warp_{loop.name}"),
         )

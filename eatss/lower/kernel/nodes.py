@@ -605,7 +605,8 @@ class WarpAxis:
     """How the threads along a loop are lanes of warps: ``thread = lane + lanes * warp``.
 
     All are names of the kernel: ``point`` counts the thread's points along the loop, ``loop`` is
-    what the loop's own value is called. So many matrices as ``turns`` says take turns in what a
+    what the loop's own value is called. There are so many ``lanes``, and ``warps`` of a block. So
+    many matrices as ``turns`` says take turns in what a
     thread has: point after point is of another of them. It is 0 where points are as far apart as
     there are threads.
     """
@@ -615,6 +616,7 @@ class WarpAxis:
     lane: str
     warp: str
     lanes: int
+    warps: int
     point: str
     turns: int = 0
 
