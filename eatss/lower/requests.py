@@ -151,11 +151,12 @@ def _misfits(
             yield f"the sizes of its {kernel.name} are of no launch"
     if isinstance(made, Recipe):
         own, most = made.options, profile.shared_per_block_optin_bytes
-        limit = own.shared_limit_bytes
-        if limit is not None and not 0 <= limit <= most:
-            yield f"it allows {limit} bytes of shared memory, and a block may have {most}"
-        sizes = {"tile_sizes": [one for _, one in own.tile_sizes], "stages": own.stages}
-        if not _within(sizes | {"shared_sums": [one for _, one in own.shared_sums]}):
+        sizes: dict[str, object] = {
+            "tile_sizes": [one for _, one in own.tile_sizes],
+            "shared_sums": [one for _, one in own.shared_sums],
+            "stages": own.stages,
+        }
+        if not (_within(sizes) and 0 <= (own.shared_limit_bytes or 0) <= most):
             yield "the sizes of its options are of no launch"
 
 

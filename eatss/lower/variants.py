@@ -162,7 +162,6 @@ def kernel_variants_for(
             if kernel is None:
                 continue
             described = Describing(
-                scheduled=scheduled,
                 facts=region.facts,
                 profile=profile,
                 options=options,
@@ -180,7 +179,6 @@ def kernel_variants_for(
 class Describing:
     """Tries the cuts of one piece and says what comes of them; ``names`` are taken where it is."""
 
-    scheduled: ScheduledScop
     facts: tuple[KernelFacts, ...]
     profile: GpuProfile
     options: CodegenOptions
@@ -222,14 +220,14 @@ class Describing:
         )
 
         planner = UnitPlanner(
-            self.scheduled, self.facts, lambda _: sizes, self.profile, self.options
+            self.piece.scheduled, self.facts, lambda _: sizes, self.profile, self.options
         )
         return planner.units(self.piece, self.names.inner())
 
     def _kernel_variant(self, units: Sequence[Unit]) -> KernelVariant:
         strict = self.options.strict_fp
         launches = (
-            launch_of(unit, self.kernel, self.scheduled, strict_fp=strict) for unit in units
+            launch_of(unit, self.kernel, self.piece.scheduled, strict_fp=strict) for unit in units
         )
         return KernelVariant(launches=tuple(launches), in_order=strict)
 
