@@ -30,18 +30,14 @@ from eatss.lower.arrays import union_of
 from eatss.lower.kernel.barriers import arguments_of, passed_to
 from eatss.lower.kernel.nodes import (
     Agreed,
-    AllFinite,
-    Barrier,
     Buffer,
     Compute,
-    Fixup,
     For,
     If,
     Intrinsic,
     Kernel,
     Let,
-    LookBack,
-    NextTile,
+    Meeting,
     Node,
     Nodes,
     Reciprocal,
@@ -91,10 +87,8 @@ class PhaseKernel:
     @property
     def meet(self) -> bool:
         """Whether threads of a block of it meet."""
-        together = (Barrier, AllFinite, Agreed, Fixup, NextTile, LookBack)
         return bool(self.kernel.shared) or any(
-            isinstance(node, together)
-            or (isinstance(node, Intrinsic) and node.instruction.together)
+            isinstance(node, Meeting) or (isinstance(node, Intrinsic) and node.instruction.together)
             for node in every(self.kernel.body)
         )
 

@@ -141,8 +141,6 @@ SHUFFLES = {one.name: _shuffle_down(one) for one in COMBINERS}
 They are found by the name of what combines them.
 """
 
-SHUFFLE_DOWN_ADD = SHUFFLES[ADD.name]
-
 _BELOW = """\
 
 // The value of the thread `delta` lanes down, `other` where a group of `width` has none there; all
@@ -296,8 +294,6 @@ ATOMICS = {one.name: _atomic(one) for one in COMBINERS}
 
 They are found by the name of what combines them.
 """
-
-ATOMIC_ADD = ATOMICS[ADD.name]
 
 _PEEK = """\
 

@@ -37,7 +37,6 @@ from typing import Any, NamedTuple, TypeAlias
 from eatss.base.frozen import Names, distinct, their_names
 from eatss.base.targets import CUDA
 from eatss.lower.kernel.nodes import (
-    Agreed,
     AllFinite,
     Argument,
     Barrier,
@@ -54,7 +53,7 @@ from eatss.lower.kernel.nodes import (
     Kernel,
     Let,
     LookBack,
-    NextTile,
+    Meeting,
     Node,
     Nodes,
     Scope,
@@ -194,16 +193,6 @@ Pending: TypeAlias = frozenset[Use]
 """All of it. A barrier leaves what is still on its way."""
 
 NOTHING: Pending = frozenset()
-
-_MET: Mapping[type[Node], str] = {
-    Barrier: "a barrier stands",
-    AllFinite: "a vote stands",
-    Agreed: "a vote stands",
-    Fixup: "sums are put together",
-    NextTile: "tiles are taken",
-    LookBack: "tiles are taken",
-}
-"""What all threads of a block have to get to, in words."""
 
 Overlaid: TypeAlias = Sequence[Sequence[str]]
 """Groups of tiles, by name, that lie in the same memory [``Kernel.overlaid``]."""
@@ -385,8 +374,8 @@ class Follower:
                 uniform = uniform and not self._varies(node.number, node.own)
             case Intrinsic() if node.instruction.together and not uniform:
                 yield f"{node.instruction.name} stands where not all threads of a warp get to"
-        if not uniform and type(node) in _MET:
-            yield f"{_MET[type(node)]} where not all threads of a block get to"
+        if not uniform and isinstance(node, Meeting):
+            yield f"{type(node).__name__} stands where not all threads of a block get to"
 
     def _turns(self, loop: For, before: Pending, *, uniform: bool) -> Pending:
         """Return what is pending behind a loop, whatever the number of its iterations."""

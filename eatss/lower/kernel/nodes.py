@@ -551,6 +551,9 @@ class Source:
     file: str = ""
 
 
+Meeting: TypeAlias = Barrier | AllFinite | Agreed | Fixup | NextTile | LookBack
+"""What all threads of a block have to get to: they meet there."""
+
 Node: TypeAlias = (
     Let
     | Flag
@@ -561,15 +564,10 @@ Node: TypeAlias = (
     | Way
     | Staging
     | Steps
-    | Barrier
+    | Meeting
     | Init
     | Copy
     | Aligned
-    | AllFinite
-    | Agreed
-    | Fixup
-    | NextTile
-    | LookBack
     | Commit
     | Wait
     | Intrinsic

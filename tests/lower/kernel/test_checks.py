@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from eatss.lower.instructions import ATOMICS
 from eatss.lower.instructions.products import LOADS
-from eatss.lower.instructions.reductions import ATOMIC_ADD
 from eatss.lower.kernel.checks import kernel_faults
 from eatss.lower.kernel.instruction import WORD
 from eatss.lower.kernel.nodes import (
@@ -69,7 +69,7 @@ def steps(*body: Node, lower: IntExpr = ZERO) -> For:
         ((Declare(buffer=R), Copy(target=at(A, N), source=at(R))), None),
         ((Copy(target=at(A, N), source=at(buffer("Z", "global", 8), N)),), "Z is not there"),
         (
-            (Intrinsic(instruction=ATOMIC_ADD, operands=(("target", (at(A, N),)),)),),
+            (Intrinsic(instruction=ATOMICS["add"], operands=(("target", (at(A, N),)),)),),
             "or more: ['value']",
         ),
     ],
