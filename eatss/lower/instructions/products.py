@@ -20,7 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from eatss.analysis.variant import MATRIX_ROWS, VECTOR_BYTES, WORD_BYTES
+from eatss.analysis.variant import VECTOR_BYTES
 from eatss.lower.kernel.instruction import (
     WORD,
     Capability,
@@ -36,7 +36,7 @@ from eatss.program.expression import Sizes
 from eatss.program.linear import Linear
 
 _ROWS = tomllib.loads(Path(__file__).with_name("products.toml").read_text(encoding="utf-8"))
-_HELPERS, _LOADS = _ROWS.pop("helpers"), _ROWS.pop("loads")
+_HELPERS, _LOADS, _OF_LOADS = map(_ROWS.pop, ("helpers", "loads", "of_loads"))
 
 ROWS, QUADS = Coordinate("row", 8), Coordinate("quad", 4)
 LANES_OF_A_BOX = (ROWS, QUADS)
@@ -137,85 +137,43 @@ PRODUCTS = tuple(_mma(*row) for row in _ROWS.items())
 
 MMAS_OF_BYTES = tuple(one for one in PRODUCTS if one.multiplying.format == "int8")
 
-ROW = MATRIX_ROWS
-"""Rows of a matrix."""
 
-
-def _loads(
-    name: str,
-    element_type: ElementType,
-    held: Distribution,
-    extents: tuple[int, int],
-    function: str,
-) -> Instruction:
-    row = VECTOR_BYTES // element_type.size_bytes
-    own_row = held_by_lanes(
-        {"row": 4, "quad": 1}, {"column": 1}, slots=(Coordinate("column", row),)
+def _load(name: str, row: Mapping[str, Any]) -> Instruction:
+    """Return a load as a row of the table says."""
+    element_type = ElementType[row["element_type"]]
+    width = VECTOR_BYTES // element_type.size_bytes
+    held = held_by_lanes(*row["points"], slots=[Coordinate(*one) for one in row["slots"].items()])
+    named = held_by_lanes(
+        {"row": 4, "quad": 1}, {"column": 1}, slots=(Coordinate("column", width),)
     )
+    if "flips" in row:
+        held = replace(held, flips=(row["flips"], QUADS))
     return Instruction(
         name=name,
         what="loads of matrices",
         operands=(
             Operand(name="d", role="out", held=held, element_type=element_type),
-            Operand(name="rows", held=own_row, beside=row, element_type=element_type),
+            Operand(name="rows", held=named, beside=width, element_type=element_type),
         ),
-        instances=(("r", extents[0]), ("c", extents[1])),
+        instances=tuple(zip("rc", row["extents"], strict=True)),
         lanes=LANES_OF_A_BOX,
         target="d[r, c]",
         value="rows[r, c]",
         element_types=(WORD,),
         exact=True,
         together=True,
-        cuda=f"eatss_load_{function}({{d}}, &{{rows}});",
-        helpers=(_LOADS["definitions"],),
-        definitions=_LOADS["turned_bytes"] * (function == "turned_bytes"),
-        cpu_definitions=_LOADS["cpu_definitions"],
+        cuda=row["cuda"],
+        helpers=(_OF_LOADS["definitions"],),
+        definitions=row.get("definitions", ""),
+        cpu_definitions=_OF_LOADS["cpu_definitions"],
         capabilities=(Capability(least=(7, 5)),),
     )
 
 
-def _matrices(count: int, element_type: ElementType, *, transposed: bool) -> Instruction:
-    each = WORD_BYTES // element_type.size_bytes
-    slots = (Coordinate("matrix", count), Coordinate("element", each))
-    near, far = {"quad": each, "element": 1}, {"row": 1}
-    points = ({**near, "matrix": ROW}, far) if transposed else ({**far, "matrix": ROW}, near)
-    name = f"ldmatrix_x{count}{'_trans' * transposed}{'_bytes' * (each > 2)}"
-    extents = (ROW * count, ROW if transposed else VECTOR_BYTES // element_type.size_bytes)
-    held = held_by_lanes(*points, slots=slots)
-    return _loads(name, element_type, held, extents, f"{'turned_' * transposed}matrices")
-
-
-TRANSPOSED_BYTES = _loads(
-    "ldmatrix_x4_trans_bytes",
-    ElementType.UINT8,
-    replace(
-        held_by_lanes(
-            {"later": 16, "far": 8, "quad": 2, "next": 1},
-            {"row": 2, "column": 1},
-            slots=tuple(Coordinate(name, 2) for name in ("column", "later", "far", "next")),
-        ),
-        flips=("far", QUADS),
-    ),
-    (4 * ROW, VECTOR_BYTES),
-    "turned_bytes",
-)
-"""A load of 32 rows of bytes, of whose 16 columns a lane gets two that follow each other.
-
-A lane wants four steps of a sum that follow each other. So steps are named in the order 0, 1, 4, 5,
-10, 11, 14, 15; 2, 3, 6, 7, 8, 9, 12, 13; …, and eight of them are in different banks where rows are
-an odd number of vectors.
-"""
-
-LOADS: Mapping[int, tuple[Instruction, ...]] = {
-    2: tuple(
-        _matrices(count, ElementType.HALF, transposed=transposed)
-        for count in (4, 2)
-        for transposed in (False, True)
-    ),
-    1: (
-        _matrices(4, ElementType.UINT8, transposed=False),
-        TRANSPOSED_BYTES,
-        _matrices(2, ElementType.UINT8, transposed=False),
-    ),
+LOADS: Mapping[int, Sequence[Instruction]] = {
+    size: [_load(name, row) for name, row in _LOADS.items() if row["bytes"] == size]
+    for size in (2, 1)
 }
 """Loads of elements of so many bytes, signed or not; those of the most matrices first."""
+
+TRANSPOSED_BYTES = next(one for one in LOADS[1] if one.name.endswith("_trans_bytes"))

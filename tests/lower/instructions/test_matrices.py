@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pytest
 
+from eatss.analysis.variant import MATRIX_ROWS
 from eatss.base.targets import CUDA
 from eatss.cuda.preamble import CPU_HALVES
 from eatss.cuda.text import type_text
@@ -23,7 +24,6 @@ from eatss.lower.instructions import of_warps
 from eatss.lower.instructions.products import (
     LOADS,
     MMAS_OF_BYTES,
-    ROW,
     TRANSPOSED_BYTES,
 )
 from eatss.lower.kernel.instruction import Instruction, Operand
@@ -253,7 +253,7 @@ def test_lanes_hold_what_ptx_says(size: int, instruction: Instruction) -> None:
             continue
         matrices = len(own) // of_a_word
         places = [
-            (ROW * matrix, of_a_word * quad + at)
+            (MATRIX_ROWS * matrix, of_a_word * quad + at)
             for matrix, at in product(range(matrices), range(of_a_word))
         ]
         transposed = "trans" in instruction.name
