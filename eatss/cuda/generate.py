@@ -694,7 +694,7 @@ class RegionBuilder:
             *kernel.notes,
             *instruction_notes(code, self._told(code, instructions)),
             *map(str, rounded_sums(code)),
-            *unpromoted_notes(unit.storage, decided, self._options, unit.piece),
+            *unpromoted_notes(unit, decided, self._options),
         )
         self._note(kernel, unit.piece, unit.mapping.block, unit.mapping.tiles, notes, in_order)
         return kernel
