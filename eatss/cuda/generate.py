@@ -644,9 +644,7 @@ class RegionBuilder:
         )
         if decided is not None and facts is not None:
             planned = replace(layout, stages=stages) if warps is None else layout
-            plan = launch_plan_of(
-                unit, facts, planned, staged, self._scheduled, self._profile, self._options
-            )
+            plan = launch_plan_of(unit, facts, planned, staged, self._profile, self._options)
             unit = replace(unit, mapping=with_vectors(unit.mapping, plan))
             reads = planned_reads(plan, staged, unit, facts)
             neighbours = neighbours_of(unit.mapping, reads, self._scop, plan)

@@ -41,7 +41,7 @@ from eatss.polyhedral.isl_names import (
 )
 from eatss.polyhedral.kernels import update_of
 from eatss.polyhedral.scheduling import coincidence_dependences, live_ranges_overlap
-from eatss.polyhedral.scop import Dependences, Scop, Statement
+from eatss.polyhedral.scop import Scop, Statement
 from eatss.polyhedral.tiled_sums import in_any_order
 from eatss.polyhedral.tree import follows
 from eatss.program import (
@@ -320,7 +320,7 @@ def keep_order(scop: Scop, statements: Sequence[Statement], *, strict: bool) -> 
     return first is None
 
 
-def check_launches(piece: Piece, launches: Sequence[Piece], dependences: Dependences) -> None:
+def check_launches(piece: Piece, launches: Sequence[Piece]) -> None:
     """Check that a piece made into several launches computes the same.
 
     Raises:

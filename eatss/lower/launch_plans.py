@@ -33,7 +33,6 @@ from eatss.lower.variants import launch_facts, products_of
 from eatss.plan.launch import Compute, LaunchPlan, launch_plan
 from eatss.plan.numbers import Number, nowhere
 from eatss.plan.stage import StagedReads, vector
-from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.scop import Scop
 
 _MATRIX_LOADS = frozenset(load.name for loads in LOADS.values() for load in loads)
@@ -123,7 +122,6 @@ def launch_plan_of(
     facts: KernelFacts,
     layout: Layout,
     staged: Collection[Candidate],
-    scheduled: ScheduledScop,
     profile: GpuProfile,
     options: CodegenOptions,
 ) -> LaunchPlan:
@@ -134,11 +132,10 @@ def launch_plan_of(
         facts: what is known of its kernel.
         layout: what is chosen; ``stages`` as the card can have them.
         staged: what is copied into shared memory.
-        scheduled: the region.
         profile: the card.
         options: what the user wants of the code.
     """
-    cut, instruction, mapping = launch_facts(unit, facts, scheduled), None, unit.mapping
+    cut, instruction, mapping = launch_facts(unit, facts), None, unit.mapping
     name = next(iter(options.instructions), layout.instruction)
     if mapping.warps and name is not None:
         rows, columns = (one.source_name for one in mapping.mapped if one.threads > 1)

@@ -115,7 +115,7 @@ def _loop_runs(scheduled: ScheduledScop, region: AnalysedScop) -> Iterator[LoopR
         if not loop or kernels is None:
             continue
         run = LoopRun(kernels=kernels)
-        if len(pieces) == 1 and wavefront_functions(pieces[0], scheduled) is not None:
+        if len(pieces) == 1 and wavefront_functions(pieces[0]) is not None:
             run = _in_wavefronts(run, pieces[0], region.scheduled)
         yield run
 
@@ -125,7 +125,7 @@ def _in_wavefronts(run: LoopRun, piece: Piece, numeric: ScheduledScop) -> LoopRu
     names = their_names(piece.statements)
     pieces = own_pieces(numeric)[0]
     own = next((one for one in pieces if their_names(one.statements) == names), None)
-    functions = None if own is None else wavefront_functions(own, numeric)
+    functions = None if own is None else wavefront_functions(own)
     if own is None or functions is None:
         return run
     every = union_of(own.instances(one).to_union_set() for one in own.statements)

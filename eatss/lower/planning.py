@@ -103,7 +103,7 @@ class UnitPlanner:
             InternalError: ``EATSS-K901`` the kernels would run in the wrong order.
         """
         units = self._units(piece, names)
-        check_launches(piece, [unit.piece for unit in units], self._scheduled.dependences)
+        check_launches(piece, [unit.piece for unit in units])
         facts = piece.facts_in(self._facts)
         if self._options.strict_fp and facts is not None:
             units = [_noted([unit], *self._kept_in_order(unit.piece, facts))[0] for unit in units]
@@ -158,7 +158,7 @@ class UnitPlanner:
         for name in (*self._options.instructions, *selected):
             if not (mapping.warps or piece.combines):
                 mapping = in_warps(mapping, described(of_warps(name)), own)
-        storage = storage_of(self._scheduled, piece, mapping.mapped)
+        storage = storage_of(piece, mapping.mapped)
         parts = rows_together(piece, self._parts(piece, mapping), storage)
         return self._unit(piece, mapping, parts, facts.name, own)
 
@@ -168,7 +168,7 @@ class UnitPlanner:
         Raises:
             NeedsOneThreadError: they cannot; the text says why.
         """
-        storage_of(self._scheduled, piece, mapping.mapped)
+        storage_of(piece, mapping.mapped)
         mapped, serial = their_names(mapping.mapped), their_names(mapping.serial)
 
         def parts() -> tuple[Part, ...]:
@@ -195,7 +195,7 @@ class UnitPlanner:
         Raises:
             NeedsOneThreadError: threads cannot share the work; the text says why.
         """
-        storage = storage_of(self._scheduled, piece, mapping.mapped).with_rows(parts)
+        storage = storage_of(piece, mapping.mapped).with_rows(parts)
         continued = dict[str, str]()
         if not self._options.strict_fp:
             continued = reused_accumulators(piece, mapping, storage, parts)
@@ -297,7 +297,7 @@ class UnitPlanner:
         if not only_updates(piece):
             return None
         try:
-            storage = storage_of(self._scheduled, piece, mapping.mapped, sums=True)
+            storage = storage_of(piece, mapping.mapped, sums=True)
         except NeedsOneThreadError:
             return None
         storage, dropped = within_registers(storage, mapping, self._scop, self._profile)
@@ -328,7 +328,7 @@ class UnitPlanner:
         """Return the unit of a part whose sum is split, ``None`` where it cannot be."""
         piece, statements = whole.piece, part.statements
         sums = self._sums(piece)
-        loop = sum_loop(piece, statements, part.serial, sums, facts, piece.dependences)
+        loop = sum_loop(piece, statements, part.serial, sums, facts)
         if loop is None:
             return self._scanned(whole, facts, part, names)
         serial = tuple(name for name in part.serial if name != loop)

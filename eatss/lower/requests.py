@@ -311,10 +311,9 @@ class Kernels:
         found: dict[str, GridSplitK] = {}
         asked = [(*one, False) for one in (wanted.share or {}).items()]
         asked += [(*one, True) for one in (wanted.stream or {}).items()]
-        most = CUDA.most_blocks["y"]
         for loop, blocks, streamed in asked:
-            if not _is_whole(blocks, 1, most):
-                raise wrong(f"blocks along {loop}", blocks, f"a whole number from 1 to {most}")
+            if not _is_whole(blocks, 1, _BLOCKS):
+                raise wrong(f"blocks along {loop}", blocks, f"a whole number from 1 to {_BLOCKS}")
             if wanted.strict_fp and blocks > 1:
                 raise input_error(
                     "EATSS-K019",

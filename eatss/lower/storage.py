@@ -28,7 +28,7 @@ from eatss.polyhedral.isl_names import (
     parameters_as_inputs,
     without_parameters,
 )
-from eatss.polyhedral.kernel import Reference, ScheduledScop
+from eatss.polyhedral.kernel import Reference
 from eatss.polyhedral.scop import Place, Scop
 
 
@@ -151,13 +151,10 @@ class NeedsOneThreadError(Exception):
     """Threads cannot share the work of a kernel; the text says why."""
 
 
-def storage_of(
-    scheduled: ScheduledScop, piece: Piece, mapped: Sequence[MappedLoop], *, sums: bool = False
-) -> StoragePlan:
+def storage_of(piece: Piece, mapped: Sequence[MappedLoop], *, sums: bool = False) -> StoragePlan:
     """Return where the references of a piece live.
 
     Args:
-        scheduled: its region.
         piece: the piece.
         mapped: its loops that go to threads.
         sums: whether the piece adds up in registers even where no loop is mapped.
@@ -170,7 +167,7 @@ def storage_of(
     def plan() -> StoragePlan:
         return _Planner(piece, names).plan(sums=sums)
 
-    return scheduled.once(plan, "storage", names, sums, of=piece)
+    return piece.scheduled.once(plan, "storage", names, sums, of=piece)
 
 
 def scan_storage(scan: Scan, mapped: Sequence[str], loop: str) -> StoragePlan | None:

@@ -161,7 +161,6 @@ def sum_loop(
     loops: Sequence[str],
     sums: Sums,
     facts: KernelFacts,
-    dependences: Dependences,
 ) -> str | None:
     """Return the loop of a part to split, by C name: one with work for a warp, of a long sum.
 

@@ -226,9 +226,7 @@ class Describing:
 
     def _kernel_variant(self, units: Sequence[Unit]) -> KernelVariant:
         strict = self.options.strict_fp
-        launches = (
-            launch_of(unit, self.kernel, self.piece.scheduled, strict_fp=strict) for unit in units
-        )
+        launches = (launch_of(unit, self.kernel, strict_fp=strict) for unit in units)
         return KernelVariant(launches=tuple(launches), in_order=strict)
 
     def _with_products(
@@ -272,29 +270,26 @@ def products_of(
     return tuple(one for part in unit.parts for one in found.of_part(part))
 
 
-def launch_of(
-    unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop, *, strict_fp: bool
-) -> LaunchFacts:
+def launch_of(unit: Unit, kernel: KernelFacts, *, strict_fp: bool) -> LaunchFacts:
     """Return what the model has to know of the launch of a unit."""
-    facts = launch_facts(unit, kernel, scheduled)
+    facts = launch_facts(unit, kernel)
     if strict_fp:
         return facts
     return replace(
         facts,
-        whole_if_finite=tuple(_whole_if_finite(unit, kernel, scheduled)),
+        whole_if_finite=tuple(_whole_if_finite(unit, kernel)),
         stream_loop=stream_loop(unit, kernel),
     )
 
 
-def _whole_if_finite(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) -> Iterator[str]:
+def _whole_if_finite(unit: Unit, kernel: KernelFacts) -> Iterator[str]:
     """Yield the statements of which a tile that a bound cuts may run as a full one does."""
     if unit.mapping.split is not None:
         return
     staged = {place for one in unit.storage.candidates if not one.private for place in one.places}
     held = unit.storage.held
     mapped = their_names(unit.mapping.mapped)
-    types = scheduled.scop.types
-    piece = unit.piece
+    piece, types = unit.piece, unit.piece.scop.types
     for name in (name for part in unit.parts if part.serial for name in part.statements):
         floating = types[piece.statement(name).write.array].is_floating
         if (
@@ -305,7 +300,7 @@ def _whole_if_finite(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) 
             yield name
 
 
-def launch_facts(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) -> LaunchFacts:
+def launch_facts(unit: Unit, kernel: KernelFacts) -> LaunchFacts:
     """Return what a plan has to know of the launch of a unit."""
     mapping = unit.mapping
     sources = mapping.sources
@@ -330,7 +325,7 @@ def launch_facts(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) -> L
             groups.setdefault(references, []).extend(
                 at for at, part in enumerate(unit.parts) if readers & {*part.statements}
             )
-    kinds = [scheduled.scop.types[one.array] for one in unit.storage.registers if one.are_written]
+    kinds = [unit.piece.scop.types[one.array] for one in unit.storage.registers if one.are_written]
     long = [part.statements for part in unit.parts if part.serial]
     tied = tied_instances(unit.piece, their_names(in_order)) if len(long) > 1 else {}
     return LaunchFacts(
