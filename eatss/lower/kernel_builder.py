@@ -413,7 +413,7 @@ class KernelBuilder:
         loops = self._mapping.with_threads
         lane, warp = self._names.fresh("lane"), self._names.fresh("warp")
         values = lane_and_warp(Name(self._staging.thread))
-        places = interleaved_places(lane, warp, [loop.threads for loop in loops], self._span)
+        places = interleaved_places(lane, warp, [loop.threads for loop in loops])
         declared: list[Node] = [
             Let(name=name, value=value, narrow=True)
             for name, value in zip((lane, warp), values, strict=True)
@@ -428,8 +428,8 @@ class KernelBuilder:
         found: Environment = {}
         warps, lets = self._mapping.warps, list[Node]()
         lane, warp = lane_and_warp(Name(self._staging.thread))
-        lanes = digits(lane, [Constant(one.lanes) for one in warps], self._span)
-        places = digits(warp, [Constant(one.warps) for one in warps], self._span)
+        lanes = digits(lane, [Constant(one.lanes) for one in warps])
+        places = digits(warp, [Constant(one.warps) for one in warps])
         for one, *values in zip(warps, lanes, places, strict=True):
             named = zip((one.lane, one.warp), values, strict=True)
             lets += (Let(name=name, value=value, narrow=True) for name, value in named)
@@ -439,7 +439,7 @@ class KernelBuilder:
         for axis in AXES:
             loops = self._mapping.threads_along(axis)
             extents = [Constant(loop.threads) for loop in loops]
-            places = digits(Name(CUDA.thread + axis), extents, self._span)
+            places = digits(Name(CUDA.thread + axis), extents)
             found.update(zip(their_names(loops), places, strict=True))
         return [], found
 
@@ -454,7 +454,7 @@ class KernelBuilder:
         number = self._names.fresh("block")
         counts = [ranges[loop.name].count for loop in loops]
         self._index.note(*counts)
-        places = digits(Name(number), counts, self._span)
+        places = digits(Name(number), counts)
         self._digits.update(zip(their_names(loops), places, strict=True))
         if split is None or split not in loops:
             return [Let(name=number, value=Name(f"{CUDA.block}x"))]
