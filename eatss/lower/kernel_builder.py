@@ -133,7 +133,7 @@ class KernelBuilder:
         self._index = Indices(context.index_bits)
         self._index.note_mapping(unit.mapping)
         own = KernelInput(unit=unit, context=context, index=self._index)
-        self._bound = own.bound
+        self._bound = unit.piece.bound
         self._references = References(own)
         self._parameter_tiles: OwnSizes = {}
         self._lengths: dict[str, IntExpr] = {}
