@@ -73,6 +73,8 @@ def given_sizes(scop: Scop) -> tuple[Assumption, ...]:
 
 def _fixed_value(context: isl.Set, name: str) -> int | None:
     at = context.find_dim_by_name(PARAM, name)
+    if at < 0:
+        return None  # nothing is known of it
     value = isl.Set.from_basic_set(context.affine_hull()).plain_get_val_if_fixed(PARAM, at)
     return integer(value) if value.is_int() else None
 
