@@ -17,7 +17,6 @@ def kernel_code(name: str, **other: Any) -> KernelCode:
         "block": (16, 16, 1),
         "shared_bytes": 0,
         "dynamic_shared": False,
-        "registers": 20,
         "arguments": (),
         "tile_sizes": (("i", 16), ("j", 16), ("k", 16)),
         "notes": (),

@@ -61,7 +61,6 @@ from eatss.lower.kernel.uses import (
     inexact_instructions,
     instruction_notes,
     instructions_in,
-    register_words,
     rounded_sums,
 )
 from eatss.lower.kernel.uses import taken_names as taken_names_in
@@ -645,9 +644,7 @@ class RegionBuilder:
         )
         if decided is not None and facts is not None:
             planned = replace(layout, stages=stages) if warps is None else layout
-            plan = launch_plan_of(
-                unit, facts, planned, staged, self._scheduled, self._profile, self._options
-            )
+            plan = launch_plan_of(unit, facts, planned, staged, self._profile, self._options)
             unit = replace(unit, mapping=with_vectors(unit.mapping, plan))
             reads = planned_reads(plan, staged, unit, facts)
             neighbours = neighbours_of(unit.mapping, reads, self._scop, plan)
@@ -695,7 +692,7 @@ class RegionBuilder:
             *kernel.notes,
             *instruction_notes(code, self._told(code, instructions)),
             *map(str, rounded_sums(code)),
-            *unpromoted_notes(unit.storage, decided, self._options, unit.piece),
+            *unpromoted_notes(unit, decided, self._options),
         )
         self._note(kernel, unit.piece, unit.mapping.block, unit.mapping.tiles, notes, in_order)
         return kernel
@@ -723,7 +720,7 @@ class RegionBuilder:
     def _stream(self, unit: Unit, wished: GridSplitK, kernel: BuiltKernel) -> Stream | None:
         """Return what is known of a kernel whose blocks are to take steps of all tiles."""
         facts = called(unit.kernel or "", self._facts)
-        if stream_loop(unit, facts, self._scheduled) != wished.loop:
+        if stream_loop(unit, facts) != wished.loop:
             return None
         origins = [tile.origin for tile in unit.mapping.serial if tile.source_name == wished.loop]
         return Stream(
@@ -801,7 +798,6 @@ class RegionBuilder:
             name=code.name,
             shared_bytes=code.shared_bytes,
             dynamic_shared=code.dynamic_shared,
-            registers=min(register_words(code), self._most_registers(code)),
             arguments=their_names(code.arguments),
             inexact_instructions=inexact_instructions(code),
             rounded_sums=rounded_sums(code),

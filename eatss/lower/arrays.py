@@ -55,28 +55,19 @@ from eatss.program import (
 from eatss.program.expression import Environment, IntExprs
 from eatss.program.linear import linear, strict
 
-_OPERATORS = {
-    "max": Operator.MAX,
-    "min": Operator.MIN,
-    "add": Operator.ADD,
-    "mul": Operator.MUL,
+_OTHER_OPERATORS = {
     "fdiv_q": Operator.FLOORDIV,
     "pdiv_q": Operator.QUOTIENT,
+    "div": Operator.QUOTIENT,
     "pdiv_r": Operator.REMAINDER,
     "zdiv_r": Operator.REMAINDER,
-    "div": Operator.QUOTIENT,
-    "eq": Operator.EQ,
-    "le": Operator.LE,
-    "lt": Operator.LT,
-    "ge": Operator.GE,
-    "gt": Operator.GT,
     "and_": Operator.AND,
     "and_then": Operator.AND,
     "or_": Operator.OR,
     "or_else": Operator.OR,
     "cond": Operator.SELECT,
-    "select": Operator.SELECT,
 }
+"""Operators by the names that isl has for them, but for those that are called alike."""
 
 TRUE = Constant(1)
 FALSE = Constant(0)
@@ -97,7 +88,7 @@ def expression_of(expression: isl.AstExpr) -> IntExpr:
         return negated(operands[0])
     if operator == "sub":
         return difference(*operands)
-    return _flat(_OPERATORS[operator], operands)
+    return _flat(_OTHER_OPERATORS.get(operator) or Operator[operator.upper()], operands)
 
 
 def _flat(operator: Operator, operands: IntExprs) -> IntExpr:
@@ -146,19 +137,6 @@ def value_of(function: isl.PwAff, context: isl.Set) -> IntExpr:
     return expression_of(isl.AstBuild.from_context(context).expr_from_pw_aff(simple))
 
 
-_INFIX = {
-    Operator.ADD: "+",
-    Operator.MUL: "*",
-    Operator.EQ: "=",
-    Operator.LE: "<=",
-    Operator.LT: "<",
-    Operator.GE: ">=",
-    Operator.GT: ">",
-    Operator.AND: "and",
-    Operator.OR: "or",
-}
-
-
 _RELATIONS = frozenset({Operator.EQ, Operator.LE, Operator.LT, Operator.GE, Operator.GT})
 
 
@@ -200,17 +178,19 @@ def _with(expression: IntExpr, old: Apply, new: IntExpr) -> IntExpr:
 
 
 def _applied(operator: Operator, operands: Sequence[str]) -> str:
-    if operator in _INFIX:
-        return "(" + f" {_INFIX[operator]} ".join(operands) + ")"
-    if operator is Operator.SUB:
-        return f"(-1 * {operands[0]})" if len(operands) == 1 else f"({' - '.join(operands)})"
-    if operator in (Operator.FLOORDIV, Operator.QUOTIENT):
-        return f"floor({operands[0]} / {operands[1]})"
-    if operator in (Operator.MOD, Operator.REMAINDER):
-        return f"({operands[0]} mod {operands[1]})"
-    if operator in (Operator.MIN, Operator.MAX):
-        return reduce(lambda one, other: f"{operator.value}({one}, {other})", operands)
-    raise ValueError(f"{operator} has no place in isl's constraints")
+    match operator:
+        case Operator.SUB if len(operands) == 1:
+            return f"(-1 * {operands[0]})"
+        case Operator.FLOORDIV | Operator.QUOTIENT:
+            return f"floor({operands[0]} / {operands[1]})"
+        case Operator.MOD | Operator.REMAINDER:
+            return f"({operands[0]} mod {operands[1]})"
+        case Operator.MIN | Operator.MAX:
+            return reduce(lambda one, other: f"{operator}({one}, {other})", operands)
+        case Operator.SELECT | Operator.XOR:
+            raise ValueError(f"{operator} has no place in isl's constraints")
+    sign = "=" if operator is Operator.EQ else operator
+    return f"({f' {sign} '.join(operands)})"
 
 
 @frozen

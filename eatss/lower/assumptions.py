@@ -13,10 +13,9 @@ from eatss.base.diagnostics import input_error
 from eatss.lower.arrays import TRUE, Arrays, condition_of, declared_shape
 from eatss.lower.index_range import INT_MAX, Sizes
 from eatss.polyhedral.isl_names import (
+    PARAM,
     coalesced,
-    constant_value,
-    parameter_bound,
-    parameter_is_bounded,
+    integer,
 )
 from eatss.polyhedral.scop import Scop
 from eatss.program import (
@@ -73,12 +72,11 @@ def given_sizes(scop: Scop) -> tuple[Assumption, ...]:
 
 
 def _fixed_value(context: isl.Set, name: str) -> int | None:
-    if not all(parameter_is_bounded(context, name, above=above) for above in (True, False)):
-        return None
-    least, most = (
-        constant_value(parameter_bound(context, name, upper=upper)) for upper in (False, True)
-    )
-    return least if least == most else None
+    at = context.find_dim_by_name(PARAM, name)
+    if at < 0:
+        return None  # nothing is known of it
+    value = isl.Set.from_basic_set(context.affine_hull()).plain_get_val_if_fixed(PARAM, at)
+    return integer(value) if value.is_int() else None
 
 
 def implied_sizes(assumes: isl.Set | None) -> tuple[Assumption, ...]:

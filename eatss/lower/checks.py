@@ -26,7 +26,7 @@ from eatss.lower.mapping import Mapping as LoopMapping
 from eatss.lower.pieces import Part, Piece, tied_instances
 from eatss.lower.scans import is_scan
 from eatss.lower.storage import Registers, StoragePlan
-from eatss.lower.thread_ast import Phase, Subtree, order_of, thread_instances, tile_set
+from eatss.lower.thread_ast import Phase, order_of, subtree_of, thread_instances, tile_set
 from eatss.lower.units import launches_respect, only_updates, tied_between
 from eatss.polyhedral.isl_names import (
     IN,
@@ -41,7 +41,7 @@ from eatss.polyhedral.isl_names import (
 )
 from eatss.polyhedral.kernels import update_of
 from eatss.polyhedral.scheduling import coincidence_dependences, live_ranges_overlap
-from eatss.polyhedral.scop import Dependences, Scop, Statement
+from eatss.polyhedral.scop import Scop, Statement
 from eatss.polyhedral.tiled_sums import in_any_order
 from eatss.polyhedral.tree import follows
 from eatss.program import (
@@ -182,14 +182,12 @@ def _each(condition: IntExpr) -> Iterator[str]:
             yield f"({isl_notation(condition)})"
 
 
-def crosses_threads(
-    scop: Scop, piece: Piece, mapping: LoopMapping, dependences: Dependences
-) -> bool:
+def crosses_threads(piece: Piece, mapping: LoopMapping) -> bool:
     """Tell whether one thread of a launch would need what another computes."""
     names = their_names(mapping.mapped)
     if not names:
         return False
-    needed, tied = coincidence_dependences(scop, dependences), piece.tied(names)
+    needed, tied = coincidence_dependences(piece.scop, piece.dependences), piece.tied(names)
     free = {name: without_parameters(domain, names) for name, domain in tied.items()}
     for relation in maps_of(needed):
         source, sink = (relation.get_tuple_name(k) for k in (IN, OUT))
@@ -205,13 +203,10 @@ def crosses_threads(
 
 
 def check_order(
-    scop: Scop,
     piece: Piece,
     mapping: LoopMapping,
     parts: Sequence[Part],
     storage: StoragePlan,
-    dependences: Dependences,
-    below: Subtree,
     *,
     strict: bool,
 ) -> bool:
@@ -229,13 +224,13 @@ def check_order(
         InternalError: ``EATSS-K901``, a statement is lost, or the order is wrong.
         InputError: ``EATSS-K019``, a recurrence or a sum whose order is to be kept runs in another.
     """
-    span = piece.statements[0].span
+    span, scop, dependences = piece.statements[0].span, piece.scop, piece.dependences
     _check_covered(piece, (name for part in parts for name in part.statements), "parts")
     in_order = keep_order(scop, piece.statements, strict=strict)
     if mapping.shares_sums:
         rows, along = their_names(mapping.mapped), mapping.split
         if mapping.scan is None:
-            whole = only_updates(piece, dependences)
+            whole = only_updates(piece)
         else:
             whole = along is not None and is_scan(piece, along.name, rows, scop, dependences)
         if not whole:
@@ -247,12 +242,12 @@ def check_order(
                 "EATSS-K901", "a sum is split that has to keep its order", span=span
             )
         return exact
-    time = _time(piece, mapping, parts, below)
+    time = _time(piece, mapping, parts)
     needed = dependences.flow.union(dependences.forced)
     tied = union_of(tied_instances(piece, their_names(mapping.mapped)).values())
     here = among(needed, tied)
     for one in storage.registers:
-        if one.are_alone and not _stays(piece, mapping, one, dependences, scop, time):
+        if one.are_alone and not _stays(piece, mapping, one, time):
             raise internal_error(
                 "EATSS-K901", f"registers do not have all that is read of '{one.array}'", span=span
             )
@@ -268,18 +263,12 @@ def check_order(
     return False
 
 
-def _stays(
-    piece: Piece,
-    mapping: LoopMapping,
-    own: Registers,
-    dependences: Dependences,
-    scop: Scop,
-    time: isl.MultiUnionPwAff,
-) -> bool:
+def _stays(piece: Piece, mapping: LoopMapping, own: Registers, time: isl.MultiUnionPwAff) -> bool:
     """Tell whether a thread alone uses values in a register, and each before the next is there.
 
     What a sum adds is no next one to what the sum begins with or comes to: its order is free.
     """
+    scop, dependences = piece.scop, piece.dependences
     tied = tied_instances(piece, their_names(mapping.mapped))
     made, used = (
         reduce(isl.UnionSet.union, found, scop.no_points)
@@ -331,7 +320,7 @@ def keep_order(scop: Scop, statements: Sequence[Statement], *, strict: bool) -> 
     return first is None
 
 
-def check_launches(piece: Piece, launches: Sequence[Piece], dependences: Dependences) -> None:
+def check_launches(piece: Piece, launches: Sequence[Piece]) -> None:
     """Check that a piece made into several launches computes the same.
 
     Raises:
@@ -339,7 +328,7 @@ def check_launches(piece: Piece, launches: Sequence[Piece], dependences: Depende
     """
     own = (statement.name for launch in launches for statement in launch.statements)
     _check_covered(piece, own, "kernels")
-    if len(launches) > 1 and not launches_respect(piece, launches, dependences):
+    if len(launches) > 1 and not launches_respect(piece, launches):
         span = piece.statements[0].span
         raise internal_error("EATSS-K901", "kernels run in the wrong order", span=span)
 
@@ -350,9 +339,7 @@ def _check_covered(piece: Piece, names: Iterable[str], what: str) -> None:
         raise internal_error("EATSS-K901", f"the {what} do not cover the statements", span=span)
 
 
-def _time(
-    piece: Piece, mapping: LoopMapping, parts: Sequence[Part], below: Subtree
-) -> isl.MultiUnionPwAff:
+def _time(piece: Piece, mapping: LoopMapping, parts: Sequence[Part]) -> isl.MultiUnionPwAff:
     """Return when a thread runs each instance: part by part, tile after tile."""
     times = []
     for part in parts:
@@ -362,7 +349,7 @@ def _time(
             bound=piece.bound,
             mapped=(),
             serial=serial,
-            below=below,
+            below=subtree_of(piece, mapping),
         )
         times.append(isl.UnionMap.from_multi_union_pw_aff(order_of(phase)))
     depth = max(time_depth(time) for time in times)

@@ -41,7 +41,6 @@ from eatss.lower.kernel.nodes import (
     Node,
     Nodes,
     Share,
-    WarpAxis,
     counted,
 )
 from eatss.lower.kernel.uses import with_bodies, without_unused
@@ -134,7 +133,7 @@ class KernelBuilder:
         self._index = Indices(context.index_bits)
         self._index.note_mapping(unit.mapping)
         own = KernelInput(unit=unit, context=context, index=self._index)
-        self._bound = own.bound
+        self._bound = unit.piece.bound
         self._references = References(own)
         self._parameter_tiles: OwnSizes = {}
         self._lengths: dict[str, IntExpr] = {}
@@ -193,17 +192,7 @@ class KernelBuilder:
                 static_shared_bytes=self._context.static_shared_bytes,
                 index_bits=self._context.index_bits,
                 body=body,
-                warps=tuple(
-                    WarpAxis(
-                        loop=one.loop.name,
-                        thread=one.loop.thread,
-                        lane=one.lane,
-                        warp=one.warp,
-                        lanes=one.lanes,
-                        point=one.loop.point,
-                    )
-                    for one in self._mapping.warps
-                ),
+                warps=self._mapping.warps,
                 continued=tuple(
                     (registers[one], registers[other])
                     for one, other in self._unit.continued.items()
@@ -424,7 +413,7 @@ class KernelBuilder:
         loops = self._mapping.with_threads
         lane, warp = self._names.fresh("lane"), self._names.fresh("warp")
         values = lane_and_warp(Name(self._staging.thread))
-        places = interleaved_places(lane, warp, [loop.threads for loop in loops], self._span)
+        places = interleaved_places(lane, warp, [loop.threads for loop in loops])
         declared: list[Node] = [
             Let(name=name, value=value, narrow=True)
             for name, value in zip((lane, warp), values, strict=True)
@@ -439,18 +428,18 @@ class KernelBuilder:
         found: Environment = {}
         warps, lets = self._mapping.warps, list[Node]()
         lane, warp = lane_and_warp(Name(self._staging.thread))
-        lanes = digits(lane, [Constant(one.lanes) for one in warps], self._span)
-        places = digits(warp, [Constant(one.warps) for one in warps], self._span)
+        lanes = digits(lane, [Constant(one.lanes) for one in warps])
+        places = digits(warp, [Constant(one.warps) for one in warps])
         for one, *values in zip(warps, lanes, places, strict=True):
             named = zip((one.lane, one.warp), values, strict=True)
             lets += (Let(name=name, value=value, narrow=True) for name, value in named)
-            found[one.loop.name] = Name(one.lane) + one.lanes * Name(one.warp)
+            found[one.loop] = Name(one.lane) + one.lanes * Name(one.warp)
         if warps:
             return lets, found
         for axis in AXES:
             loops = self._mapping.threads_along(axis)
             extents = [Constant(loop.threads) for loop in loops]
-            places = digits(Name(CUDA.thread + axis), extents, self._span)
+            places = digits(Name(CUDA.thread + axis), extents)
             found.update(zip(their_names(loops), places, strict=True))
         return [], found
 
@@ -465,7 +454,7 @@ class KernelBuilder:
         number = self._names.fresh("block")
         counts = [ranges[loop.name].count for loop in loops]
         self._index.note(*counts)
-        places = digits(Name(number), counts, self._span)
+        places = digits(Name(number), counts)
         self._digits.update(zip(their_names(loops), places, strict=True))
         if split is None or split not in loops:
             return [Let(name=number, value=Name(f"{CUDA.block}x"))]

@@ -16,7 +16,7 @@ from itertools import product
 from math import prod
 
 from eatss.analysis.variant import ALONG_X, ALONG_Y
-from eatss.base.diagnostics import SourceSpan, internal_error
+from eatss.base.diagnostics import internal_error
 from eatss.base.frozen import Names
 from eatss.base.targets import CUDA
 from eatss.lower.instructions import COMBINES, FROM_BELOW, FROM_LANE, SCAN_STEPS, SHUFFLES
@@ -44,7 +44,7 @@ _NUMBER = "eatss_number"
 _PRIMES = (2, 3, 5, 7)
 
 
-def digits(number: IntExpr, extents: Sequence[IntExpr], span: SourceSpan) -> IntExprs:
+def digits(number: IntExpr, extents: Sequence[IntExpr]) -> IntExprs:
     """Return one digit for each extent, the slowest first.
 
     A number from 0 to the product of the extents, that one excluded, has digits from 0 to each
@@ -53,7 +53,6 @@ def digits(number: IntExpr, extents: Sequence[IntExpr], span: SourceSpan) -> Int
     Args:
         number: not negative.
         extents: positive.
-        span: where the statements are, for the error.
 
     Raises:
         InternalError: ``EATSS-K901`` the digits miss a choice.
@@ -63,7 +62,7 @@ def digits(number: IntExpr, extents: Sequence[IntExpr], span: SourceSpan) -> Int
     found = _digits(Name(_NUMBER), names)
     # at extents that differ from each other
     sizes = [_PRIMES[at] if at < len(_PRIMES) else 1 + at % 2 for at in range(len(names))]
-    _check_met(found, dict(zip(names, sizes, strict=True)), sizes, "a grid leaves tiles out", span)
+    _check_met(found, dict(zip(names, sizes, strict=True)), sizes, "a grid leaves tiles out")
     values = {_NUMBER: number, **{name: extents[at] for name, at in zip(names, wide, strict=True)}}
     result: list[IntExpr] = [Constant(0)] * len(extents)
     for at, digit in zip(wide, found, strict=True):
@@ -84,13 +83,12 @@ def _check_met(
     known: Values[str, int],
     extents: Sequence[int],
     what: str,
-    span: SourceSpan,
 ) -> None:
     """Refuse places of a number that do not meet every choice within extents once."""
     numbers = ({**known, _NUMBER: number} for number in range(prod(extents)))
     met = sorted(tuple(evaluate(one, values) for one in places) for values in numbers)
     if met != list(product(*map(range, extents))):
-        raise internal_error("EATSS-K901", what, span=span)
+        raise internal_error("EATSS-K901", what, span=None)
 
 
 Parts = Sequence[tuple[Element, Combiner]]
@@ -301,7 +299,7 @@ def lane_and_warp(thread: IntExpr) -> tuple[IntExpr, IntExpr]:
     return thread % CUDA.lanes, thread // CUDA.lanes
 
 
-def interleaved_places(lane: str, warp: str, threads: Sequence[int], span: SourceSpan) -> IntExprs:
+def interleaved_places(lane: str, warp: str, threads: Sequence[int]) -> IntExprs:
     """Return the place of a thread along each loop, the fastest first.
 
     Args:
@@ -309,14 +307,13 @@ def interleaved_places(lane: str, warp: str, threads: Sequence[int], span: Sourc
         warp: the name of its warp in the block.
         threads: along each loop, the fastest first. Warps are boxes of lanes along the first two;
             along others they follow each other, along the last one slowest.
-        span: where the statements are, for the error.
 
     Raises:
         InternalError: ``EATSS-K901`` some place has no thread.
     """
     along_x, along_y, *others = threads
     counts = [*reversed(others), along_y // ALONG_Y, along_x // ALONG_X]
-    *outer, warp_y, warp_x = digits(Name(warp), [Constant(count) for count in counts], span)
+    *outer, warp_y, warp_x = digits(Name(warp), [Constant(count) for count in counts])
     lane_y = Name(lane) // 2 % ALONG_Y
     lane_x = Name(lane) % 2 + 2 * (Name(lane) // (2 * ALONG_Y))
     places = (
@@ -326,5 +323,5 @@ def interleaved_places(lane: str, warp: str, threads: Sequence[int], span: Sourc
     )
     of_thread = dict(zip((lane, warp), lane_and_warp(Name(_NUMBER)), strict=True))
     met = [substitute(place, of_thread) for place in places]
-    _check_met(met, {}, threads, "the threads of a block leave points out", span)
+    _check_met(met, {}, threads, "the threads of a block leave points out")
     return places

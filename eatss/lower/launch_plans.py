@@ -15,7 +15,7 @@ import numpy as np
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import APART, Candidates, Layout
 from eatss.analysis.variant import KernelVariant
-from eatss.base.frozen import Names
+from eatss.base.frozen import Names, distinct, their_names
 from eatss.cards.profile import GpuProfile
 from eatss.cost.card import card_of
 from eatss.lower.instructions import of_warps
@@ -23,18 +23,16 @@ from eatss.lower.instructions.products import LOADS
 from eatss.lower.kernel.nodes import Copy, For, Intrinsic, Kernel
 from eatss.lower.kernel.uses import every_of
 from eatss.lower.mapping import Mapping, sizes_of
-from eatss.lower.pieces import Piece
 from eatss.lower.planning import Unit
 from eatss.lower.products import described, references_at
 from eatss.lower.promotion import SharedTile
 from eatss.lower.recipe import CodegenOptions, KernelRecipe
-from eatss.lower.storage import Candidate, StoragePlan
+from eatss.lower.storage import Candidate
 from eatss.lower.transform.point_groups import InterleavedPoints
 from eatss.lower.variants import launch_facts, products_of
 from eatss.plan.launch import Compute, LaunchPlan, launch_plan
 from eatss.plan.numbers import Number, nowhere
 from eatss.plan.stage import StagedReads, vector
-from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.scop import Scop
 
 _MATRIX_LOADS = frozenset(load.name for loads in LOADS.values() for load in loads)
@@ -58,30 +56,17 @@ def promoted_candidates(
     return frozenset(found)
 
 
-def unpromoted_notes(
-    storage: StoragePlan,
-    recipe: KernelRecipe | None,
-    options: CodegenOptions,
-    piece: Piece,
-) -> Names:
-    """Say which references meant for shared memory are not staged, and why."""
-    staged = {candidate.array for candidate in storage.candidates}
-    held = {registers.array for registers in storage.registers}
-    here = {statement.name for statement in piece.statements}
-    notes: dict[str, None] = {}
-    for one in () if recipe is None else recipe.references:
-        asked = options.placed((one.array, one.access))
-        if (
-            (asked or one.memory) != "shared"
-            or one.array in staged
-            or here.isdisjoint(one.statements)
-        ):
-            continue
-        if one.array not in held:
-            notes[f"{one.access} stays in L1: the kernel writes what it touches"] = None
-        elif asked is not None:
-            notes[f"{one.access} is not staged: it lives in registers"] = None
-    return tuple(notes)
+def unpromoted_notes(unit: Unit, recipe: KernelRecipe | None, options: CodegenOptions) -> Names:
+    """Say which references meant for shared memory are not staged: the kernel writes them."""
+    staged = {candidate.array for candidate in unit.storage.candidates}
+    here = {*their_names(unit.piece.statements)}
+    return distinct(
+        f"{one.access} is not staged: the kernel writes what it touches"
+        for one in (() if recipe is None else recipe.references)
+        if (options.placed((one.array, one.access)) or one.memory) == "shared"
+        and one.array not in staged
+        and not here.isdisjoint(one.statements)
+    )
 
 
 def with_vectors(mapping: Mapping, plan: LaunchPlan) -> Mapping:
@@ -137,7 +122,6 @@ def launch_plan_of(
     facts: KernelFacts,
     layout: Layout,
     staged: Collection[Candidate],
-    scheduled: ScheduledScop,
     profile: GpuProfile,
     options: CodegenOptions,
 ) -> LaunchPlan:
@@ -148,16 +132,15 @@ def launch_plan_of(
         facts: what is known of its kernel.
         layout: what is chosen; ``stages`` as the card can have them.
         staged: what is copied into shared memory.
-        scheduled: the region.
         profile: the card.
         options: what the user wants of the code.
     """
-    cut, instruction, mapping = launch_facts(unit, facts, scheduled), None, unit.mapping
+    cut, instruction, mapping = launch_facts(unit, facts), None, unit.mapping
     name = next(iter(options.instructions), layout.instruction)
     if mapping.warps and name is not None:
-        rows, columns = (one.loop.source_name for one in mapping.warps)
+        rows, columns = (one.source_name for one in mapping.mapped if one.threads > 1)
         instruction = described(of_warps(name))
-        products = products_of(unit, facts, scheduled, cut, (rows, columns), name)
+        products = products_of(unit, facts, cut, (rows, columns), name)
         cut = replace(cut, products=products)
     tiles, block = sizes_of(facts, layout, profile, options)
     if mapping.split is None:

@@ -30,18 +30,14 @@ from eatss.lower.arrays import union_of
 from eatss.lower.kernel.barriers import arguments_of, passed_to
 from eatss.lower.kernel.nodes import (
     Agreed,
-    AllFinite,
-    Barrier,
     Buffer,
     Compute,
-    Fixup,
     For,
     If,
     Intrinsic,
     Kernel,
     Let,
-    LookBack,
-    NextTile,
+    Meeting,
     Node,
     Nodes,
     Reciprocal,
@@ -91,10 +87,8 @@ class PhaseKernel:
     @property
     def meet(self) -> bool:
         """Whether threads of a block of it meet."""
-        together = (Barrier, AllFinite, Agreed, Fixup, NextTile, LookBack)
         return bool(self.kernel.shared) or any(
-            isinstance(node, together)
-            or (isinstance(node, Intrinsic) and node.instruction.together)
+            isinstance(node, Meeting) or (isinstance(node, Intrinsic) and node.instruction.together)
             for node in every(self.kernel.body)
         )
 
@@ -121,7 +115,7 @@ def _loop_runs(scheduled: ScheduledScop, region: AnalysedScop) -> Iterator[LoopR
         if not loop or kernels is None:
             continue
         run = LoopRun(kernels=kernels)
-        if len(pieces) == 1 and wavefront_functions(pieces[0], scheduled) is not None:
+        if len(pieces) == 1 and wavefront_functions(pieces[0]) is not None:
             run = _in_wavefronts(run, pieces[0], region.scheduled)
         yield run
 
@@ -131,7 +125,7 @@ def _in_wavefronts(run: LoopRun, piece: Piece, numeric: ScheduledScop) -> LoopRu
     names = their_names(piece.statements)
     pieces = own_pieces(numeric)[0]
     own = next((one for one in pieces if their_names(one.statements) == names), None)
-    functions = None if own is None else wavefront_functions(own, numeric)
+    functions = None if own is None else wavefront_functions(own)
     if own is None or functions is None:
         return run
     every = union_of(own.instances(one).to_union_set() for one in own.statements)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import prod
-from typing import NoReturn
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import (
@@ -17,11 +16,12 @@ from eatss.analysis.layout import (
     threads_along,
 )
 from eatss.analysis.variant import WarpInstruction
-from eatss.base.diagnostics import SourceSpan, input_error
+from eatss.base.diagnostics import input_error
 from eatss.base.frozen import Names, Numbers, frozen, their_names
 from eatss.base.targets import AXES, CUDA, Axis
 from eatss.cards import GpuProfile
 from eatss.choose.problem import choose_block
+from eatss.lower.kernel.nodes import WarpAxis
 from eatss.lower.pieces import LoopMember, NameTable, Piece
 from eatss.lower.recipe import CodegenOptions, NamedThreads
 from eatss.plan.shares import block_along, widening
@@ -101,24 +101,6 @@ class SerialTile:
 
 
 @frozen
-class WarpLoop:
-    """A mapped loop along which ``lanes`` threads that follow each other are of one warp.
-
-    ``lane`` and ``warp`` are the C names of a thread's place: ``thread = lane + lanes * warp``.
-    """
-
-    loop: MappedLoop
-    lanes: int
-    lane: str
-    warp: str
-
-    @property
-    def warps(self) -> int:
-        """Warps of a block along the loop."""
-        return self.loop.threads // self.lanes
-
-
-@frozen
 class Mapping:
     """The layout of a piece.
 
@@ -137,7 +119,7 @@ class Mapping:
     serial: tuple[SerialTile, ...]
     split: MappedLoop | None = None
     chunks: int = 1
-    warps: tuple[WarpLoop, ...] = ()
+    warps: tuple[WarpAxis, ...] = ()
     interleaved: bool = False
     scan: Combiner | None = None
     scan_vector: int = 1
@@ -285,9 +267,12 @@ def in_warps(mapping: Mapping, instruction: WarpInstruction, names: NameTable) -
     if mapping.split is not None or not instruction.fits(rows_and_columns, sums, tiles, threads):
         return mapping
     warps = tuple(
-        WarpLoop(
-            loop=loop,
+        WarpAxis(
+            loop=loop.name,
+            thread=loop.thread,
+            point=loop.point,
             lanes=count,
+            warps=loop.threads // count,
             lane=names.fresh(f"lane_{loop.name}"),
             warp=names.fresh(f"warp_{loop.name}"),
         )
@@ -361,7 +346,7 @@ def layout(
             ``EATSS-K003``, they exceed the card; ``EATSS-K019``, tiles take sums in another order
             where that is to be kept.
     """
-    tiles, block = sizes_of(facts, selection, profile, options, piece.statements[0].span)
+    tiles, block = sizes_of(facts, selection, profile, options)
     order = [name for name, _ in block]  # the last one along x
     axes = thread_axes([threads for _, threads in block])
     grid = grid_axes(len(block))
@@ -384,14 +369,13 @@ def sizes_of(
     selection: Layout,
     profile: GpuProfile,
     options: CodegenOptions,
-    span: SourceSpan | None = None,
 ) -> tuple[OwnSizes, SizePairs]:
     """Return tile sizes by loop, and the threads along each mapped loop, the one along x last.
 
     Raises:
         InputError: as :func:`layout`.
     """
-    wanted = _Wanted(facts=facts, selection=selection, profile=profile, options=options, span=span)
+    wanted = _Wanted(facts=facts, selection=selection, profile=profile, options=options)
     tiles = wanted.tiles()
     return tiles, wanted.block(tiles)
 
@@ -404,10 +388,6 @@ class _Wanted:
     selection: Layout
     profile: GpuProfile
     options: CodegenOptions
-    span: SourceSpan | None
-
-    def _refuse(self, message: str, hint: str, code: str = "EATSS-K001") -> NoReturn:
-        raise input_error(code, message, span=self.span, hint=hint)
 
     def tiles(self) -> OwnSizes:
         """Return the tile sizes, by loop."""
@@ -416,11 +396,11 @@ class _Wanted:
         # loops whose tiles would take sums in another order are cut into single iterations
         for name in reordering_loops(self.facts) if self.options.strict_fp else ():
             if name in asked and tiles.get(name, 1) > 1:
-                self._refuse(
+                raise input_error(
+                    "EATSS-K019",
                     f"tiles of {tiles[name]} iterations of loop '{name}' take sums in another "
                     "order",
-                    f"give {name}=1, or leave out --strict-fp",
-                    "EATSS-K019",
+                    hint=f"give {name}=1, or leave out --strict-fp",
                 )
             if name in tiles:
                 tiles[name] = 1
@@ -459,20 +439,21 @@ class _Wanted:
             fits = prod(given[: len(given) - len(sizes)]) == 1
         loops = ", ".join(order) or "none"
         if not fits:
-            self._refuse(
+            raise input_error(
+                "EATSS-K001",
                 f"--block gives threads to other loops than go to threads ({loops})",
-                "give one size for each of them, the innermost last, or threads by loop",
+                hint="give one size for each of them, the innermost last, or threads by loop",
             )
         block = tuple((name, sizes.get(name, 1)) for name in order)
         counts = [size for _, size in block]
         along_z = threads_along("z", counts, thread_axes(counts))
         most, most_along_z = self.profile.threads_per_block, CUDA.most_threads["z"]
         if min(counts, default=1) < 1 or prod(counts) > most or along_z > most_along_z:
-            self._refuse(
+            raise input_error(
+                "EATSS-K003",
                 f"a block of {' x '.join(map(str, counts))} = {prod(counts)} threads cannot "
                 f"launch: {self.profile.title} has 1 to {most}, {most_along_z} along z",
-                "give smaller sizes with --block",
-                "EATSS-K003",
+                hint="give smaller sizes with --block",
             )
         return block
 

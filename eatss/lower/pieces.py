@@ -30,7 +30,7 @@ from eatss.polyhedral.isl_names import (
 )
 from eatss.polyhedral.kernel import Kernel, ScheduledScop
 from eatss.polyhedral.schedule import launching_all
-from eatss.polyhedral.scop import Access, Dependences, Place, Statement
+from eatss.polyhedral.scop import Access, Dependences, Place, Scop, Statement
 from eatss.polyhedral.tree import KernelTree, Member, alone, cut_tree
 from eatss.program.tokens import RESERVED_FORM, is_reserved
 
@@ -109,9 +109,9 @@ class Piece:
     ``kernel`` is the noun of the analysis; ``selected`` says that sizes are selected for it
     (what PPCG would leave on the host has none and runs in one thread). ``placed``
     pairs each statement with its domain, in which a parameter of the loop's name stands for
-    every host and band loop. ``assumes`` are the sizes that the schedule is right for, ``None`` for
-    all. ``cuts`` are loops of which the host loops have one tile, each with its number's name and
-    its size: the last loop of the host, and those of the band that are parallel.
+    every host and band loop. ``scheduled`` is its region. ``cuts`` are loops of which the host
+    loops have one tile, each with its number's name and its size: the last loop of the host, and
+    those of the band that are parallel.
     """
 
     kernel: Kernel
@@ -122,7 +122,7 @@ class Piece:
     inner: tuple[LoopMember, ...]
     statements: tuple[Statement, ...]
     placed: tuple[isl.Set, ...]
-    assumes: isl.Set | None = None
+    scheduled: ScheduledScop
     cuts: tuple[tuple[str, str, int], ...] = ()
 
     @cached_property
@@ -130,11 +130,19 @@ class Piece:
         """What was made of it."""
         return Memo()
 
+    @property
+    def scop(self) -> Scop:
+        """Its region."""
+        return self.scheduled.scop
+
+    @property
+    def dependences(self) -> Dependences:
+        """Those of its region."""
+        return self.scheduled.dependences
+
     def instances(self, statement: Statement) -> isl.Set:
         """Return the instances of a statement for the sizes that the schedule assumes."""
-        if self.assumes is None:
-            return statement.domain
-        return statement.domain.intersect_params(self.assumes)
+        return _assumed(statement, self.scheduled)
 
     def domain_of(self, name: str) -> isl.Set:
         """Return the placed domain of a statement."""
@@ -269,7 +277,7 @@ def pieces_of(scheduled: ScheduledScop, names: NameTable) -> tuple[Piece, ...]:
             )
             for members, loops in ((tree.band, kernel.loops), (tree.inner, kernel.inner_loops))
         )
-        statements, assumes = tuple(map(scop.statement, kernel.statements)), scheduled.assumes
+        statements = tuple(map(scop.statement, kernel.statements))
         pieces.append(
             Piece(
                 kernel=kernel,
@@ -279,8 +287,8 @@ def pieces_of(scheduled: ScheduledScop, names: NameTable) -> tuple[Piece, ...]:
                 band=band,
                 inner=inner,
                 statements=statements,
-                placed=tuple(_placed(one, (*host, *band), assumes) for one in statements),
-                assumes=assumes,
+                placed=tuple(_placed(one, (*host, *band), scheduled) for one in statements),
+                scheduled=scheduled,
             )
         )
     return tuple(pieces)
@@ -296,10 +304,13 @@ def own_pieces(scheduled: ScheduledScop) -> tuple[tuple[Piece, ...], NameTable]:
     return scheduled.once(made, "pieces")
 
 
-def _placed(statement: Statement, loops: Sequence[LoopMember], assumes: isl.Set | None) -> isl.Set:
-    domain = statement.domain
-    if assumes is not None:
-        domain = domain.intersect_params(assumes)
+def _assumed(statement: Statement, scheduled: ScheduledScop) -> isl.Set:
+    domain, assumes = statement.domain, scheduled.assumes
+    return domain if assumes is None else domain.intersect_params(assumes)
+
+
+def _placed(statement: Statement, loops: Sequence[LoopMember], scheduled: ScheduledScop) -> isl.Set:
+    domain = _assumed(statement, scheduled)
     return bound_domain(domain, functions_of(loops, domain), their_names(loops))
 
 
@@ -316,9 +327,7 @@ class Part:
     serial: Names
 
 
-def parts_of(
-    piece: Piece, mapped: Sequence[str], serial: Sequence[str], dependences: Dependences
-) -> tuple[Part, ...]:
+def parts_of(piece: Piece, mapped: Sequence[str], serial: Sequence[str]) -> tuple[Part, ...]:
     """Cut a piece whose loops ``mapped`` go to threads into parts, in the order they run."""
     names = their_names(piece.statements)
     moving = {name: _moving(piece, name, mapped, serial) for name in names}
@@ -326,9 +335,9 @@ def parts_of(
         return (Part(statements=tuple(names), serial=()),)
     tied = tied_instances(piece, mapped)
     reached = {name: {name} for name in names}
-    for source, sink in edges(tied, dependences):
+    for source, sink in edges(tied, piece.dependences):
         reached[source].add(sink)
-    for users in _users_of_one_place(piece, moving, tied, _backwards(piece, serial, dependences)):
+    for users in _users_of_one_place(piece, moving, tied, _backwards(piece, serial)):
         for name in users:
             reached[name].update(users)
     for through in names:
@@ -378,11 +387,11 @@ def _users_of_one_place(
             yield tuple(users)
 
 
-def _backwards(piece: Piece, serial: Sequence[str], dependences: Dependences) -> isl.UnionMap:
+def _backwards(piece: Piece, serial: Sequence[str]) -> isl.UnionMap:
     """Return the writes of one place that change their order in the serial loops."""
     functions = (alone(loop.member.function) for loop in piece.band if loop.name in serial)
     time = reduce(isl.MultiUnionPwAff.flat_range_product, functions)
-    return dependences.output.lex_gt_at_multi_union_pw_aff(time)
+    return piece.dependences.output.lex_gt_at_multi_union_pw_aff(time)
 
 
 def _merged(parts: Sequence[Part], reached: Mapping[str, set[str]]) -> list[Part]:

@@ -31,7 +31,6 @@ from eatss.lower.storage import (
     storage_of,
     within_registers,
 )
-from eatss.lower.thread_ast import subtree_of
 from eatss.lower.units import (
     LEAST_TRIPS,
     SERIAL_SPREAD,
@@ -104,7 +103,7 @@ class UnitPlanner:
             InternalError: ``EATSS-K901`` the kernels would run in the wrong order.
         """
         units = self._units(piece, names)
-        check_launches(piece, [unit.piece for unit in units], self._scheduled.dependences)
+        check_launches(piece, [unit.piece for unit in units])
         facts = piece.facts_in(self._facts)
         if self._options.strict_fp and facts is not None:
             units = [_noted([unit], *self._kept_in_order(unit.piece, facts))[0] for unit in units]
@@ -119,7 +118,7 @@ class UnitPlanner:
         threads = prod(trips(facts, loop.name) for loop in facts.parallel_loops)
         if threads >= card.sm_count * card.max_threads_per_sm:
             return
-        for name, loops in sums_of(piece, self._scop).items():
+        for name, loops in sums_of(piece).items():
             own = [one.source_name for one in piece.loops if one.name in loops]
             terms = prod(trips(facts, loop) for loop in own)
             if name in their_names(piece.statements) and name not in kept and terms >= LEAST_TRIPS:
@@ -159,7 +158,7 @@ class UnitPlanner:
         for name in (*self._options.instructions, *selected):
             if not (mapping.warps or piece.combines):
                 mapping = in_warps(mapping, described(of_warps(name)), own)
-        storage = storage_of(self._scheduled, piece, mapping.mapped)
+        storage = storage_of(piece, mapping.mapped)
         parts = rows_together(piece, self._parts(piece, mapping), storage)
         return self._unit(piece, mapping, parts, facts.name, own)
 
@@ -169,14 +168,13 @@ class UnitPlanner:
         Raises:
             NeedsOneThreadError: they cannot; the text says why.
         """
-        dependences = self._scheduled.dependences
-        storage_of(self._scheduled, piece, mapping.mapped)
+        storage_of(piece, mapping.mapped)
         mapped, serial = their_names(mapping.mapped), their_names(mapping.serial)
 
         def parts() -> tuple[Part, ...]:
-            if crosses_threads(self._scop, piece, mapping, dependences):
+            if crosses_threads(piece, mapping):
                 return ()
-            return parts_of(piece, mapped, serial, dependences)
+            return parts_of(piece, mapped, serial)
 
         found = self._scheduled.once(parts, "parts", mapped, serial, of=piece)
         if not found:
@@ -197,10 +195,10 @@ class UnitPlanner:
         Raises:
             NeedsOneThreadError: threads cannot share the work; the text says why.
         """
-        storage = storage_of(self._scheduled, piece, mapping.mapped).with_rows(parts)
+        storage = storage_of(piece, mapping.mapped).with_rows(parts)
         continued = dict[str, str]()
         if not self._options.strict_fp:
-            continued = reused_accumulators(self._scop, piece, mapping, storage, parts)
+            continued = reused_accumulators(piece, mapping, storage, parts)
         storage, dropped = within_registers(storage, mapping, self._scop, self._profile, continued)
         return Unit(
             piece=piece,
@@ -219,12 +217,12 @@ class UnitPlanner:
         What writes the array of a sum through another reference keeps the sum out of registers; in
         a kernel of its own, before or after, it does not.
         """
-        piece, dependences = whole.piece, self._scheduled.dependences
+        piece = whole.piece
         held = _held_sums([whole], facts)
         for at in range(len(whole.parts) - 1, 0, -1):
             sides = (whole.parts[:at], whole.parts[at:])
             first, then = ([name for part in side for name in part.statements] for side in sides)
-            if not may_follow(piece, first, then, dependences):
+            if not may_follow(piece, first, then):
                 continue
             try:
                 units = [self._rest(whole, side) for side in sides]
@@ -265,14 +263,12 @@ class UnitPlanner:
         self, whole: Unit, facts: KernelFacts, part: Part, chosen: Layout, names: NameTable
     ) -> Unit | None:
         """Return the unit of a part whose sum threads or blocks share, ``None`` where none do."""
-        sums, dependences = self._sums(whole.piece), self._scheduled.dependences
+        sums = self._sums(whole.piece)
         shared, spread = chosen.shared_sum, chosen.spread
         if shared is not None:
             sources = {tile.source_name: tile.name for tile in whole.mapping.serial}
             loop = sources.get(shared.loop)
-            if loop not in part.serial or not adds_only(
-                whole.piece, part.statements, loop, sums, dependences
-            ):
+            if loop not in part.serial or not adds_only(whole.piece, part.statements, loop, sums):
                 return None
             mapping = with_shared_sum(whole.mapping, loop, shared.blocks)
             if mapping is None:
@@ -298,18 +294,18 @@ class UnitPlanner:
         not hold every sum, or parts of sums of several threads cannot become one.
         """
         piece = restricted(piece, part.statements)
-        if not only_updates(piece, self._scheduled.dependences):
+        if not only_updates(piece):
             return None
         try:
-            storage = storage_of(self._scheduled, piece, mapping.mapped, sums=True)
+            storage = storage_of(piece, mapping.mapped, sums=True)
         except NeedsOneThreadError:
             return None
         storage, dropped = within_registers(storage, mapping, self._scop, self._profile)
         held = [{name for name, _ in own.places} for own in storage.registers]
-        combined = all(combiner_in(piece, names, self._scop) is not None for names in held)
+        combined = all(combiner_in(piece, names) is not None for names in held)
         if dropped or not combined or not sums_in_registers(piece, storage):
             return None
-        combiners = [combiner_in(piece, {s.name}, self._scop) for s in piece.statements]
+        combiners = [combiner_in(piece, {s.name}) for s in piece.statements]
         what = " and ".join(dict.fromkeys(one.what for one in combiners if one is not None))
         return Unit(
             piece=piece,
@@ -331,12 +327,12 @@ class UnitPlanner:
     ) -> Unit | None:
         """Return the unit of a part whose sum is split, ``None`` where it cannot be."""
         piece, statements = whole.piece, part.statements
-        sums, dependences = self._sums(piece), self._scheduled.dependences
-        loop = sum_loop(piece, statements, part.serial, sums, facts, dependences)
+        sums = self._sums(piece)
+        loop = sum_loop(piece, statements, part.serial, sums, facts)
         if loop is None:
             return self._scanned(whole, facts, part, names)
         serial = tuple(name for name in part.serial if name != loop)
-        summed = [one for one in serial if adds_only(piece, statements, one, sums, dependences)]
+        summed = [one for one in serial if adds_only(piece, statements, one, sums)]
         length = {name: trips(facts, called(name, piece.loops).source_name) for name in summed}
         outer = max(summed, key=length.__getitem__, default=None)  # whose tiles blocks may share
         own, card = names.inner(), self._profile
@@ -363,8 +359,8 @@ class UnitPlanner:
         mapped = their_names(whole.mapping.mapped)
         found = None
         if len(part.serial) == 1:
-            dependences, loop = self._scheduled.dependences, part.serial[0]
-            found = scan_of(whole.piece, part.statements, loop, mapped, self._scop, dependences)
+            piece, loop = whole.piece, part.serial[0]
+            found = scan_of(piece, part.statements, loop, mapped, piece.scop, piece.dependences)
         if found is None:
             return None
         kinds = [self._scop.types[one.statement.write.array] for one in found.values]
@@ -382,7 +378,7 @@ class UnitPlanner:
         mapping = split_mapping(
             found.piece, facts, whole.mapping, loop, None, lanes, card, self._options, own
         )
-        storage = scan_storage(self._scop, found, mapped, loop, self._scheduled.dependences)
+        storage = scan_storage(found, mapped, loop)
         if mapping.split is None or storage is None:
             return None
         running = tuple(one.statement.name for one in found.values)
@@ -442,19 +438,12 @@ class UnitPlanner:
             InternalError: ``EATSS-K901`` a thread runs its instances in the wrong order.
         """
         return check_order(
-            self._scop,
-            unit.piece,
-            unit.mapping,
-            unit.parts,
-            unit.storage,
-            self._scheduled.dependences,
-            subtree_of(unit.piece, unit.mapping),
-            strict=self._options.strict_fp,
+            unit.piece, unit.mapping, unit.parts, unit.storage, strict=self._options.strict_fp
         )
 
     def _sums(self, piece: Piece) -> Sums:
         """Return the sums of a piece that may be taken in any order."""
-        return sums_of(piece, self._scop, exact=self._options.strict_fp)
+        return sums_of(piece, exact=self._options.strict_fp)
 
 
 def _noted(units: Sequence[Unit], *notes: str) -> list[Unit]:

@@ -51,7 +51,7 @@ from eatss.polyhedral.expression import (
     terms,
 )
 from eatss.polyhedral.isl_names import involved_dims, without_parameters
-from eatss.polyhedral.scop import Place, Scop, Statement
+from eatss.polyhedral.scop import Place, Statement
 
 _TF32_PARTS: dict[Tf32, int] = {"off": 0, "on": 1, "split": 2}
 """Numbers in TF32 that a float may become."""
@@ -279,12 +279,11 @@ def _moving(work: StatementFacts, reference: int) -> set[str]:
 
 
 def reused_accumulators(
-    scop: Scop, piece: Piece, mapping: Mapping, storage: StoragePlan, parts: Sequence[Part]
+    piece: Piece, mapping: Mapping, storage: StoragePlan, parts: Sequence[Part]
 ) -> dict[str, str]:
     """Return the arrays whose sums need no registers, each with that in whose they go on.
 
     Args:
-        scop: the region.
         piece: the statements of the kernel.
         mapping: of its loops.
         storage: what may live in registers.
@@ -294,11 +293,12 @@ def reused_accumulators(
         return {}
     written = {one.write.array for one in piece.statements}
     found = _Continuing(
-        scop=scop,
         piece=piece,
         others=tuple(piece.others(their_names(mapping.mapped))),
         at={name: at for at, part in enumerate(parts) for name in part.statements},
-        scalars=frozenset(a.name for a in scop.arrays if not a.n_dims and a.name not in written),
+        scalars=frozenset(
+            a.name for a in piece.scop.arrays if not a.n_dims and a.name not in written
+        ),
     )
     pairs = permutations(storage.registers, 2)
     return {own.array: other.array for own, other in pairs if found.goes_on(own, other)}
@@ -308,7 +308,6 @@ def reused_accumulators(
 class _Continuing:
     """Sums of a kernel: where their statements stand, the loops that no thread is at a point of."""
 
-    scop: Scop
     piece: Piece
     others: Names
     at: Types[str, int]
@@ -316,7 +315,7 @@ class _Continuing:
 
     def goes_on(self, own: Registers, other: Registers) -> bool:
         """Tell whether the sum of one array may go on in the registers of another one."""
-        types = {self.scop.array(one.array).element_type for one in (own, other)}
+        types = {self.piece.scop.array(one.array).element_type for one in (own, other)}
         users = [self.piece.statement(name) for name in sorted({n for n, _ in own.places})]
         added = {one.name: self._factors_of_sum(one) for one in users}
         finishes = [one for one in users if not added[one.name]]
@@ -341,7 +340,7 @@ class _Continuing:
         value = added_to(
             statement.value,
             lambda one: _is_target(statement, one),
-            lambda access: self.scop.array(statement.accesses[access].array).element_type,
+            lambda access: self.piece.scop.array(statement.accesses[access].array).element_type,
         )
         parts = [] if value is None else list(factors(value))
         scalars = self._scalars_of(statement, parts)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 from eatss.analysis.layout import Chosen, GridSplitK, Layout
 from eatss.analysis.variant import MAX_STAGES, Rewrites
 from eatss.base.codec import Document, JsonForm
-from eatss.base.diagnostics import InputError, input_error
+from eatss.base.diagnostics import input_error
 from eatss.base.files import read_regular
 from eatss.base.frozen import Names, called, frozen
 from eatss.base.options import (
@@ -446,16 +446,8 @@ def read_recipe(path: Path) -> Recipe:
     place = path / PLAN if path.is_dir() else path
     try:
         document = json.loads(read_regular(place, _MOST_BYTES))
+        return recipe_from_dict(document["recipe"] if path.is_dir() else document)
     except OSError as error:
         raise input_error("EATSS-C008", f"cannot read {place}: {error.strerror}") from None
-    except (ValueError, RecursionError):
-        raise _no_recipe(f"{place} is not JSON") from None
-    if isinstance(document, Mapping) and path.is_dir():
-        document = document.get("recipe")
-    if not isinstance(document, Mapping):
-        raise _no_recipe(f"{place} holds none")
-    return recipe_from_dict(document)
-
-
-def _no_recipe(why: str) -> InputError:
-    return input_error(RECIPE.damaged, f"that is no recipe: {why}", hint=RECIPE.hint)
+    except (ValueError, TypeError, LookupError, RecursionError):
+        raise RECIPE.damage(f"{place} holds none") from None

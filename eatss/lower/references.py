@@ -29,7 +29,7 @@ from eatss.lower.promotion import SharedTile
 from eatss.lower.storage import Registers
 from eatss.lower.units import combiner_in
 from eatss.lower.whole_tiles import Places
-from eatss.polyhedral.expression import Combiner, ElementType
+from eatss.polyhedral.expression import Combiner
 from eatss.polyhedral.isl_names import dim_names, output_affs
 from eatss.polyhedral.scop import Place, Scop
 from eatss.program import Constant, IntExpr, Name
@@ -85,11 +85,6 @@ class KernelInput:
     def names(self) -> NameTable:
         """Gives out names that are free."""
         return self.unit.names
-
-    @property
-    def bound(self) -> Names:
-        """The loops of the band."""
-        return self.piece.bound
 
 
 @frozen
@@ -150,7 +145,7 @@ class References:
 
     def __init__(self, own: KernelInput) -> None:
         self._piece, self._mapping = own.piece, own.mapping
-        self._scop, self._arrays, self._index = own.context.scop, own.context.arrays, own.index
+        self._arrays, self._index = own.context.arrays, own.index
         self._registers: list[RegisterArray] = []
         self._at: dict[Place, RegisterArray | SharedTile] = {}
         self._escaping: dict[str, isl.Set] = {}
@@ -166,9 +161,7 @@ class References:
         array = self._arrays[item.array]
         mapping = self._mapping
         several = [m for m in mapping.loops_of(item.along, item.across) if m.points > 1]
-        combiner = mapping.scan or combiner_in(
-            self._piece, {name for name, _ in item.places}, self._scop
-        )
+        combiner = mapping.scan or combiner_in(self._piece, {name for name, _ in item.places})
 
         def own(suffix: str) -> Buffer:
             name, kind = names.fresh(f"{array.name}_{suffix}"), array.array.element_type
@@ -201,11 +194,6 @@ class References:
         arrays = frozenset(their_names(self._arrays.values()))
         return arrays.union(registers.buffer.name for registers in self._registers)
 
-    @property
-    def element_types(self) -> dict[str, ElementType]:
-        """Return the element types of arrays and scalars by their names in the region."""
-        return {name: array.array.element_type for name, array in self._arrays.items()}
-
     def share(self, tile: SharedTile, places: Sequence[Place]) -> None:
         """Let references live in a shared tile."""
         for place in places:
@@ -227,7 +215,7 @@ class References:
             for number, access in enumerate(statement.accesses)
             if self._arrays[access.array].buffer.space == "argument"
         )
-        return Places(staged=staged, held=held, passed=passed, types=self.element_types)
+        return Places(staged=staged, held=held, passed=passed, types=self._piece.scop.types)
 
     def declarations(self) -> tuple[Declare, ...]:
         """Return the declarations of the registers."""

@@ -151,11 +151,12 @@ def _misfits(
             yield f"the sizes of its {kernel.name} are of no launch"
     if isinstance(made, Recipe):
         own, most = made.options, profile.shared_per_block_optin_bytes
-        limit = own.shared_limit_bytes
-        if limit is not None and not 0 <= limit <= most:
-            yield f"it allows {limit} bytes of shared memory, and a block may have {most}"
-        sizes = {"tile_sizes": [one for _, one in own.tile_sizes], "stages": own.stages}
-        if not _within(sizes | {"shared_sums": [one for _, one in own.shared_sums]}):
+        sizes: dict[str, object] = {
+            "tile_sizes": [one for _, one in own.tile_sizes],
+            "shared_sums": [one for _, one in own.shared_sums],
+            "stages": own.stages,
+        }
+        if not (_within(sizes) and 0 <= (own.shared_limit_bytes or 0) <= most):
             yield "the sizes of its options are of no launch"
 
 
@@ -310,10 +311,9 @@ class Kernels:
         found: dict[str, GridSplitK] = {}
         asked = [(*one, False) for one in (wanted.share or {}).items()]
         asked += [(*one, True) for one in (wanted.stream or {}).items()]
-        most = CUDA.most_blocks["y"]
         for loop, blocks, streamed in asked:
-            if not _is_whole(blocks, 1, most):
-                raise wrong(f"blocks along {loop}", blocks, f"a whole number from 1 to {most}")
+            if not _is_whole(blocks, 1, _BLOCKS):
+                raise wrong(f"blocks along {loop}", blocks, f"a whole number from 1 to {_BLOCKS}")
             if wanted.strict_fp and blocks > 1:
                 raise input_error(
                     "EATSS-K019",

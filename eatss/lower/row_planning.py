@@ -126,7 +126,7 @@ class RowPlanner(UnitPlanner):
                 return None
             if found is None:
                 return None
-            check_launches(piece, [unit.piece for unit in found], dependences)
+            check_launches(piece, [unit.piece for unit in found])
             phases += found
         if not block.steps and have_same_rows([unit.piece for unit in phases], block.loops):
             return phases
@@ -150,7 +150,7 @@ class RowPlanner(UnitPlanner):
             if unit is None:
                 return None
             units.append(unit)
-        storage = storage_of(self._scheduled, piece, mapping.mapped)
+        storage = storage_of(piece, mapping.mapped)
         return None if share_scalars(units, storage) else units
 
     def _row_sum(
@@ -163,8 +163,7 @@ class RowPlanner(UnitPlanner):
         names: NameTable,
     ) -> Unit | None:
         """Return the phase of a sum whose terms the lanes of a row share."""
-        sums, dependences = self._sums(piece), self._scheduled.dependences
-        loop = sum_loop(piece, part.statements, part.serial, sums, facts, dependences)
+        loop = sum_loop(piece, part.statements, part.serial, self._sums(piece), facts)
         if loop is None:
             return None
         member = called(loop, piece.band)
@@ -460,8 +459,7 @@ def row_runs(
         yield RowRun(
             kernels=named,
             phases=tuple(
-                _phase(unit, called(unit.kernel or "", facts), scheduled, depth, options)
-                for unit in units
+                _phase(unit, called(unit.kernel or "", facts), depth, options) for unit in units
             ),
             storage=tuple(
                 (part, planner.storage([o for o in units if o.kernel in part], depth, steps=whole))
@@ -472,14 +470,12 @@ def row_runs(
         )
 
 
-def _phase(
-    unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop, depth: int, options: CodegenOptions
-) -> RowPhase:
+def _phase(unit: Unit, kernel: KernelFacts, depth: int, options: CodegenOptions) -> RowPhase:
     """Return what a unit does in a kernel of rows, of which so many loops are."""
     loop, span = unit.lane_loop, span_of(unit)
     return RowPhase(
         kernel=kernel.name,
-        launch=launch_of(unit, kernel, scheduled, strict_fp=options.strict_fp),
+        launch=launch_of(unit, kernel, strict_fp=options.strict_fp),
         rows=tuple(loop.source_name for loop in unit.mapping.mapped[:depth]),
         lane_loop=None if loop is None else loop.source_name,
         length=None if span is None or span[0] < 0 else span[1] + 1,

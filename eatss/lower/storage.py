@@ -28,8 +28,8 @@ from eatss.polyhedral.isl_names import (
     parameters_as_inputs,
     without_parameters,
 )
-from eatss.polyhedral.kernel import Reference, ScheduledScop
-from eatss.polyhedral.scop import Dependences, Place, Scop
+from eatss.polyhedral.kernel import Reference
+from eatss.polyhedral.scop import Place, Scop
 
 
 @frozen
@@ -151,13 +151,10 @@ class NeedsOneThreadError(Exception):
     """Threads cannot share the work of a kernel; the text says why."""
 
 
-def storage_of(
-    scheduled: ScheduledScop, piece: Piece, mapped: Sequence[MappedLoop], *, sums: bool = False
-) -> StoragePlan:
+def storage_of(piece: Piece, mapped: Sequence[MappedLoop], *, sums: bool = False) -> StoragePlan:
     """Return where the references of a piece live.
 
     Args:
-        scheduled: its region.
         piece: the piece.
         mapped: its loops that go to threads.
         sums: whether the piece adds up in registers even where no loop is mapped.
@@ -168,37 +165,26 @@ def storage_of(
     names = their_names(mapped)
 
     def plan() -> StoragePlan:
-        planner = _Planner(scheduled.scop, piece, names, scheduled.dependences)
-        return planner.plan(sums=sums)
+        return _Planner(piece, names).plan(sums=sums)
 
-    return scheduled.once(plan, "storage", names, sums, of=piece)
+    return piece.scheduled.once(plan, "storage", names, sums, of=piece)
 
 
-def scan_storage(
-    scop: Scop,
-    scan: Scan,
-    mapped: Sequence[str],
-    loop: str,
-    dependences: Dependences,
-) -> StoragePlan | None:
+def scan_storage(scan: Scan, mapped: Sequence[str], loop: str) -> StoragePlan | None:
     """Return where the references of a scan live: values, the one in front, earlier ones if read.
 
     ``None`` where the one element of a row is used behind it.
 
     Args:
-        scop: the region.
         scan: the running sum.
         mapped: the loops of rows.
         loop: that along rows.
-        dependences: of the region.
     """
-    of_values, of_rows = (
-        _Planner(scop, scan.piece, names, dependences) for names in ((*mapped, loop), tuple(mapped))
-    )
+    of_values, of_rows = (_Planner(scan.piece, names) for names in ((*mapped, loop), tuple(mapped)))
     registers = list[Registers]()
     for one in scan.values:
         name = one.statement.name
-        declared = scop.array(one.statement.write.array)
+        declared = scan.piece.scop.array(one.statement.write.array)
         tied, row = of_values._tied[name], of_rows._tied[name]
         points, rows = of_values._points(tied), of_rows._points(row)
         stored, nothing = points, isl.Set.empty(points.get_space())
@@ -282,11 +268,8 @@ def _is_plain(reference: Reference) -> bool:
 
 
 class _Planner:
-    def __init__(self, scop: Scop, piece: Piece, mapped: Names, dependences: Dependences) -> None:
-        self._scop = scop
-        self._piece = piece
-        self._mapped = mapped
-        self._dependences = dependences
+    def __init__(self, piece: Piece, mapped: Names) -> None:
+        self._piece, self._mapped = piece, mapped
         self._tied = piece.tied(mapped)
         self._everything = union_of(domain.to_union_set() for domain in self._tied.values())
         self._flows: dict[str, isl.UnionMap] = {}
@@ -296,7 +279,7 @@ class _Planner:
 
     @cached_property
     def _each_step(self) -> _Planner:
-        return _Planner(self._scop, self._piece, self._piece.bound, self._dependences)
+        return _Planner(self._piece, self._piece.bound)
 
     def plan(self, *, sums: bool) -> StoragePlan:
         registers = []
@@ -307,7 +290,7 @@ class _Planner:
         written = {statement.write.array for statement in self._piece.statements}
         everything = self._places()
         for array, places in everything.items():
-            declared, writes = self._scop.array(array), array in written
+            declared, writes = self._piece.scop.array(array), array in written
             if declared.n_dims == 0 and not (writes and sums and not self._mapped):
                 if writes and self._mapped:
                     scalars.append(self._scalar(declared, places))
@@ -415,7 +398,7 @@ class _Planner:
         relation = self._relation(group)
         if not (relation.is_single_valued() and relation.is_injective() and self._is_reused(group)):
             return None
-        declared = self._scop.array(array)
+        declared = self._piece.scop.array(array)
         writers = [name for name, number in group if not number]
         read = [self._from_outside(place) for place in group if place[1]]
         written = [self._escaping(declared, name) for name in writers]
@@ -467,12 +450,12 @@ class _Planner:
         own = [name for name, at in group if at == 0 and self._piece.statement(name).combined]
         if not own:
             return None
-        summed = sums_of(self._piece, self._scop).get(own[0], frozenset())
+        summed = sums_of(self._piece).get(own[0], frozenset())
         across = tuple(one for one in self._mapped if one in summed)
         if not across:
             return None
         rest = tuple(one for one in self._mapped if one not in across)
-        rows = _Planner(self._scop, self._piece, rest, self._dependences)
+        rows = _Planner(self._piece, rest)
         relation = rows._relation(group)
         users = {name for name, _ in group}
         if len(users) > 1 or not (relation.is_single_valued() and relation.is_injective()):
@@ -499,7 +482,7 @@ class _Planner:
         statement = self._piece.statement(place[0])
         access = self._piece.access(place)
         domain = self._tied[statement.name]
-        fed = self._scop.no_points
+        fed = self._piece.scop.no_points
         for part in maps_of(self._flow_within(statement.name)):
             writer = self._piece.statement(part.get_tuple_name(IN))
             if writer.write.array == access.array:
@@ -511,7 +494,8 @@ class _Planner:
     def _flow_within(self, name: str) -> isl.UnionMap:
         """Return where the values that a statement reads, tied to a point, come from there."""
         if name not in self._flows:
-            flow = self._dependences.flow.intersect_range(isl.UnionSet.from_set(self._tied[name]))
+            here = self._tied[name].to_union_set()
+            flow = self._piece.dependences.flow.intersect_range(here)
             self._flows[name] = flow.intersect_domain(self._everything)
         return self._flows[name]
 
@@ -539,13 +523,13 @@ class _Planner:
     def _escaping(self, array: Array, name: str) -> isl.Set:
         """Return the instances of a write whose value is used at another point or later."""
         domain = self._tied[name]
-        flow = self._dependences.flow.intersect_domain(domain.to_union_set())
+        flow = self._piece.dependences.flow.intersect_domain(domain.to_union_set())
         inside = union_of(flow.intersect_range(tied.to_union_set()) for tied in self._tied.values())
         # every instance has some sinks bound to its own point; what is left leaves the point
         used = flow.subtract(inside).domain()
         escape = used.extract_set(domain.get_space())
         if not array.is_local:
-            again = self._dependences.output.intersect_domain(domain.to_union_set())
+            again = self._piece.dependences.output.intersect_domain(domain.to_union_set())
             last = domain.subtract(again.domain().extract_set(domain.get_space()))
             escape = escape.union(last)
         return coalesced(escape)

@@ -237,7 +237,7 @@ class ThreadBuilder:
                 target=reads[0],
                 reads=reads,
                 integers=tuple(map(self._index, integers)),
-                types=references.element_types,
+                types=self._piece.scop.types,
             )
         ]
         through = references.write_through(statement.name)

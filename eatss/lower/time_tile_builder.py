@@ -290,7 +290,7 @@ class TileBuilder:
         yield Let(name=number, value=Name(f"{CUDA.block}x"))
         yield Let(name=self.lane.name, value=Name(f"{CUDA.thread}x"), narrow=True)
         yield Let(name=self.warp.name, value=Name(f"{CUDA.thread}y"), narrow=True)
-        places = digits(Name(number), self._counts, self.chain.updates[0].statement.span)
+        places = digits(Name(number), self._counts)
         kept, halo = stored_cells(self.plan, self.tile), beside(self.plan, self.tile)
         if self.has_rows:
             yield Let(name=self._first.name, value=places[0] * kept[0])

@@ -44,7 +44,7 @@ def tile_faults(
     yield from _wrong_planes(chain, plan)
     yield from _wrong_slots(chain, plan)
     yield from _unknown_cells(chain, plan, tile)
-    yield from _wrong_results(chain, plan)
+    yield from _wrong_results(plan)
     yield from _met_in_memory(chain, plan)
 
 
@@ -226,7 +226,7 @@ def _unknown_cells(chain: TimeChain, plan: TimeTilePlan, tile: TimeTile) -> Iter
 # -- memory --------------------------------------------------------------------------------------
 
 
-def _wrong_results(chain: TimeChain, plan: TimeTilePlan) -> Iterator[str]:
+def _wrong_results(plan: TimeTilePlan) -> Iterator[str]:
     """Yield which fields are handed on, or left at the end, other than as the last update made."""
     last = {plan.versions[one.version].field: one.version for one in plan.levels}
     loaded = {plan.versions[number].field for number in plan.loaded}

@@ -181,12 +181,12 @@ def chains_of(scheduled: ScheduledScop, pieces: Sequence[Piece]) -> Iterator[Tim
             covered == names
             and [len(one) for one in hosts] == [1]
             and hosts.isdisjoint(beside)
-            and all(_is_time(one, chain) for one in inside)
+            and all(_is_time(one) for one in inside)
         ):
             yield chain
 
 
-def _is_time(piece: Piece, chain: TimeChain) -> bool:
+def _is_time(piece: Piece) -> bool:
     """Tell whether a piece's loop on the host counts the steps."""
     function = piece.host[0].member.function
     return all(

@@ -48,7 +48,7 @@ from eatss.polyhedral.isl_names import (
     without_parameters,
 )
 from eatss.polyhedral.scheduling import live_ranges_overlap, tagger_of
-from eatss.polyhedral.scop import Dependences, Scop, Statement
+from eatss.polyhedral.scop import Dependences, Statement
 from eatss.polyhedral.tiled_sums import with_band_below
 from eatss.polyhedral.tree import alone, members
 
@@ -56,9 +56,9 @@ Sums: TypeAlias = dict[str, frozenset[str]]
 """The loops that each statement sums over, by their names in C."""
 
 
-def within_launch(piece: Piece, dependences: Dependences) -> isl.UnionMap:
+def within_launch(piece: Piece) -> isl.UnionMap:
     """Return every dependence between instances of one launch, the host loops as parameters."""
-    return among(dependences.needed, instances(piece))
+    return among(piece.dependences.needed, instances(piece))
 
 
 def instances(piece: Piece) -> isl.UnionSet:
@@ -66,9 +66,7 @@ def instances(piece: Piece) -> isl.UnionSet:
     return union_of([piece.unbound(one).to_union_set() for one in piece.placed])
 
 
-def may_follow(
-    piece: Piece, first: Sequence[str], then: Sequence[str], dependences: Dependences
-) -> bool:
+def may_follow(piece: Piece, first: Sequence[str], then: Sequence[str]) -> bool:
     """Tell whether all instances of some statements of a launch may run after all of others."""
     here = instances(piece)
 
@@ -76,11 +74,11 @@ def may_follow(
         domains = (piece.statement(name).domain for name in names)
         return here.intersect(universes(isl.UnionSet.empty(here.get_space()), domains))
 
-    backwards = within_launch(piece, dependences).intersect_domain(of(then))
+    backwards = within_launch(piece).intersect_domain(of(then))
     return backwards.intersect_range(of(first)).is_empty()
 
 
-def only_updates(piece: Piece, dependences: Dependences) -> bool:
+def only_updates(piece: Piece) -> bool:
     """Tell whether a launch does nothing but add to elements whose sums none of it reads.
 
     Every dependence then joins updates of one element by one statement, and what is added is read
@@ -89,7 +87,7 @@ def only_updates(piece: Piece, dependences: Dependences) -> bool:
     """
     elements = [one.write.relation.intersect_domain(one.domain) for one in piece.statements]
     same = union_of([one.apply_range(one.reverse()).to_union_map() for one in elements])
-    return within_launch(piece, dependences).is_subset(same) and not _reads_results(piece)
+    return within_launch(piece).is_subset(same) and not _reads_results(piece)
 
 
 def _reads_results(piece: Piece) -> bool:
@@ -114,15 +112,14 @@ def _reads_results(piece: Piece) -> bool:
     return not written.intersect(read).is_empty()
 
 
-def launches_respect(piece: Piece, launches: Sequence[Piece], dependences: Dependences) -> bool:
+def launches_respect(piece: Piece, launches: Sequence[Piece]) -> bool:
     """Tell whether pieces launched one after another respect the dependences between them.
 
     Args:
         piece: what they were made from.
         launches: the pieces in their order, all under the host loops of ``piece``.
-        dependences: of the region.
     """
-    here = instances(piece)
+    here, dependences = instances(piece), piece.dependences
     number = isl.UnionPwAff.empty(here.get_space())
     for at, launch in enumerate(launches):
         own = union_of([one.domain.to_union_set() for one in launch.statements])
@@ -164,7 +161,6 @@ def sum_loop(
     loops: Sequence[str],
     sums: Sums,
     facts: KernelFacts,
-    dependences: Dependences,
 ) -> str | None:
     """Return the loop of a part to split, by C name: one with work for a warp, of a long sum.
 
@@ -174,7 +170,7 @@ def sum_loop(
     length = {
         loop: trips(facts, sources[loop])
         for loop in loops
-        if adds_only(piece, statements, loop, sums, dependences)
+        if adds_only(piece, statements, loop, sums)
     }
     found = [loop for loop, own in length.items() if own >= CUDA.lanes]
     if prod(length.values()) < LEAST_TRIPS:
@@ -187,7 +183,6 @@ def adds_only(
     statements: Sequence[str],
     loop: str,
     sums: Sums,
-    dependences: Dependences,
 ) -> bool:
     """Tell whether statements are sums along a loop, none of which needs what another computes.
 
@@ -196,12 +191,11 @@ def adds_only(
         statements: of a part.
         loop: by C name.
         sums: the loops that each statement sums over, by C name.
-        dependences: of the region.
     """
     if not all(loop in sums.get(name, ()) for name in statements):
         return False
     tied = tied_instances(piece, ())
-    return not any(edges({name: tied[name] for name in statements}, dependences))
+    return not any(edges({name: tied[name] for name in statements}, piece.dependences))
 
 
 def _contiguous(piece: Piece, source_name: str) -> int:
@@ -464,7 +458,7 @@ def restricted(piece: Piece, statements: Sequence[str]) -> Piece:
     )
 
 
-def sums_of(piece: Piece, scop: Scop, *, exact: bool = False) -> Sums:
+def sums_of(piece: Piece, *, exact: bool = False) -> Sums:
     """Return for each statement that is a reduction the loops, by C name, it goes over.
 
     With ``exact`` only those that come to the same value in any order: floating-point sums and
@@ -473,7 +467,7 @@ def sums_of(piece: Piece, scop: Scop, *, exact: bool = False) -> Sums:
     names = {loop.source_name: loop.name for loop in piece.loops}
     found: Sums = {}
     for reduction in piece.kernel.reductions:
-        element_type = scop.array(reduction.array).element_type
+        element_type = piece.scop.array(reduction.array).element_type
         fits = combiner_of(reduction.operator, element_type) is not None
         if fits and not (exact and element_type.is_floating):
             found[reduction.statement] = frozenset(
@@ -482,13 +476,13 @@ def sums_of(piece: Piece, scop: Scop, *, exact: bool = False) -> Sums:
     return found
 
 
-def combiner_in(piece: Piece, statements: Collection[str], scop: Scop) -> Combiner | None:
+def combiner_in(piece: Piece, statements: Collection[str]) -> Combiner | None:
     """Return what combines parts of the reductions of some statements.
 
     ``None`` where there are none, or where they differ.
     """
     found = {
-        combiner_of(reduction.operator, scop.array(reduction.array).element_type)
+        combiner_of(reduction.operator, piece.scop.array(reduction.array).element_type)
         for reduction in piece.kernel.reductions
         if reduction.statement in statements
     }

@@ -46,7 +46,7 @@ from eatss.lower.whole_tiles import runs_whole_if_finite
 from eatss.plan.shares import block_along
 from eatss.polyhedral.expression import SUMS, ElementType
 from eatss.polyhedral.kernel import ScheduledScop
-from eatss.polyhedral.scop import Place, Scop
+from eatss.polyhedral.scop import Place
 
 
 def with_own_sizes(
@@ -162,7 +162,6 @@ def kernel_variants_for(
             if kernel is None:
                 continue
             described = Describing(
-                scheduled=scheduled,
                 facts=region.facts,
                 profile=profile,
                 options=options,
@@ -180,7 +179,6 @@ def kernel_variants_for(
 class Describing:
     """Tries the cuts of one piece and says what comes of them; ``names`` are taken where it is."""
 
-    scheduled: ScheduledScop
     facts: tuple[KernelFacts, ...]
     profile: GpuProfile
     options: CodegenOptions
@@ -222,15 +220,13 @@ class Describing:
         )
 
         planner = UnitPlanner(
-            self.scheduled, self.facts, lambda _: sizes, self.profile, self.options
+            self.piece.scheduled, self.facts, lambda _: sizes, self.profile, self.options
         )
         return planner.units(self.piece, self.names.inner())
 
     def _kernel_variant(self, units: Sequence[Unit]) -> KernelVariant:
         strict = self.options.strict_fp
-        launches = (
-            launch_of(unit, self.kernel, self.scheduled, strict_fp=strict) for unit in units
-        )
+        launches = (launch_of(unit, self.kernel, strict_fp=strict) for unit in units)
         return KernelVariant(launches=tuple(launches), in_order=strict)
 
     def _with_products(
@@ -244,9 +240,7 @@ class Describing:
                 launches = tuple(
                     replace(
                         cut,
-                        products=products_of(
-                            unit, self.kernel, self.scheduled, cut, loops, instruction.name
-                        )
+                        products=products_of(unit, self.kernel, cut, loops, instruction.name)
                         if {*loops} <= {*cut.mapped}
                         else (),
                     )
@@ -260,7 +254,6 @@ class Describing:
 def products_of(
     unit: Unit,
     kernel: KernelFacts,
-    scheduled: ScheduledScop,
     cut: LaunchFacts,
     loops: tuple[str, str],
     name: str,
@@ -272,34 +265,31 @@ def products_of(
         cut=cut,
         loops=loops,
         instruction=of_warps(name),
-        types=scheduled.scop.types,
+        types=unit.piece.scop.types,
     )
     return tuple(one for part in unit.parts for one in found.of_part(part))
 
 
-def launch_of(
-    unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop, *, strict_fp: bool
-) -> LaunchFacts:
+def launch_of(unit: Unit, kernel: KernelFacts, *, strict_fp: bool) -> LaunchFacts:
     """Return what the model has to know of the launch of a unit."""
-    facts = launch_facts(unit, kernel, scheduled)
+    facts = launch_facts(unit, kernel)
     if strict_fp:
         return facts
     return replace(
         facts,
-        whole_if_finite=tuple(_whole_if_finite(unit, kernel, scheduled)),
-        stream_loop=stream_loop(unit, kernel, scheduled),
+        whole_if_finite=tuple(_whole_if_finite(unit, kernel)),
+        stream_loop=stream_loop(unit, kernel),
     )
 
 
-def _whole_if_finite(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) -> Iterator[str]:
+def _whole_if_finite(unit: Unit, kernel: KernelFacts) -> Iterator[str]:
     """Yield the statements of which a tile that a bound cuts may run as a full one does."""
     if unit.mapping.split is not None:
         return
     staged = {place for one in unit.storage.candidates if not one.private for place in one.places}
     held = unit.storage.held
     mapped = their_names(unit.mapping.mapped)
-    types = scheduled.scop.types
-    piece = unit.piece
+    piece, types = unit.piece, unit.piece.scop.types
     for name in (name for part in unit.parts if part.serial for name in part.statements):
         floating = types[piece.statement(name).write.array].is_floating
         if (
@@ -310,7 +300,7 @@ def _whole_if_finite(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) 
             yield name
 
 
-def launch_facts(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) -> LaunchFacts:
+def launch_facts(unit: Unit, kernel: KernelFacts) -> LaunchFacts:
     """Return what a plan has to know of the launch of a unit."""
     mapping = unit.mapping
     sources = mapping.sources
@@ -335,7 +325,7 @@ def launch_facts(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) -> L
             groups.setdefault(references, []).extend(
                 at for at, part in enumerate(unit.parts) if readers & {*part.statements}
             )
-    kinds = [scheduled.scop.types[one.array] for one in unit.storage.registers if one.are_written]
+    kinds = [unit.piece.scop.types[one.array] for one in unit.storage.registers if one.are_written]
     long = [part.statements for part in unit.parts if part.serial]
     tied = tied_instances(unit.piece, their_names(in_order)) if len(long) > 1 else {}
     return LaunchFacts(
@@ -347,11 +337,7 @@ def launch_facts(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) -> L
             )
             for part in unit.parts
         ),
-        held=tuple(
-            _held(unit, held, kernel, scheduled.scop)
-            for held in unit.storage.registers
-            if held.places
-        ),
+        held=tuple(_held(unit, held, kernel) for held in unit.storage.registers if held.places),
         stageable=tuple(groups),
         copied_in=tuple(map(tuple, groups.values())),
         sum_loop=None if split is None else split.source_name,
@@ -364,12 +350,12 @@ def launch_facts(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) -> L
     )
 
 
-def _held(unit: Unit, held: Registers, kernel: KernelFacts, scop: Scop) -> RegisterTileFacts:
+def _held(unit: Unit, held: Registers, kernel: KernelFacts) -> RegisterTileFacts:
     """Return what is to be known of an array that registers keep."""
     mapping = unit.mapping
     widths = {array.name: array.element_bytes for array in kernel.work.arrays}
-    combiner = mapping.scan or combiner_in(unit.piece, {name for name, _ in held.places}, scop)
-    element_type = scop.array(held.array).element_type
+    combiner = mapping.scan or combiner_in(unit.piece, {name for name, _ in held.places})
+    element_type = unit.piece.scop.array(held.array).element_type
     return RegisterTileFacts(
         array=held.array,
         references=references_at(kernel, unit.piece, held.places),
@@ -420,7 +406,7 @@ def _readers(
     return alike or {name for name, _ in places}
 
 
-def stream_loop(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) -> str | None:
+def stream_loop(unit: Unit, kernel: KernelFacts) -> str | None:
     """Return the loop of whose iterations blocks may take equal shares, ``None`` if there is none.
 
     It is the only serial loop around what is added up in registers, has as many iterations in each
@@ -429,13 +415,12 @@ def stream_loop(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) -> st
     Args:
         unit: what is launched.
         kernel: the kernel that it is of.
-        scheduled: the region.
     """
     long = [part for part in unit.parts if part.serial]
     if unit.mapping.shares_sums or unit.piece.combines or len(long) != 1:
         return None
     (part,) = long
-    piece, scop, held = unit.piece, scheduled.scop, unit.storage.held
+    piece, held = unit.piece, unit.storage.held
     arrays = {statement.name: statement.write.array for statement in piece.statements}
     sums = {arrays[name] for name in part.statements}
     others = unit.parts[: unit.parts.index(part)]
@@ -444,14 +429,12 @@ def stream_loop(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) -> st
     alone = (
         len(part.serial) == 1
         and len(sums) == 1
-        and {scop.array(name).element_type for name in sums} <= _STREAMED_TYPES
+        and {piece.scop.array(name).element_type for name in sums} <= _STREAMED_TYPES
         and kernel.work.coupled.isdisjoint(part.statements)
         and added.issuperset(part.statements)
         and all((name, 0) in held for name in (*before, *part.statements))
         and all(arrays[name] in sums for name in before)
-        and adds_only(
-            piece, part.statements, part.serial[0], sums_of(piece, scop), scheduled.dependences
-        )
+        and adds_only(piece, part.statements, part.serial[0], sums_of(piece))
     )
     return unit.mapping.sources.get(part.serial[0]) if alone else None
 

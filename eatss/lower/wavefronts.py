@@ -45,14 +45,12 @@ def no_block(block: LoopBlock, why: str) -> InputError:
     )
 
 
-def wavefront_functions(
-    piece: Piece, scheduled: ScheduledScop
-) -> tuple[isl.UnionPwAff, ...] | None:
+def wavefront_functions(piece: Piece) -> tuple[isl.UnionPwAff, ...] | None:
     """Return what tiles of a piece's wavefronts are cut along, ``None`` where they cannot be."""
     loops = [one.member.function for one in piece.band if one.member.parallel]
     if len(piece.host) != 1 or not 1 <= len(loops) <= len(AXES):
         return None
-    return tile_functions(piece.host[0].member.function, loops, scheduled.dependences)
+    return tile_functions(piece.host[0].member.function, loops, piece.dependences)
 
 
 def scheduled_in_tiles(
@@ -65,7 +63,7 @@ def scheduled_in_tiles(
         InternalError: ``EATSS-P901``, the order is not one of the dependences.
     """
     piece = _of(own_pieces(scheduled)[0], statements)
-    functions = wavefront_functions(piece, scheduled)
+    functions = wavefront_functions(piece)
     if functions is None or len(functions) != len(block.tiles):
         cells = " × ".join(map(str, block.tiles))
         raise no_block(block, f"wavefronts of it have no tiles of {cells}")

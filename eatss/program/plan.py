@@ -121,17 +121,16 @@ class KernelCode:
 
     ``block`` are threads in x, y, z. ``shared_bytes`` is shared memory a block needs,
     ``dynamic_shared`` whether it is passed at launch (and needs opting in beyond 48 KiB).
-    ``registers`` is an estimate a thread needs. ``arguments`` are the names passed, in order:
-    arguments and temporaries of the entry, and counters of host loops. ``notes`` say in
-    sentences what was decided and why. ``reassociates`` says that floating-point sums, or other
-    reductions, of it are taken in another order, so that results may differ from the original's by
-    rounding, those of maxima by the sign of a zero; so they may by the ``inexact_instructions``
-    that it uses in the place of C's operations, and where it ``regroups`` factors: those of
-    products in another order, scalars when a sum is there, or adds products one by one.
-    ``rounded_sums`` are those of which instructions round factors, with bounds.
-    ``lengths`` are how long tiled loops are, of those that are not as long as a size.
-    ``grid_strides`` are the axes along which a block goes on to the tile one grid away, so that
-    any number of blocks takes all tiles.
+    ``arguments`` are the names passed, in order: arguments and temporaries of the entry, and
+    counters of host loops. ``notes`` say in sentences what was decided and why. ``reassociates``
+    says that floating-point sums, or other reductions, of it are taken in another order, so that
+    results may differ from the original's by rounding, those of maxima by the sign of a zero; so
+    they may by the ``inexact_instructions`` that it uses in the place of C's operations, and where
+    it ``regroups`` factors: those of products in another order, scalars when a sum is there, or
+    adds products one by one. ``rounded_sums`` are those of which instructions round factors, with
+    bounds. ``lengths`` are how long tiled loops are, of those that are not as long as a size.
+    ``grid_strides`` are the axes along which a block goes on to the tile one grid away, so that any
+    number of blocks takes all tiles.
     """
 
     name: str
@@ -139,7 +138,6 @@ class KernelCode:
     block: tuple[int, int, int]
     shared_bytes: int
     dynamic_shared: bool
-    registers: int
     arguments: Names
     tile_sizes: SizePairs
     notes: Names

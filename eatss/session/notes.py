@@ -64,7 +64,7 @@ def _of_region(region: AnalysedScop, everything: int) -> Iterator[SlowLoop]:
             if _instances(scop, fact.statements) < max(_STEPS, _STEPS_OF_LAUNCH * launches):
                 continue
             piece = piece_of(fact.statements)
-            known = sums_of(piece, scop)
+            known = sums_of(piece)
             found = (
                 (their_names(own.statements), own, to) for own, to in serial_runs(piece, known)
             )

@@ -106,7 +106,7 @@ def test_an_edited_file_is_kept_unless_forced(program: Program, tmp_path: Path, 
     folder = tmp_path / "out"
     write_program(program, ORIGINALS, folder)
     if name == "plan.json":
-        edited = (folder / name).read_text().replace('"registers"', '"registers_"', 1).encode()
+        edited = (folder / name).read_text().replace('"arguments"', '"arguments_"', 1).encode()
     else:
         edited = (folder / name).read_bytes() + b"// mine\n"
     (folder / name).write_bytes(edited)

@@ -126,12 +126,12 @@ def a_program() -> Program:
         kernels=(
             KernelCode(
                 name="product", statements=("S0",), block=(32, 1, 1), shared_bytes=0,
-                dynamic_shared=False, registers=40, arguments=("n", "alpha", "C", "A"),
+                dynamic_shared=False, arguments=("n", "alpha", "C", "A"),
                 tile_sizes=(("i", 32), ("k", 16)), notes=("C is kept in registers.",),
             ),
             KernelCode(
                 name="scale", statements=("S1",), block=(32, 1, 1), shared_bytes=60000,
-                dynamic_shared=True, registers=12, arguments=("x", "count"), tile_sizes=(),
+                dynamic_shared=True, arguments=("x", "count"), tile_sizes=(),
                 notes=(),
             ),
         ),

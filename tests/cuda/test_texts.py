@@ -13,8 +13,7 @@ import pytest
 
 from eatss.cuda.kernel_printer import kernel_text
 from eatss.cuda.preamble import preamble
-from eatss.lower.instructions import COMBINES
-from eatss.lower.instructions.reductions import SHUFFLE_DOWN_ADD
+from eatss.lower.instructions import COMBINES, SHUFFLES
 from eatss.lower.kernel.nodes import (
     Argument,
     Copy,
@@ -70,7 +69,7 @@ BLOCK = Let(name="t", value=Apply(Operator.MUL, (Constant(32), Name("blockIdx.x"
         ),
         (
             Intrinsic(
-                instruction=SHUFFLE_DOWN_ADD,
+                instruction=SHUFFLES["add"],
                 operands=(("sum", (at(R, AT),)),),
                 immediates=(("delta", 8), ("width", 16)),
             ),

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 import eatss
 from eatss.analysis.variant import ALONG_X, ALONG_Y
-from eatss.base.diagnostics import SourceSpan
 from eatss.base.shipped import data_directory
 from eatss.lower.lanes import interleaved_places, lane_and_warp
 from eatss.lower.pieces import NameTable
@@ -171,7 +170,6 @@ def test_loads_stand_in_front_of_products_and_stores_behind(tmp_path: Path) -> N
     assert LOAD not in before  # the first boxes are copied as always
 
 
-SPAN = SourceSpan(file="f.c", line=1, column=1, end_line=1, end_column=2)
 WARP = 32
 
 LANES_PRODUCT = """
@@ -196,7 +194,7 @@ def test_every_place_has_one_thread() -> None:
         if prod(threads) > 1024:
             continue
         found = []
-        places = interleaved_places("lane", "warp", threads, SPAN)
+        places = interleaved_places("lane", "warp", threads)
         for thread in range(prod(threads)):
             lane, warp = (evaluate(one, {"n": thread}) for one in lane_and_warp(Name("n")))
             known = {"lane": lane, "warp": warp}

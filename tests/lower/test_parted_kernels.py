@@ -21,7 +21,6 @@ from eatss.lower import units as split_k
 from eatss.lower.checks import check_launches
 from eatss.lower.pieces import Piece, own_pieces
 from eatss.lower.units import may_follow, restricted
-from eatss.polyhedral.scop import Dependences
 from eatss.program import KernelCode, Program
 from eatss.session.session import Session
 from tests.examples import examples
@@ -61,11 +60,11 @@ def eager() -> Iterator[None]:
 
 
 @cache
-def covariance() -> tuple[Piece, Dependences]:
+def covariance() -> Piece:
     """Return the piece of the sums of covariance."""
     scheduled = Session(data_directory("kernels") / "covariance.c").symbolic.regions[0].scheduled
     pieces, _ = own_pieces(scheduled)
-    return next(p for p in pieces if "S5" in their_names(p.statements)), scheduled.dependences
+    return next(p for p in pieces if "S5" in their_names(p.statements))
 
 
 def kernel_of(program: Program, statement: str) -> KernelCode:
@@ -87,19 +86,19 @@ def test_what_comes_before_a_sum_is_parted_too(tmp_path: Path) -> None:
 
 
 def test_a_copy_may_not_run_before_the_sum_it_copies() -> None:
-    piece, dependences = covariance()
-    assert may_follow(piece, ["S5", "S6"], ["S7"], dependences)
-    assert not may_follow(piece, ["S7"], ["S5", "S6"], dependences)
-    assert not may_follow(piece, ["S5", "S7"], ["S6"], dependences)
+    piece = covariance()
+    assert may_follow(piece, ["S5", "S6"], ["S7"])
+    assert not may_follow(piece, ["S7"], ["S5", "S6"])
+    assert not may_follow(piece, ["S5", "S7"], ["S6"])
 
 
 def test_kernels_in_the_wrong_order_are_a_fault() -> None:
-    piece, dependences = covariance()
+    piece = covariance()
     sums, mirror = restricted(piece, ["S5", "S6"]), restricted(piece, ["S7"])
-    check_launches(piece, [sums, mirror], dependences)
+    check_launches(piece, [sums, mirror])
     for launches, said in (([mirror, sums], "in the wrong order"), ([sums], "do not cover")):
         with pytest.raises(InternalError, match=said):
-            check_launches(piece, launches, dependences)
+            check_launches(piece, launches)
 
 
 # Random programs -------------------------------------------------------------------------

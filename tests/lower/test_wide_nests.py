@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from eatss.api import codegen, select
-from eatss.base.diagnostics import InputError, InternalError, SourceSpan
+from eatss.base.diagnostics import InputError, InternalError
 from eatss.base.options import parse_blocks
 from eatss.lower import lanes as digits_module
 from eatss.lower.assumptions import within
@@ -196,8 +196,7 @@ def test_the_command_line_takes_blocks_in_order_and_by_loop() -> None:
 
 @pytest.mark.parametrize("extents", [(), (3,), (1, 1), (2, 3), (4, 1, 5), (2, 3, 4, 5), (1, 2, 1)])
 def test_every_choice_of_digits_has_one_number(extents: tuple[int, ...]) -> None:
-    span = SourceSpan(file="f.c", line=1, column=1, end_line=1, end_column=2)
-    found = digits(Name("block"), [Constant(size) for size in extents], span)
+    found = digits(Name("block"), [Constant(size) for size in extents])
     total = 1
     for size in extents:
         total *= size

@@ -1,7 +1,8 @@
 """Parts of a reduction that become one: by a thread, between lanes of a warp, and in memory."""
 
-from collections.abc import Iterator
+import tomllib
 from dataclasses import replace
+from pathlib import Path
 
 from eatss.base.frozen import Names
 from eatss.base.targets import CUDA
@@ -140,8 +141,6 @@ SHUFFLES = {one.name: _shuffle_down(one) for one in COMBINERS}
 They are found by the name of what combines them.
 """
 
-SHUFFLE_DOWN_ADD = SHUFFLES[ADD.name]
-
 _BELOW = """\
 
 // The value of the thread `delta` lanes down, `other` where a group of `width` has none there; all
@@ -256,46 +255,10 @@ __device__ __forceinline__ void eatss_atomic_update(Value *pointer, Value value,
     }
 }
 """
-_SAME = "the cast is to the same bits, for which {} is the same"
-_ADD = f"// *pointer += value as one step; {_SAME.format('addition')}."
-_WIDE = {ElementType.INT64: "long long", ElementType.UINT64: "unsigned long long"}
-_BITS = {4: "unsigned int", 8: "unsigned long long"}
 _CUDA = {"max": "atomicMax", "min": "atomicMin", "and": "atomicAnd", "or": "atomicOr",
          "xor": "atomicXor", "add": "atomicAdd"}  # fmt: skip
-_ONE_WIDTH = frozenset({"add", "and", "or", "xor"})
-"""Of what does not depend on the sign, cards have the unsigned version of 64 bits only."""
-
-
-def _name(combiner: Combiner) -> str:
-    return f"eatss_atomic_{combiner.name}"
-
-
-def _body(combiner: Combiner, kind: ElementType) -> Iterator[str]:
-    """Yield the statements of the version for a type."""
-    wide = _WIDE.get(kind)
-    if kind not in combiner.single:
-        c_type, made = kind.value, combined(combiner, "a", "b")
-        yield f"const auto combine = []({c_type} a, {c_type} b) {{ return {made}; }};"
-        yield f"eatss_atomic_update<{_BITS[kind.size_bytes]}>(pointer, value, combine);"
-    elif wide is None:
-        yield f"{_CUDA[combiner.name]}(pointer, value);"
-    else:
-        if combiner.name in _ONE_WIDTH:
-            wide = _WIDE[ElementType.UINT64]
-        yield f"{_CUDA[combiner.name]}(reinterpret_cast<{wide} *>(pointer), ({wide})value);"
-
-
-def _definitions(combiner: Combiner) -> Iterator[str]:
-    yield ""
-    head = f"// *pointer becomes what it and value make by '{combiner.operators[0]}', as one step."
-    yield _ADD if combiner is ADD else head
-    for kind in combiner.element_types:
-        parameters = f"{kind.value} *pointer, {kind.value} value"
-        yield f"__device__ __forceinline__ void {_name(combiner)}({parameters})"
-        yield "{"
-        yield from (f"    {line}" for line in _body(combiner, kind))
-        yield "}"
-    yield ""
+_WIDE = (ElementType.INT64, ElementType.UINT64)
+_TEXTS = tomllib.loads(Path(__file__).with_name("reductions.toml").read_text(encoding="utf-8"))
 
 
 def _capabilities(combiner: Combiner) -> tuple[Capability, ...]:
@@ -319,9 +282,9 @@ def _atomic(combiner: Combiner) -> Instruction:
         exact=True,
         element_types=combiner.element_types,
         atomic=True,
-        cuda=f"{_name(combiner)}(&{{target}}, {{value}});",
+        cuda=f"eatss_atomic_{combiner.name}(&{{target}}, {{value}});",
         helpers=(*_helpers_of(combiner), *((_UPDATE,) if updates else ())),
-        definitions="\n".join(_definitions(combiner)),
+        definitions=_TEXTS["atomics"][combiner.name],
         capabilities=_capabilities(combiner),
     )
 
@@ -331,8 +294,6 @@ ATOMICS = {one.name: _atomic(one) for one in COMBINERS}
 
 They are found by the name of what combines them.
 """
-
-ATOMIC_ADD = ATOMICS[ADD.name]
 
 _PEEK = """\
 
@@ -360,16 +321,6 @@ PEEK = Instruction(
 
 def _improvement(combiner: Combiner) -> Instruction:
     atomic = ATOMICS[combiner.name]
-    lines = ["", "// The same, if it would have changed a value that was there before."]
-    for kind in FLOATING:
-        name, c_type, made = _name(combiner), kind.value, combined(combiner, "seen", "value")
-        parameters = f"{c_type} *pointer, {c_type} value, {c_type} seen"
-        lines += [
-            f"__device__ __forceinline__ void {name}({parameters})",
-            "{",
-            f"    if ({made} != seen) {name}(pointer, value);",
-            "}",
-        ]
     after = _value_of(combiner, "seen", "value")
     return replace(
         atomic,
@@ -377,9 +328,9 @@ def _improvement(combiner: Combiner) -> Instruction:
         operands=(*_UPDATED, Operand(name="seen")),
         value=f"target if ({after}) == seen else ({combiner.value})",
         element_types=FLOATING,
-        cuda=f"{_name(combiner)}(&{{target}}, {{value}}, {{seen}});",
+        cuda=f"eatss_atomic_{combiner.name}(&{{target}}, {{value}}, {{seen}});",
         helpers=(*atomic.helpers, atomic.definitions),
-        definitions="\n".join([*lines, ""]),
+        definitions=_TEXTS["improvements"][combiner.name],
     )
 
 

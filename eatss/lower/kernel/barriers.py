@@ -37,7 +37,6 @@ from typing import Any, NamedTuple, TypeAlias
 from eatss.base.frozen import Names, distinct, their_names
 from eatss.base.targets import CUDA
 from eatss.lower.kernel.nodes import (
-    Agreed,
     AllFinite,
     Argument,
     Barrier,
@@ -54,7 +53,7 @@ from eatss.lower.kernel.nodes import (
     Kernel,
     Let,
     LookBack,
-    NextTile,
+    Meeting,
     Node,
     Nodes,
     Scope,
@@ -195,16 +194,6 @@ Pending: TypeAlias = frozenset[Use]
 
 NOTHING: Pending = frozenset()
 
-_MET: Mapping[type[Node], str] = {
-    Barrier: "a barrier stands",
-    AllFinite: "a vote stands",
-    Agreed: "a vote stands",
-    Fixup: "sums are put together",
-    NextTile: "tiles are taken",
-    LookBack: "tiles are taken",
-}
-"""What all threads of a block have to get to, in words."""
-
 Overlaid: TypeAlias = Sequence[Sequence[str]]
 """Groups of tiles, by name, that lie in the same memory [``Kernel.overlaid``]."""
 
@@ -294,7 +283,7 @@ def needed_barriers_only(body: Sequence[Node], overlaid: Overlaid = ()) -> Nodes
 
     Of what has faults nothing is left out.
     """
-    found, follower = tuple(body), Follower(varying_names(body), overlaid, first=True)
+    found, follower = tuple(body), Follower(varying_names(body), overlaid)
     if follower.followed(found, NOTHING)[1]:
         return found
     for at in reversed(range(barriers_in(found))):
@@ -322,20 +311,16 @@ class Follower:
     Args:
         varying: names that differ between threads, see :func:`varying_names`.
         overlaid: groups of tiles that are the same memory.
-        first: whether the first fault is enough.
     """
 
-    def __init__(
-        self, varying: frozenset[str], overlaid: Overlaid = (), *, first: bool = False
-    ) -> None:
-        self._varying, self._first = varying, first
+    def __init__(self, varying: frozenset[str], overlaid: Overlaid = ()) -> None:
+        self._varying = varying
         self._groups = {name: at for at, group in enumerate(overlaid) for name in group}
         self._phase, self._apart_in = "", ""
         self._through: dict[_Places, int] = {}
         self._defined: dict[str, IntExprs] = {}
         self._cycles: dict[str, Cycle] = {}
         self._numbered: set[str] = set()
-        self._uses: dict[int, tuple[Use, ...]] = {}
         self._faults: list[str] = []
 
     def followed(self, nodes: Sequence[Node], before: Pending) -> tuple[Pending, Names]:
@@ -345,16 +330,13 @@ class Follower:
             nodes: what threads do.
             before: what they may have done since they last met a barrier.
         """
-        self._defined, self._cycles, self._uses, self._faults = {}, {}, {}, []
-        self._numbered = set()
+        self._defined, self._cycles, self._numbered, self._faults = {}, {}, set(), []
         return self._follow(nodes, before, uniform=True), distinct(self._faults)
 
     def _follow(self, nodes: Sequence[Node], before: Pending, *, uniform: bool) -> Pending:
         """Return what is pending behind nodes; ``uniform`` says that all threads get to them."""
         state = before
         for node in nodes:
-            if self._first and self._faults:
-                break
             state = self._step(node, state, uniform=uniform)
         return state
 
@@ -375,10 +357,10 @@ class Follower:
                 return first | second
             case For():
                 asked = (node.lower, node.condition, node.step)
-                self._define(node.counter, *asked)
+                self._defined[node.counter] = asked
                 return self._turns(node, before, uniform=uniform and not self._varies(*asked))
             case Let():
-                self._define(node.name, node.value)
+                self._defined[node.name] = (node.value,)
         self._faults += self._apart(node, uniform=uniform)
         waits = isinstance(node, Barrier | Commit | Wait)
         return _behind_wait(node, before) if waits else self._access(node, before)
@@ -392,17 +374,15 @@ class Follower:
                 uniform = uniform and not self._varies(node.number, node.own)
             case Intrinsic() if node.instruction.together and not uniform:
                 yield f"{node.instruction.name} stands where not all threads of a warp get to"
-        if not uniform and type(node) in _MET:
-            yield f"{_MET[type(node)]} where not all threads of a block get to"
+        if not uniform and isinstance(node, Meeting):
+            yield f"{type(node).__name__} stands where not all threads of a block get to"
 
     def _turns(self, loop: For, before: Pending, *, uniform: bool) -> Pending:
         """Return what is pending behind a loop, whatever the number of its iterations."""
         if loop.cycle is not None:
             self._cycles[loop.counter] = loop.cycle
-            self._uses = {}
         if loop.lower == Constant(0) and loop.step == Constant(1):
             self._numbered.add(loop.counter)
-            self._uses = {}
         state = _in_stages(before, lambda one: one.in_turns(loop.counter, loop.cycle))
         while True:
             turn = self._follow(loop.body, state, uniform=uniform)
@@ -411,15 +391,9 @@ class Follower:
             if more == state:
                 break
             state = more
-        if self._cycles.pop(loop.counter, None) is not None or loop.counter in self._numbered:
-            self._numbered.discard(loop.counter)
-            self._uses = {}
+        self._cycles.pop(loop.counter, None)
+        self._numbered.discard(loop.counter)
         return _in_stages(state, lambda one: one.behind(loop.counter))
-
-    def _define(self, name: str, *values: IntExpr) -> None:
-        if self._defined.get(name) != values:
-            self._defined[name] = values
-            self._uses = {}
 
     def _places(self, subscripts: IntExprs) -> int:
         """Return the number of subscripts with what the names in them stand for."""
@@ -427,14 +401,14 @@ class Follower:
         found = {name: self._defined[name] for name in names if name in self._defined}
         return self._through.setdefault((subscripts, frozenset(found.items())), len(self._through))
 
-    def _uses_of(self, node: Node) -> tuple[Use, ...]:
-        """Return what a node reads and writes where threads of the block meet."""
-        if id(node) not in self._uses:
-            written, read = accesses(node)
-            copies, sent = isinstance(node, Copy), isinstance(node, Copy) and node.ahead
-            found = [(one, False) for one in read] + [(one, True) for one in written]
-            self._uses[id(node)] = tuple(
-                Use(
+    def _uses_of(self, node: Node) -> Iterator[Use]:
+        """Yield what a node reads and writes where threads of the block meet."""
+        written, read = accesses(node)
+        copies, sent = isinstance(node, Copy), isinstance(node, Copy) and node.ahead
+        for one, writes in [(one, False) for one in read] + [(one, True) for one in written]:
+            shared = one.buffer.space == "shared" and not one.buffer.of_phases
+            if shared or (one.buffer.space in ("global", "shared") and self._phase):
+                yield Use(
                     name=one.buffer.name,
                     stage=stage_of(one, self._cycles, self._numbered),
                     phase="" if shared else self._phase,
@@ -444,14 +418,9 @@ class Follower:
                     groups=0 if sent and writes else None,
                     in_global=one.buffer.space == "global",
                 )
-                for one, writes in found
-                for shared in (one.buffer.space == "shared" and not one.buffer.of_phases,)
-                if shared or (one.buffer.space in ("global", "shared") and self._phase)
-            )
-        return self._uses[id(node)]
 
     def _access(self, node: Node, before: Pending) -> Pending:
-        uses = self._uses_of(node)
+        uses = [*self._uses_of(node)]
         for use in uses:
             met = [one for one in before if self._meet(use, one)]
             written = {one.through if one.name == use.name else None for one in met if one.writes}

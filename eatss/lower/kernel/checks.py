@@ -220,9 +220,7 @@ def _faults_here(
             if element.buffer in constant or element.buffer.space == "argument":
                 yield f"{element.buffer.name} is written, and passed to be read only"
         if isinstance(node, Copy) and node.width > 1 and not _fits(node):
-            own = (one.buffer for one in (node.target, node.source))
-            boxes = " or ".join(one.name for one in own if one.space != "global")
-            yield f"rows of {boxes} do not begin where wide copies may"
+            yield f"rows of {node.target.buffer.name} do not begin where wide copies may"
 
 
 def _misnamed(element: Element, there: Collection[Buffer]) -> Iterator[str]:
@@ -230,8 +228,7 @@ def _misnamed(element: Element, there: Collection[Buffer]) -> Iterator[str]:
     if buffer not in there:
         yield f"the {buffer.space} buffer {buffer.name} is not there where it is used"
     if len(element.subscripts) != len(buffer.layout.extents):
-        dimensions, given = len(buffer.layout.extents), len(element.subscripts)
-        yield f"{buffer.name} has {dimensions} dimensions, and an element {given} subscripts"
+        yield f"an element of {buffer.name} has {len(element.subscripts)} subscripts"
 
 
 def _before(node: Node) -> Sequence[IntExpr]:
@@ -289,8 +286,7 @@ def _missing(node: Intrinsic) -> Iterator[str]:
     wanted = {*held, *instruction.immediates}
     named = {*dict(node.operands), *dict(node.immediates)}
     if wanted != named:
-        names = ", ".join(sorted(wanted ^ named))
-        yield f"{instruction.name} is not given what it takes, or more: {names}"
+        yield f"{instruction.name} is not given what it takes, or more: {sorted(wanted ^ named)}"
 
 
 _Test: TypeAlias = tuple[bool, IntExprs]
@@ -331,10 +327,7 @@ def _met(nodes: Sequence[Node], groups: Mapping[str, int]) -> Iterator[str]:
         own = _groups_in(node, groups)
         again = own & (over if len(own) < 2 and len(here) < 2 else over | here)
         if again or (len(own) > 1 and not inside(node)):
-            first = min(again or own)
-            both = sorted((first, min((own | here | over) - {first})))
-            one, other = (min(n for n, at in groups.items() if at == group) for group in both)
-            yield f"{other} lies where {one} does, and both are in use at the same time"
+            yield "tiles that lie in the same memory are in use at the same time"
         elif len(own) > 1:
             for body in inside(node):
                 yield from _met(body, groups)

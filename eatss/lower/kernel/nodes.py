@@ -551,6 +551,9 @@ class Source:
     file: str = ""
 
 
+Meeting: TypeAlias = Barrier | AllFinite | Agreed | Fixup | NextTile | LookBack
+"""What all threads of a block have to get to: they meet there."""
+
 Node: TypeAlias = (
     Let
     | Flag
@@ -561,15 +564,10 @@ Node: TypeAlias = (
     | Way
     | Staging
     | Steps
-    | Barrier
+    | Meeting
     | Init
     | Copy
     | Aligned
-    | AllFinite
-    | Agreed
-    | Fixup
-    | NextTile
-    | LookBack
     | Commit
     | Wait
     | Intrinsic
@@ -605,7 +603,8 @@ class WarpAxis:
     """How the threads along a loop are lanes of warps: ``thread = lane + lanes * warp``.
 
     All are names of the kernel: ``point`` counts the thread's points along the loop, ``loop`` is
-    what the loop's own value is called. So many matrices as ``turns`` says take turns in what a
+    what the loop's own value is called. There are so many ``lanes``, and ``warps`` of a block. So
+    many matrices as ``turns`` says take turns in what a
     thread has: point after point is of another of them. It is 0 where points are as far apart as
     there are threads.
     """
@@ -615,6 +614,7 @@ class WarpAxis:
     lane: str
     warp: str
     lanes: int
+    warps: int
     point: str
     turns: int = 0
 

@@ -56,9 +56,6 @@ from eatss.program.expression import IntExprs
 from eatss.program.linear import linear
 from eatss.program.plan import RoundedSums
 
-_OTHER_WORDS = 24
-"""Registers of 32 bits for addresses and counters."""
-
 NAMED = Let | Flag | Aligned | AllFinite | Agreed | Fixup | NextTile
 """Nodes by whose name something is called behind them."""
 
@@ -455,27 +452,3 @@ def bound_of(loop: For) -> IntExpr | None:
 def trips_from_zero(loop: For) -> int | None:
     """Return how often a loop runs whose counter numbers its iterations from 0."""
     return constant_trips(loop) if loop.lower == Constant(0) else None
-
-
-def register_words(kernel: Kernel) -> int:
-    """Return the 32-bit registers of a thread, an estimate: the compiler decides."""
-    return _live_words(kernel.body) + _OTHER_WORDS
-
-
-def _live_words(nodes: Sequence[Node]) -> int:
-    """Return the most words of registers that hold something at a time, as nodes stand."""
-    used = [buffers_of((node,)) for node in nodes]
-    live: list[tuple[int, int, int]] = []
-    for at, node in enumerate(nodes):
-        if isinstance(node, Declare):
-            last = max((n for n, own in enumerate(used) if node.buffer in own), default=at)
-            live.append((at, last, _words(node.buffer)))
-    most = 0
-    for at, node in enumerate(nodes):
-        here = sum(words for first, last, words in live if first <= at <= last)
-        most = max([most, *(here + _live_words(body) for body in inside(node)), here])
-    return most
-
-
-def _words(buffer: Buffer) -> int:
-    return max(1, buffer.element_type.size_bytes // 4) * (buffer.layout.elements or 1)

@@ -15,8 +15,7 @@ from pathlib import Path
 import pytest
 
 from eatss.cuda.text import constant_text
-from eatss.lower.instructions import COMBINES, INSTRUCTIONS, SHUFFLES
-from eatss.lower.instructions.reductions import ATOMIC_ADD
+from eatss.lower.instructions import ATOMICS, COMBINES, INSTRUCTIONS, SHUFFLES
 from eatss.lower.kernel.instruction import (
     Instruction,
 )
@@ -112,7 +111,7 @@ def assigned(name: str, value: float, kind: ElementType) -> str:
 def test_texts_for_a_cpu_combine_as_is_said(tmp_path: Path) -> None:
     checks: list[str] = []
     for combiner, kind in CASES:
-        atomic = [ATOMIC_ADD.cuda] if combiner.name == "add" and kind.is_floating else []
+        atomic = [ATOMICS["add"].cuda] if combiner.name == "add" and kind.is_floating else []
         texts = [COMBINES[combiner.name].cuda, *atomic]
         for target, value in product(values_of(kind), repeat=2):
             expected = combined(combiner, kind, target, value)
@@ -127,7 +126,8 @@ def test_texts_for_a_cpu_combine_as_is_said(tmp_path: Path) -> None:
             for text in texts:
                 done = " ".join((*given, text.format(target="target", value="value")))
                 checks.append(f"{{ {done} if ({wrong}) return {len(checks) % 255 + 1}; }}")
-    text = f'#include "{SHIM}/eatss_cpu.hpp"\n{ATOMIC_ADD.cpu_definitions}\nint main() {{\n'
+    add = ATOMICS["add"].cpu_definitions
+    text = f'#include "{SHIM}/eatss_cpu.hpp"\n{add}\nint main() {{\n'
     text += "\n".join(checks)
     (tmp_path / "all.cpp").write_text(f"{text}\nreturn 0; }}\n", encoding="utf-8")
     command = ["g++", "-std=c++17", "-DEATSS_CPU", "-w", "all.cpp", "-o", "all", "-lm"]

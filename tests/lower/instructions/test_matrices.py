@@ -16,17 +16,14 @@ from typing import Any, TypeAlias
 import numpy as np
 import pytest
 
+from eatss.analysis.variant import MATRIX_ROWS
 from eatss.base.targets import CUDA
 from eatss.cuda.preamble import CPU_HALVES
 from eatss.cuda.text import type_text
+from eatss.lower.instructions import of_warps
 from eatss.lower.instructions.products import (
     LOADS,
-    MMA_3XTF32_16X8X8,
-    MMA_F16_16X8X16,
-    MMA_F64_16X8X4,
-    MMA_TF32_16X8X8,
     MMAS_OF_BYTES,
-    ROW,
     TRANSPOSED_BYTES,
 )
 from eatss.lower.kernel.instruction import Instruction, Operand
@@ -49,7 +46,7 @@ def held_by(instruction: Instruction, operand: Operand) -> list[list[tuple[int, 
     return found
 
 
-FLOATS = (MMA_TF32_16X8X8, MMA_3XTF32_16X8X8)
+FLOATS = TF32, _ = (of_warps("mma_tf32_16x8x8"), of_warps("mma_3xtf32_16x8x8"))
 TYPES: dict[ElementType, Any] = {
     ElementType.INT8: np.int8,
     ElementType.UINT8: np.uint8,
@@ -102,7 +99,7 @@ def run_on_cpu(
 
 @pytest.mark.parametrize(
     "instruction",
-    [MMA_F64_16X8X4, MMA_TF32_16X8X8, MMA_F16_16X8X16, MMAS_OF_BYTES[0]],
+    [of_warps("mma_f64_16x8x4"), TF32, of_warps("mma_f16_16x8x16"), MMAS_OF_BYTES[0]],
     ids=lambda one: one.name,
 )
 def test_a_warp_computes_the_product(instruction: Instruction, tmp_path: Path) -> None:
@@ -198,7 +195,7 @@ def test_sums_are_within_the_bound_of_the_table(instruction: Instruction, tmp_pa
     short = {n: {p: to_bits(v, 11) for p, v in values.items()} for n, values in before.items()}
     rounded = run(instruction, short)["d"]
     by_rounding = max(abs(found[place] - rounded[place]) / sizes[place] for place in exact)
-    if instruction is MMA_TF32_16X8X8:
+    if instruction is TF32:
         assert by_rounding <= 8 * 2.0**-24 < 2.0**-14 < worst
     else:
         assert worst <= 2.0**-21 < 2.0**-14 < by_rounding
@@ -256,7 +253,7 @@ def test_lanes_hold_what_ptx_says(size: int, instruction: Instruction) -> None:
             continue
         matrices = len(own) // of_a_word
         places = [
-            (ROW * matrix, of_a_word * quad + at)
+            (MATRIX_ROWS * matrix, of_a_word * quad + at)
             for matrix, at in product(range(matrices), range(of_a_word))
         ]
         transposed = "trans" in instruction.name

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from eatss.lower.instructions import COMBINES
-from eatss.lower.instructions.reductions import ATOMIC_ADD
+from eatss.lower.instructions import ATOMICS, COMBINES
 from eatss.lower.kernel.barriers import (
     barrier_faults,
     barriers_in,
@@ -31,12 +30,12 @@ from tests.lower.small_kernels import THREAD, ZERO, N, at, element, loop, nodes,
 
 S = element("S")
 COMBINE = Intrinsic.of(COMBINES["add"], S, element("A"))
-ADD = Intrinsic.of(ATOMIC_ADD, S, element("A"))
+ADD = Intrinsic.of(ATOMICS["add"], S, element("A"))
 ZERO_OTHER = Init(target=element("S2"), value=0)
 TOGETHER = "S is written by several threads at a time"
 READ_EARLY = "S is read before all threads have written their part of it"
 WRITTEN_EARLY = "S is written while other threads may still read it"
-ALONE = "a barrier stands where not all threads of a block get to"
+ALONE = "Barrier stands where not all threads of a block get to"
 SOME = Let(name="t", value=THREAD)
 MORE = Let(name="u", value=Apply(Operator.ADD, (Name("t"), N)))
 NAMED: dict[str, Any] = {
@@ -98,7 +97,7 @@ def vote(unless: IntExpr = ZERO) -> AllFinite:
     )
 
 
-VOTE = "a vote stands where not all threads of a block get to"
+VOTE = "AllFinite stands where not all threads of a block get to"
 AGREED = Agreed(name="all_exact", flag="exact")
 
 
@@ -110,7 +109,7 @@ AGREED = Agreed(name="all_exact", flag="exact")
         ("fill S sync if thread { vote }", (VOTE,)),
         ("fill S sync vote_of_threads", (VOTE,)),
         ("flag agreed if all_exact { sync }", ()),  # it is the same for all threads
-        ("flag if thread { agreed }", (VOTE,)),
+        ("flag if thread { agreed }", (VOTE.replace("AllFinite", "Agreed"),)),
         ("flag if exact { sync }", (ALONE,)),
     ],
 )
@@ -121,7 +120,7 @@ def test_all_threads_have_to_get_to_a_vote(text: str, faults: tuple[str, ...]) -
     assert barrier_faults(found) == faults
 
 
-APART = "sums are put together where not all threads of a block get to"
+APART = "Fixup stands where not all threads of a block get to"
 
 
 @pytest.mark.parametrize(

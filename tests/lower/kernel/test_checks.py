@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from eatss.lower.instructions import ATOMICS
 from eatss.lower.instructions.products import LOADS
-from eatss.lower.instructions.reductions import ATOMIC_ADD
 from eatss.lower.kernel.checks import kernel_faults
 from eatss.lower.kernel.instruction import WORD
 from eatss.lower.kernel.nodes import (
@@ -64,13 +64,13 @@ def steps(*body: Node, lower: IntExpr = ZERO) -> For:
         ((steps(Copy(target=at(A, K), source=at(B, K))),), None),
         ((Scope(body=(Let(name="k", value=N),)), Let(name="x", value=K)), "nothing is called k"),
         ((If(conditions=(N,), body=(Let(name="k", value=K),)),), "nothing is called k"),
-        ((Copy(target=at(A, N), source=at(S)),), "S has 1 dimensions, and an element 0"),
+        ((Copy(target=at(A, N), source=at(S)),), "an element of S has 0 subscripts"),
         ((Copy(target=at(A, N), source=at(R)),), "register buffer r is not there"),
         ((Declare(buffer=R), Copy(target=at(A, N), source=at(R))), None),
         ((Copy(target=at(A, N), source=at(buffer("Z", "global", 8), N)),), "Z is not there"),
         (
-            (Intrinsic(instruction=ATOMIC_ADD, operands=(("target", (at(A, N),)),)),),
-            "or more: value",
+            (Intrinsic(instruction=ATOMICS["add"], operands=(("target", (at(A, N),)),)),),
+            "or more: ['value']",
         ),
     ],
 )

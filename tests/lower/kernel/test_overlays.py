@@ -19,7 +19,7 @@ from tests.lower.small_kernels import THREAD, ZERO, N, buffer, element, kernel, 
 GROUPS = (("S",), ("T",))
 doubles = partial(buffer, of=ElementType.DOUBLE)
 A = element("A")
-BOTH = "T lies where S does, and both are in use at the same time"
+BOTH = "tiles that lie in the same memory are in use at the same time"
 LOST = "{} is read, and may hold what another box held before"
 
 

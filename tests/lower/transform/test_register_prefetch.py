@@ -16,7 +16,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from eatss.base.frozen import frozen
-from eatss.lower.instructions.products import MMA_F64_16X8X4
+from eatss.lower.instructions import of_warps
 from eatss.lower.kernel.nodes import (
     AllFinite,
     Buffer,
@@ -369,7 +369,7 @@ def nest(number: int, count: int, *, threads: bool = False) -> Steps:
     ]
     own, (a, b) = at(SUMS[0], ZERO), fragments
     operands = (("d", (own,)), ("a", (a,)), ("b", (b,)))
-    by_warps = Intrinsic(instruction=MMA_F64_16X8X4, operands=operands)
+    by_warps = Intrinsic(instruction=of_warps("mma_f64_16x8x4"), operands=operands)
     declared = [Declare(buffer=one.buffer) for one in fragments]
     products = (TOLD, compute(own, a, b) if threads else by_warps)
     return Steps(counter=counter, count=count, loads=(*declared, *loads), products=products)
