@@ -9,8 +9,11 @@ model errs is not taken.
 
 from __future__ import annotations
 
+import re
 import time
+from collections import Counter
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -534,6 +537,12 @@ class _Kernel:
         """Take what was found."""
         self.points = np.concatenate([self.points, self.found.good])
 
+    def of(self, space: PpcgSpace) -> _Kernel:
+        """Return the same of a kernel like this one."""
+        found = copy(self)
+        found.space = space
+        return found
+
     @property
     def needed_bytes(self) -> int:
         """The least ``--max-shared-memory`` that the best sizes are for."""
@@ -605,13 +614,19 @@ def select_ppcg(
         NoSolutionError: ``EATSS-M020``, the objective allows no candidate that launches.
     """
     most_bytes = options.shared_per_block(profile)
-    spaces, searched = _spaces(kernels, profile, options), {}
+    spaces, kinds = _spaces(kernels, profile, options), dict[str, _Kernel]()
+    times = Counter(_without_names(space.facts) for space, _ in spaces)
     for number, (space, effort) in enumerate(spaces):
         progress(f"searching sizes of {space.facts.name}", number, len(spaces))
-        searched[space.facts.name] = _Kernel(space, effort)
-    prove([own.search for own in searched.values()])
-    for own in searched.values():
+        kind = _without_names(space.facts)
+        if kind not in kinds:
+            kinds[kind] = _Kernel(space, replace(effort, times=times[kind]))
+    prove([own.search for own in kinds.values()])
+    for own in kinds.values():
         own.end()
+    searched = {
+        space.facts.name: kinds[_without_names(space.facts)].of(space) for space, _ in spaces
+    }
     limits = {PPCG_SHARED_BYTES, most_bytes, 0, *(own.needed_bytes for own in searched.values())}
     others = sorted(limit for limit in limits - {PPCG_SHARED_BYTES} if limit <= most_bytes)
     settings = [PPCG_DEFAULT, *(replace(PPCG_DEFAULT, max_shared_memory=own) for own in others)]
@@ -644,6 +659,16 @@ def select_ppcg(
         else _untiled(facts, profile, options)
         for facts in kernels
     ), setting
+
+
+def _without_names(facts: KernelFacts) -> str:
+    """Return what sizes follow from, with arrays and statements by number: their order counts."""
+    work, arrays = facts.work, sorted(facts.work.arrays, key=lambda own: own.name)
+    names = (own.name for own in (*arrays, *work.statements))
+    numbers = {name: f"#{at}" for at, name in enumerate(names)}
+    work = replace(work, arrays=tuple(arrays))
+    every = facts.loops, facts.inner_loops, facts.element_bytes, facts.overlaps, work
+    return re.sub(r"\w+", lambda found: numbers.get(found[0], found[0]), repr(every))
 
 
 _MOST_COST = 2**60

@@ -95,7 +95,8 @@ class Effort:
 
     Nor is anything looked for that costs ``enough``. ``most_boxes``, about, are counted, so that
     every machine takes the same steps; the time ``until`` which it goes on, by
-    ``time.perf_counter``, is not. A generation has ``children`` points.
+    ``time.perf_counter``, is not. A generation has ``children`` points. So many ``times`` kernels
+    like this one are launched.
     """
 
     gap: float
@@ -103,6 +104,7 @@ class Effort:
     until: float = inf
     children: int = MOST_CHILDREN
     enough: float = inf
+    times: int = 1
 
 
 GAP = 0.02
@@ -276,7 +278,7 @@ class Search:
         """How much better something may be, 0 where it is not worth looking for."""
         least, limit = self._least(), self.limit
         first = not self.found.boxes and self.effort.until == inf
-        return (inf if first else limit - least) if least < limit else 0.0
+        return (inf if first else self.effort.times * (limit - least)) if least < limit else 0.0
 
     def step(self, most: int) -> int:
         """Bound boxes, at most so many about, and return how many."""
