@@ -241,6 +241,17 @@ class PpcgSpace:
         warps = self.warps(demand.threads, demand.blocks, expected.resident_blocks)
         self.fewest_warps = min(LEAST_WARPS, float(warps[0]) or LEAST_WARPS)
 
+    @cached_property
+    def kind(self) -> str:
+        """What costs follow from, with arrays and statements by number: their order counts."""
+        facts, work = self.facts, self.facts.work
+        arrays = sorted(work.arrays, key=lambda own: own.name)
+        names = [own.name for own in (*arrays, *work.statements)]
+        work = replace(work, arrays=tuple(arrays))
+        every = facts.loops, facts.inner_loops, facts.element_bytes, facts.overlaps, work
+        numbers = {name: f"#{at}" for at, name in enumerate(names)}
+        return re.sub(r"\w+", lambda found: numbers.get(found[0], found[0]), repr(every))
+
     def layouts(self, points: Sizes, options: PpcgOptions) -> PpcgCandidates:
         """Return points as columns, staged by PPCG's rule under options of the program."""
         return candidates(self.kernel, points[:, : self.width], options)
@@ -339,13 +350,6 @@ class PpcgSpace:
                 some = np.ix_(places, (least[kind] == number) & (most[kind] == number))
                 least[some] = sizes[np.searchsorted(sizes[:-1], least[some])]
                 most[some] = sizes[np.searchsorted(sizes[1:-1], most[some], side="right")]
-        points = np.maximum(1, least.T[:, : self.width])
-        cut = self.model.plan(self.layouts(points, PPCG_DEFAULT)).cut
-        for at, name in enumerate(self.kernel.band):
-            own, kind = [at, self.depth + at][: 1 + (at < self.mapped)], at - self.depth
-            known = (least[own] == most[own]).all(axis=0)
-            least[kind] = np.where(known & cut[name], 2, least[kind])
-            most[kind] = np.where(known & ~cut[name], 1, most[kind])
 
     def _fit(self, least: Sizes, most: Sizes) -> None:
         """Leave out tiles for which the plan has no room with all others at their least.
@@ -615,18 +619,15 @@ def select_ppcg(
     """
     most_bytes = options.shared_per_block(profile)
     spaces, kinds = _spaces(kernels, profile, options), dict[str, _Kernel]()
-    times = Counter(_without_names(space.facts) for space, _ in spaces)
+    times = Counter(space.kind for space, _ in spaces)
     for number, (space, effort) in enumerate(spaces):
         progress(f"searching sizes of {space.facts.name}", number, len(spaces))
-        kind = _without_names(space.facts)
-        if kind not in kinds:
-            kinds[kind] = _Kernel(space, replace(effort, times=times[kind]))
+        if space.kind not in kinds:
+            kinds[space.kind] = _Kernel(space, replace(effort, times=times[space.kind]))
     prove([own.search for own in kinds.values()])
     for own in kinds.values():
         own.end()
-    searched = {
-        space.facts.name: kinds[_without_names(space.facts)].of(space) for space, _ in spaces
-    }
+    searched = {space.facts.name: kinds[space.kind].of(space) for space, _ in spaces}
     limits = {PPCG_SHARED_BYTES, most_bytes, 0, *(own.needed_bytes for own in searched.values())}
     others = sorted(limit for limit in limits - {PPCG_SHARED_BYTES} if limit <= most_bytes)
     settings = [PPCG_DEFAULT, *(replace(PPCG_DEFAULT, max_shared_memory=own) for own in others)]
@@ -659,16 +660,6 @@ def select_ppcg(
         else _untiled(facts, profile, options)
         for facts in kernels
     ), setting
-
-
-def _without_names(facts: KernelFacts) -> str:
-    """Return what sizes follow from, with arrays and statements by number: their order counts."""
-    work, arrays = facts.work, sorted(facts.work.arrays, key=lambda own: own.name)
-    names = (own.name for own in (*arrays, *work.statements))
-    numbers = {name: f"#{at}" for at, name in enumerate(names)}
-    work = replace(work, arrays=tuple(arrays))
-    every = facts.loops, facts.inner_loops, facts.element_bytes, facts.overlaps, work
-    return re.sub(r"\w+", lambda found: numbers.get(found[0], found[0]), repr(every))
 
 
 _MOST_COST = 2**60

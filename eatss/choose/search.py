@@ -50,6 +50,9 @@ _UNKNOWN = 0.05
 _OF_OTHERS = 0.2
 """The same of one that raises those of other boxes most."""
 
+_LEAST_RAISED = 1e-3
+"""Share of what a bound lacks that the bound of a half is taken to be above it, at least."""
+
 BATCH = 4096
 """Boxes that are bounded at a time, about: it takes as long for one as for hundreds."""
 
@@ -241,9 +244,9 @@ class _Boxes(NamedTuple):
         """Return some of them, by a mask or by numbers."""
         return _Boxes(*(own[which] for own in self))
 
-    def and_others(self, *others: _Boxes) -> _Boxes:
+    def and_others(self, others: _Boxes) -> _Boxes:
         """Return them with others."""
-        return _Boxes(*map(np.concatenate, zip(self, *others, strict=True)))
+        return _Boxes(*map(np.concatenate, zip(self, others, strict=True)))
 
 
 class Search:
@@ -289,8 +292,9 @@ class Search:
             wanted = max(BATCH // 4, min(BATCH // 2, all_boxes // 4))
             cut = self._cut_as_tried(self._taken(min(wanted, most)))
         else:
-            cut = self._cut(self.open, min(BATCH // 8, all_boxes, most))
-            self.open = self.open.some(slice(0))
+            cut, self.open, count = self.open, self.open.some(slice(0)), 0
+            while count < len(cut.bounds) < min(BATCH // 8, all_boxes, most) or not count:
+                count, cut = len(cut.bounds), self._halves(cut)
         self._bound(cut)
         if self.found.cost < before:
             self._evolve()
@@ -308,39 +312,45 @@ class Search:
 
     def _taken(self, halves: int) -> _Boxes:
         """Take the boxes with the least bounds, which have so many halves, about."""
-        order = np.argsort(self.open.bounds, kind="stable")
+        bounds = self.open.bounds
+        order = np.argsort(bounds, kind="stable")
         count = 2 * self.open.several[order].sum(axis=1).cumsum()
-        last = max(1, int(np.searchsorted(count, halves, side="right")))
+        last = min(np.searchsorted(count, halves, side="right"), (bounds < self.limit).sum())
+        last = max(1, int(last))
         taken, self.open = self.open.some(order[:last]), self.open.some(order[last:])
         return taken
 
     def _cut_as_tried(self, boxes: _Boxes) -> _Boxes:
-        """Cut boxes several times, by what a cut of each along each side raises its bound."""
-        middles, known = boxes.middles, np.zeros((2, *boxes.least.shape))
+        """Cut boxes several times, by what a cut of each along each side raises its bound.
+
+        Halves that need no look are cut off before.
+        """
+        limit, middles, known = self.limit, boxes.middles, np.zeros((2, *boxes.least.shape))
         rows, axis = np.nonzero(boxes.several)
         halves = self._along(boxes.some(rows), axis)
-        known[:, rows, axis] = self._bounds_of(halves).reshape(2, -1)
-        raised = np.maximum(np.minimum(known, self.limit) - boxes.bounds[:, None], 0.0)
-        gains = raised.sum(axis=0) / np.maximum(_sides(boxes.least, boxes.most), 1e-9)
-        mean, most = gains.mean(axis=0), gains.max(axis=1, keepdims=True)
-        others = _OF_OTHERS * mean / max(mean.max(), 1e-9)
-        most = np.maximum(most, max(1e-3 * most.max(), 1e-9))
-        self.worth = np.sqrt(self.space.weights) * (_UNKNOWN + others + gains / most)
-        boxes = boxes._replace(tried=np.arange(len(boxes.bounds)))
+        halves = halves._replace(bounds=self._bounds_of(halves))
+        known[:, rows, axis] = halves.bounds.reshape(2, -1)
+        self._close(halves.some(halves.bounds >= limit))
+        before = boxes.bounds[:, None]
+        raised = np.clip((known - before) / (limit - before), _LEAST_RAISED, 1.0)
+        sides = np.where(boxes.several, _sides(boxes.least, boxes.most), inf)
+        gains = raised.prod(axis=0) / np.maximum(sides, 1e-9)
+        every, most = gains.mean(axis=0), gains.max(axis=1, keepdims=True)
+        share = gains / np.maximum(most, 1e-3 * most.max()) + _OF_OTHERS * every / every.max()
+        self.worth = np.sqrt(self.space.weights) * (_UNKNOWN + share)
+        first, second = known >= limit
+        left = np.flatnonzero(~(first & second).any(axis=1))
+        lows, highs = (
+            np.where(first, middles + 1, boxes.lows),
+            np.where(second, middles, boxes.highs),
+        )
+        boxes = self._new(lows[left], highs[left], boxes.bounds[left], left)
         for _ in range(_CUTS):
             boxes = self._halves(boxes)
         middle = middles[boxes.tried]
         inside = np.array([boxes.most <= middle, boxes.least > middle])
-        every = np.where(inside, known[:, boxes.tried], 0.0).max(axis=(0, 2))
-        return boxes._replace(bounds=np.maximum(boxes.bounds, every))
-
-    def _cut(self, boxes: _Boxes, least: int) -> _Boxes:
-        """Cut all boxes in two until there are so many, or all are points."""
-        cut, count = self._halves(boxes), len(boxes.bounds)
-        while count < len(cut.bounds) < least:
-            count = len(cut.bounds)
-            cut = self._halves(cut)
-        return cut
+        bounds = np.where(inside, known[:, boxes.tried], 0.0).max(axis=(0, 2))
+        return boxes._replace(bounds=np.maximum(boxes.bounds, bounds))
 
     def _halves(self, boxes: _Boxes) -> _Boxes:
         """Cut each box of several points in two, where that is expected to raise its bound most."""
@@ -371,6 +381,11 @@ class Search:
         if self.told is not None:
             self.told(*boxes[:3])
 
+    def _close(self, boxes: _Boxes) -> None:
+        """Leave boxes of which nothing is looked for."""
+        self.left = min(self.left, float(boxes.bounds.min(initial=inf)))
+        self._leave(boxes)
+
     def _bound(self, boxes: _Boxes) -> None:
         """Bound boxes, price points of them, and keep those that may hold better."""
         least, most, bounds = boxes.least, boxes.most, self._bounds_of(boxes)
@@ -382,8 +397,7 @@ class Search:
             bounds[single] = self.space.costs(least[single])
         kept: Any = (bounds < self.limit) & ~single
         boxes = boxes._replace(bounds=bounds)
-        self.left = min(self.left, float(bounds[~kept].min(initial=inf)))
-        self._leave(boxes.some(~kept))
+        self._close(boxes.some(~kept))
         self.open = self.open.and_others(boxes.some(kept))
 
     def _bounds_of(self, boxes: _Boxes) -> Costs:
@@ -395,7 +409,7 @@ class Search:
         if open_.any():
             own = self.space.bounds(least[open_], most[open_])
             bounds[open_] = np.fmax(bounds[open_], own)
-        self.found.boxes += len(bounds)
+        self.found.boxes += int(open_.sum())
         return bounds
 
     def _price(self, points: Sizes) -> None:
