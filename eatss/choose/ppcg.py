@@ -246,7 +246,7 @@ class PpcgSpace:
         """What costs follow from, with arrays and statements by number: their order counts."""
         facts, work = self.facts, self.facts.work
         arrays = sorted(work.arrays, key=lambda own: own.name)
-        names = [own.name for own in (*arrays, *work.statements)]
+        names = [*(own.name for own in arrays), *(own.name for own in work.statements)]
         work = replace(work, arrays=tuple(arrays))
         every = facts.loops, facts.inner_loops, facts.element_bytes, facts.overlaps, work
         numbers = {name: f"#{at}" for at, name in enumerate(names)}

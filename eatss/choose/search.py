@@ -237,16 +237,17 @@ class _Boxes(NamedTuple):
     @property
     def middles(self) -> Sizes:
         """The greatest sizes of first halves, by side."""
-        found = np.sqrt(self.least * self.most).astype(np.int64)
-        return np.clip(found, self.least, self.most - 1)
+        found: Any = np.sqrt(self.least * self.most).astype(np.int64)
+        middles: Sizes = np.clip(found, self.least, self.most - 1)
+        return middles
 
     def some(self, which: Any) -> _Boxes:
         """Return some of them, by a mask or by numbers."""
         return _Boxes(*(own[which] for own in self))
 
-    def and_others(self, others: _Boxes) -> _Boxes:
+    def and_others(self, *others: _Boxes) -> _Boxes:
         """Return them with others."""
-        return _Boxes(*map(np.concatenate, zip(self, others, strict=True)))
+        return _Boxes(*map(np.concatenate, zip(self, *others, strict=True)))
 
 
 class Search:
