@@ -9,8 +9,11 @@ model errs is not taken.
 
 from __future__ import annotations
 
+import re
 import time
+from collections import Counter
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -238,6 +241,17 @@ class PpcgSpace:
         warps = self.warps(demand.threads, demand.blocks, expected.resident_blocks)
         self.fewest_warps = min(LEAST_WARPS, float(warps[0]) or LEAST_WARPS)
 
+    @cached_property
+    def kind(self) -> str:
+        """What costs follow from, with arrays and statements by number: their order counts."""
+        facts, work = self.facts, self.facts.work
+        arrays = sorted(work.arrays, key=lambda own: own.name)
+        names = [*(own.name for own in arrays), *(own.name for own in work.statements)]
+        work = replace(work, arrays=tuple(arrays))
+        every = facts.loops, facts.inner_loops, facts.element_bytes, facts.overlaps, work
+        numbers = {name: f"#{at}" for at, name in enumerate(names)}
+        return re.sub(r"\w+", lambda found: numbers.get(found[0], found[0]), repr(every))
+
     def layouts(self, points: Sizes, options: PpcgOptions) -> PpcgCandidates:
         """Return points as columns, staged by PPCG's rule under options of the program."""
         return candidates(self.kernel, points[:, : self.width], options)
@@ -336,13 +350,6 @@ class PpcgSpace:
                 some = np.ix_(places, (least[kind] == number) & (most[kind] == number))
                 least[some] = sizes[np.searchsorted(sizes[:-1], least[some])]
                 most[some] = sizes[np.searchsorted(sizes[1:-1], most[some], side="right")]
-        points = np.maximum(1, least.T[:, : self.width])
-        cut = self.model.plan(self.layouts(points, PPCG_DEFAULT)).cut
-        for at, name in enumerate(self.kernel.band):
-            own, kind = [at, self.depth + at][: 1 + (at < self.mapped)], at - self.depth
-            known = (least[own] == most[own]).all(axis=0)
-            least[kind] = np.where(known & cut[name], 2, least[kind])
-            most[kind] = np.where(known & ~cut[name], 1, most[kind])
 
     def _fit(self, least: Sizes, most: Sizes) -> None:
         """Leave out tiles for which the plan has no room with all others at their least.
@@ -534,6 +541,12 @@ class _Kernel:
         """Take what was found."""
         self.points = np.concatenate([self.points, self.found.good])
 
+    def of(self, space: PpcgSpace) -> _Kernel:
+        """Return the same of a kernel like this one."""
+        found = copy(self)
+        found.space = space
+        return found
+
     @property
     def needed_bytes(self) -> int:
         """The least ``--max-shared-memory`` that the best sizes are for."""
@@ -605,13 +618,16 @@ def select_ppcg(
         NoSolutionError: ``EATSS-M020``, the objective allows no candidate that launches.
     """
     most_bytes = options.shared_per_block(profile)
-    spaces, searched = _spaces(kernels, profile, options), {}
+    spaces, kinds = _spaces(kernels, profile, options), dict[str, _Kernel]()
+    times = Counter(space.kind for space, _ in spaces)
     for number, (space, effort) in enumerate(spaces):
         progress(f"searching sizes of {space.facts.name}", number, len(spaces))
-        searched[space.facts.name] = _Kernel(space, effort)
-    prove([own.search for own in searched.values()])
-    for own in searched.values():
+        if space.kind not in kinds:
+            kinds[space.kind] = _Kernel(space, replace(effort, times=times[space.kind]))
+    prove([own.search for own in kinds.values()])
+    for own in kinds.values():
         own.end()
+    searched = {space.facts.name: kinds[space.kind].of(space) for space, _ in spaces}
     limits = {PPCG_SHARED_BYTES, most_bytes, 0, *(own.needed_bytes for own in searched.values())}
     others = sorted(limit for limit in limits - {PPCG_SHARED_BYTES} if limit <= most_bytes)
     settings = [PPCG_DEFAULT, *(replace(PPCG_DEFAULT, max_shared_memory=own) for own in others)]

@@ -3,7 +3,8 @@
 Branch and bound [Land and Doig, 1960]: a box of sizes has a bound of its cost
 (:mod:`eatss.plan.intervals`). The boxes with the least bounds are cut in two until nothing left is
 under the best point found, less a gap. The boxes that begin hold every whole number, so what they
-leave is proven of all of them. A side is cut by its length and what cuts along it are worth. Good
+leave is proven of all of them. Boxes are cut along the sides where that raises their bounds most:
+each is tried [strong branching: Achterberg, Koch and Martin, *Branching rules revisited*]. Good
 points come from a genetic algorithm: generations of points that mix the sizes of the best.
 """
 
@@ -39,12 +40,18 @@ _MOST_GENERATIONS = 24
 
 _FEWEST_CHILDREN = 512
 
-_TRIED = 8
-"""Boxes whose sides are cut to find out what that is worth; this and the next were set by hand, by
-the gaps of twelve kernels."""
+_CUTS = 3
+"""Times that a box is cut by what was tried of it; this and the next two were set by hand, by the
+gaps of seven kernels."""
 
 _UNKNOWN = 0.05
-"""What a cut that raises no bound is worth yet, as a share of one that raises them most."""
+"""What a cut that raises no bound is worth yet, as a share of one that raises it most."""
+
+_OF_OTHERS = 0.2
+"""The same of one that raises those of other boxes most."""
+
+_LEAST_RAISED = 1e-3
+"""Share of what a bound lacks that the bound of a half is taken to be above it, at least."""
 
 BATCH = 4096
 """Boxes that are bounded at a time, about: it takes as long for one as for hundreds."""
@@ -91,7 +98,8 @@ class Effort:
 
     Nor is anything looked for that costs ``enough``. ``most_boxes``, about, are counted, so that
     every machine takes the same steps; the time ``until`` which it goes on, by
-    ``time.perf_counter``, is not. A generation has ``children`` points.
+    ``time.perf_counter``, is not. A generation has ``children`` points. So many ``times`` kernels
+    like this one are launched.
     """
 
     gap: float
@@ -99,14 +107,15 @@ class Effort:
     until: float = inf
     children: int = MOST_CHILDREN
     enough: float = inf
+    times: int = 1
 
 
 GAP = 0.02
 """Gap at which a search ends unless told otherwise."""
 
 MOST_BOXES = 5_000
-"""Boxes of a program unless told otherwise: half a second of one processor, about. With six times
-as many gemm is proven to 3 % in place of 10."""
+"""Boxes of a program unless told otherwise: half a second of one processor, about. With three times
+as many gemm is proven to 2 % in place of 16."""
 
 
 LEAST_EFFORT = 0.05
@@ -210,14 +219,27 @@ def _places(points: Sizes) -> dict[bytes, int]:
 
 
 class _Boxes(NamedTuple):
-    """Boxes with their bounds, an entry each."""
+    """Boxes with their bounds, an entry each, and a number of what was ``tried`` for each."""
 
     lows: Sizes
     highs: Sizes
     bounds: Costs
+    tried: Sizes
     least: Sizes
     most: Sizes
     """They themselves without what surely does not fit."""
+
+    @property
+    def several(self) -> Any:
+        """Which sides of each hold more than one size, by side; they have halves."""
+        return self.least < self.most
+
+    @property
+    def middles(self) -> Sizes:
+        """The greatest sizes of first halves, by side."""
+        found: Any = np.sqrt(self.least * self.most).astype(np.int64)
+        middles: Sizes = np.clip(found, self.least, self.most - 1)
+        return middles
 
     def some(self, which: Any) -> _Boxes:
         """Return some of them, by a mask or by numbers."""
@@ -240,9 +262,9 @@ class Search:
     ) -> None:
         """Find good points, and bound nothing yet."""
         self.space, self.effort, self.told, self.found = space, effort, told, Found()
-        self.dice, self.worth = np.random.default_rng(0), space.weights
+        self.dice, self.worth = np.random.default_rng(0), space.weights[None]
         low, high = space.root()
-        self.open = self._new(low, high, np.zeros(len(low)))
+        self.open = self._new(low, high, np.zeros(len(low)), np.zeros(len(low), dtype=np.int64))
         self.left = inf
         self.priced: set[bytes] = set()
         self.found.good, began = seeds[:0], time.perf_counter()
@@ -260,18 +282,21 @@ class Search:
         """How much better something may be, 0 where it is not worth looking for."""
         least, limit = self._least(), self.limit
         first = not self.found.boxes and self.effort.until == inf
-        return (inf if first else limit - least) if least < limit else 0.0
+        return (inf if first else self.effort.times * (limit - least)) if least < limit else 0.0
 
     def step(self, most: int) -> int:
         """Bound boxes, at most so many about, and return how many."""
         before, boxes, began = self.found.cost, self.found.boxes, time.perf_counter()
         # wide boxes are not worth a bound; at first, and of few in all, much is learnt of few
         all_boxes = self.effort.most_boxes
-        wanted = max(BATCH // 4, min(BATCH // 2, all_boxes // 4), min(boxes // 4, BATCH))
-        wanted = min(wanted if boxes else min(BATCH // 8, all_boxes), most)
-        if boxes and self.effort.until < inf:
-            self._learn()
-        self._bound(self._cut(self._taken(), wanted))
+        if boxes and self.limit < inf:
+            wanted = max(BATCH // 4, min(BATCH // 2, all_boxes // 4))
+            cut = self._cut_as_tried(self._taken(min(wanted, most)))
+        else:
+            cut, self.open, count = self.open, self.open.some(slice(0)), 0
+            while count < len(cut.bounds) < min(BATCH // 8, all_boxes, most) or not count:
+                count, cut = len(cut.bounds), self._halves(cut)
+        self._bound(cut)
         if self.found.cost < before:
             self._evolve()
         self.found.seconds += time.perf_counter() - began
@@ -286,64 +311,81 @@ class Search:
         """Return the least bound of what is open."""
         return float(self.open.bounds.min(initial=inf))
 
-    def _taken(self) -> _Boxes:
-        """Take the boxes with the least bounds, if there are many those that lag behind."""
+    def _taken(self, halves: int) -> _Boxes:
+        """Take the boxes with the least bounds, which have so many halves, about."""
         bounds = self.open.bounds
-        last = min(BATCH, len(bounds)) - 1
-        now = bounds <= min(np.partition(bounds, last)[last], (self._least() + self.limit) / 2)
-        taken, self.open = self.open.some(now), self.open.some(~now)
+        order = np.argsort(bounds, kind="stable")
+        count = 2 * self.open.several[order].sum(axis=1).cumsum()
+        last = min(np.searchsorted(count, halves, side="right"), (bounds < self.limit).sum())
+        last = max(1, int(last))
+        taken, self.open = self.open.some(order[:last]), self.open.some(order[last:])
         return taken
 
-    def _cut(self, boxes: _Boxes, least: int) -> _Boxes:
-        """Cut all boxes in two until there are so many, or all are points."""
-        cut, count = self._halves(boxes), len(boxes.bounds)
-        while count < len(cut.bounds) < least:
-            count = len(cut.bounds)
-            cut = self._halves(cut)
-        return cut
+    def _cut_as_tried(self, boxes: _Boxes) -> _Boxes:
+        """Cut boxes several times, by what a cut of each along each side raises its bound.
+
+        Halves that need no look are cut off before.
+        """
+        limit, middles, known = self.limit, boxes.middles, np.zeros((2, *boxes.least.shape))
+        rows, axis = np.nonzero(boxes.several)
+        halves = self._along(boxes.some(rows), axis)
+        halves = halves._replace(bounds=self._bounds_of(halves))
+        known[:, rows, axis] = halves.bounds.reshape(2, -1)
+        self._close(halves.some(halves.bounds >= limit))
+        before = boxes.bounds[:, None]
+        raised = np.clip((known - before) / (limit - before), _LEAST_RAISED, 1.0)
+        sides = np.where(boxes.several, _sides(boxes.least, boxes.most), inf)
+        gains = raised.prod(axis=0) / np.maximum(sides, 1e-9)
+        every, most = gains.mean(axis=0), gains.max(axis=1, keepdims=True)
+        share = gains / np.maximum(most, 1e-3 * most.max()) + _OF_OTHERS * every / every.max()
+        self.worth = np.sqrt(self.space.weights) * (_UNKNOWN + share)
+        first, second = known >= limit
+        left = np.flatnonzero(~(first & second).any(axis=1))
+        lows, highs = (
+            np.where(first, middles + 1, boxes.lows),
+            np.where(second, middles, boxes.highs),
+        )
+        boxes = self._new(lows[left], highs[left], boxes.bounds[left], left)
+        for _ in range(_CUTS):
+            boxes = self._halves(boxes)
+        middle = middles[boxes.tried]
+        inside = np.array([boxes.most <= middle, boxes.least > middle])
+        bounds = np.where(inside, known[:, boxes.tried], 0.0).max(axis=(0, 2))
+        return boxes._replace(bounds=np.maximum(boxes.bounds, bounds))
 
     def _halves(self, boxes: _Boxes) -> _Boxes:
         """Cut each box of several points in two, where that is expected to raise its bound most."""
         fits: Any = (boxes.least <= boxes.most).all(axis=1)
-        single: Any = (boxes.least == boxes.most).all(axis=1)
+        single = ~boxes.several.any(axis=1)
         nothing = boxes.some(~fits)
         self._leave(nothing._replace(bounds=np.full(len(nothing.bounds), inf)))
-        several = boxes.some(fits & ~single)
-        least, most = several.least, several.most
-        gains = self.worth * _sides(least, most) + 1e-9 * (most > least)
-        halves = self._along(several, np.argmax(gains, axis=1))
-        return boxes.some(single).and_others(halves)
+        cut = boxes.some(fits & ~single)
+        gains = self.worth[cut.tried] * _sides(cut.least, cut.most) + 1e-9 * cut.several
+        halves = self._along(cut, np.argmax(gains, axis=1))
+        return boxes.some(fits & single).and_others(halves)
 
     def _along(self, boxes: _Boxes, axis: Sizes) -> _Boxes:
         """Cut boxes in two, each along an axis: all first halves, then the others."""
-        lows, highs, bounds, least, most = boxes
+        lows, highs, bounds, tried, *_ = boxes
         rows = np.arange(len(lows))
-        low, high = least[rows, axis], most[rows, axis]
-        middle = np.clip(np.sqrt(low * high).astype(np.int64), low, high - 1)
+        middle = boxes.middles[rows, axis]
         ends, begins = highs.copy(), lows.copy()
         ends[rows, axis], begins[rows, axis] = middle, middle + 1
         lows, highs = (np.concatenate(own) for own in ((lows, begins), (ends, highs)))
-        return self._new(lows, highs, np.tile(bounds, 2))
+        return self._new(lows, highs, np.tile(bounds, 2), np.tile(tried, 2))
 
-    def _learn(self) -> None:
-        """Find out what a cut along each side is worth, by cuts of the boxes with least bounds."""
-        some = self.open.some(np.argsort(self.open.bounds, kind="stable")[:_TRIED])
-        rows, axis = np.nonzero(some.most > some.least)
-        halves = self._along(some.some(rows), axis)
-        raised = np.fmax(np.minimum(self._bounds_of(halves), self.limit) - halves.bounds, 0.0)
-        sides = _sides(some.least, some.most)
-        gains = np.zeros(sides.shape)
-        gains[rows, axis] = raised.reshape(2, -1).sum(axis=0) / sides[rows, axis]
-        gain = gains.sum(axis=0) / np.maximum(1, (sides > 0).sum(axis=0))
-        self.worth = np.sqrt(self.space.weights) * (_UNKNOWN + gain / max(gain.max(), 1e-9))
-
-    def _new(self, lows: Sizes, highs: Sizes, bounds: Costs) -> _Boxes:
-        return _Boxes(lows, highs, bounds, *self.space.shrunk(lows, highs))
+    def _new(self, lows: Sizes, highs: Sizes, bounds: Costs, tried: Sizes) -> _Boxes:
+        return _Boxes(lows, highs, bounds, tried, *self.space.shrunk(lows, highs))
 
     def _leave(self, boxes: _Boxes) -> None:
         """Tell of boxes that are not cut."""
         if self.told is not None:
             self.told(*boxes[:3])
+
+    def _close(self, boxes: _Boxes) -> None:
+        """Leave boxes of which nothing is looked for."""
+        self.left = min(self.left, float(boxes.bounds.min(initial=inf)))
+        self._leave(boxes)
 
     def _bound(self, boxes: _Boxes) -> None:
         """Bound boxes, price points of them, and keep those that may hold better."""
@@ -356,19 +398,19 @@ class Search:
             bounds[single] = self.space.costs(least[single])
         kept: Any = (bounds < self.limit) & ~single
         boxes = boxes._replace(bounds=bounds)
-        self.left = min(self.left, float(bounds[~kept].min(initial=inf)))
-        self._leave(boxes.some(~kept))
+        self._close(boxes.some(~kept))
         self.open = self.open.and_others(boxes.some(kept))
 
     def _bounds_of(self, boxes: _Boxes) -> Costs:
         """Return bounds of boxes: what holds for a box holds for its parts."""
         least, most = boxes.least, boxes.most
         fits: Any = (least <= most).all(axis=1)
-        bounds = np.full(len(least), inf)
-        if fits.any():
-            own = self.space.bounds(least[fits], most[fits])
-            bounds[fits] = np.fmax(boxes.bounds[fits], own)
-        self.found.boxes += len(bounds)
+        bounds = np.where(fits, boxes.bounds, inf)
+        open_: Any = bounds < self.limit
+        if open_.any():
+            own = self.space.bounds(least[open_], most[open_])
+            bounds[open_] = np.fmax(bounds[open_], own)
+        self.found.boxes += int(open_.sum())
         return bounds
 
     def _price(self, points: Sizes) -> None:

@@ -157,6 +157,20 @@ def test_a_search_finds_the_least_of_all_points_and_proves_it(seed: int, tmp_pat
         assert found.cost >= least * (1 - 1e-9)
 
 
+def test_kernels_of_one_kind_differ_by_names_and_are_searched_once() -> None:
+    kernels = analysed("3mm").facts
+    spaces = [PpcgSpace(one, PpcgModel.of(one, H200), H200, 49152, "energy") for one in kernels]
+    assert len({space.kind for space in spaces}) == 1
+    points = spaces[0].seeds(Effort(gap=0.0, most_boxes=1, children=8))
+    for space in spaces[1:]:
+        np.testing.assert_allclose(space.costs(points), spaces[0].costs(points), rtol=1e-12)
+    chosen = {(*one.tile_sizes, *one.block) for one in selected("3mm").kernels}
+    assert len(chosen) == 1
+    left, *_ = analysed("gemm").facts
+    other = PpcgSpace(left, PpcgModel.of(left, H200), H200, 49152, "energy")
+    assert other.kind != spaces[0].kind
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_solvers_agree_that_nothing_costs_less_than_is_proven(seed: int, tmp_path: Path) -> None:
     space = small_space(np.random.default_rng(seed), tmp_path)
