@@ -165,10 +165,11 @@ def _recurrence(scop: Scop, statement: Statement) -> Recurrence | None:
     parts: _Affine = {}
     try:
         if operator is None:
-            parts = _affine(statement.value, before, kind)
+            affine = _affine(statement.value, before, kind)
+            parts = {steps: one for steps, one in affine.items() if one != _ZERO}
     except _NotAffineError:
         return None
-    if start is None or (operator is None and (kind not in FLOATING or max(parts) == 0)):
+    if start is None or (operator is None and (kind not in FLOATING or max(parts, default=0) == 0)):
         return None
     return Recurrence(
         statement=statement,
@@ -478,23 +479,21 @@ class _Chunks(Parts):
     def taking_in(self, number: int, new: New, before: Read) -> Expression:
         """Return what a chunk comes to with a step more: a value of it, or a factor."""
         found, (by, at) = self.found, divmod(number, self.order)
-        if found.operator is not None:
-            read = {access for access, _ in found.before}
-            own = (one for one in preorder(self.old.value) if isinstance(one, Read))
-            swaps = {id(one): before for one in own if one.access in read}
-            return new.copied(self.old.value, swaps)
-        value: Expression = _ZERO if by else found.parts.get(0, _ZERO)
         swaps = dict[int, Expression]()
-        for steps, factor in sorted(found.parts.items(), reverse=True):
-            if steps:
-                read: Expression = Read(access=found.furthest)
-                there = self.order * by + (at - steps) % self.order
-                same = steps == self.order
-                swaps[id(read)] = before if same else new.read(self.element(there, new))
-                scaled = _product("*", factor, read)
-                if by:
-                    scaled = Binary(operator="*", left=read, right=factor)
-                value = _sum("+", scaled, value)
+        if found.operator is not None:
+            accesses = dict(found.before)
+            reads = (one for one in preorder(self.old.value) if isinstance(one, Read))
+            swaps |= {id(one): before for one in reads if one.access in accesses}
+            return new.copied(self.old.value, swaps)
+        value = _ZERO if by else found.parts.get(0, _ZERO)
+        for steps in sorted({*found.parts} - {0}, reverse=True):
+            one, factor = Read(access=found.furthest), found.parts[steps]
+            there = self.order * by + (at - steps) % self.order
+            swaps[id(one)] = before if there == number else new.read(self.element(there, new))
+            scaled = _product("*", factor, one)
+            if by:
+                scaled = Binary(operator="*", left=one, right=factor)
+            value = _sum("+", scaled, value)
         return new.copied(value, swaps)
 
     def in_use(self, own: Statement) -> list[Statement]:

@@ -207,6 +207,11 @@ def test_chunks_keep_a_card_busy(steps: int, threads: int, lengths: tuple[int, .
     assert scan_chunks(steps, threads, 132 * 2048) == lengths
 
 
+@pytest.mark.parametrize(("order", "length"), [(2, 4096), (3, 6144)])
+def test_ends_of_a_higher_order_are_about_as_many_as_steps(order: int, length: int) -> None:
+    assert scan_chunks(10**7, 1, 132 * 2048, order) == (length,)
+
+
 # Mutants ------------------------------------------------------------------------------------
 
 
