@@ -142,7 +142,7 @@ def scan_chunks(steps: int, threads: int, most_threads: int, order: int = 1) -> 
 
     Products of powers of two and of the order; none where chunks have no use. As many chunks as
     keep a card busy, but what threads do one after the other, steps of a chunk and chunks, is to be
-    short. Ends of a higher order are several for each chunk: they have no chunks of their own.
+    short.
 
     Args:
         steps: of a row.
@@ -150,13 +150,12 @@ def scan_chunks(steps: int, threads: int, most_threads: int, order: int = 1) -> 
         most_threads: that a card keeps.
         order: how many elements before it a step needs.
     """
-    short = round(steps ** (1 / 3)) if order == 1 else isqrt(steps)
-    least = max(_LEAST_CHUNK, short, steps * threads // most_threads)
+    least = max(_LEAST_CHUNK, round(steps ** (1 / 3)), steps * threads // most_threads)
     length = order * _power(-(-least // order))
     if 2 * threads > most_threads or 4 * length > steps:
         return ()
     ends = steps // length
-    return (length,) if order > 1 or ends <= _MOST_ENDS else (length, _power(isqrt(ends)))
+    return (length,) if ends <= _MOST_ENDS else (length, _power(isqrt(ends)))
 
 
 _MOST_PART, _PART_UNIT = 4096, 128

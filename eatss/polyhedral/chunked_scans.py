@@ -13,6 +13,10 @@ of order ``m``, ``a1[t] * y[t - 1] + … + am[t] * y[t - m] + b[t]``, takes ``m`
 ``V`` is ``m`` elements in turn, each the last of its steps and in place of that ``m`` steps before,
 and ``F`` as many for each of the ``m`` elements in front of a chunk. Its last ``m`` are ends.
 
+    for (K …) for (k in chunk K) W[k] = F[k] * W[k - 1] + V[k];      (matrices, W of no ends first)
+    for (K …) y[last ends of K] = W[last of K] * y[last ends of K - 1];
+    for (K …) for (k in chunk K but its last) y[ends of k] = W[k] * y[last ends of K - 1];
+
 Steps within a chunk run as they did. What is not finite in ``F`` or ``V`` alone may show in ``y``,
 as in sums that are added up in another order: ``F`` is a product of a chunk's matrices.
 """
@@ -29,7 +33,7 @@ from typing import TypeAlias
 import islpy as isl
 
 from eatss.base.diagnostics import internal_error
-from eatss.base.frozen import Names, Numbers, frozen
+from eatss.base.frozen import Names, Numbers, frozen, their_names
 from eatss.base.trees import free_name
 from eatss.polyhedral.expression import (
     FLOATING,
@@ -379,13 +383,18 @@ def with_chunked_scans(scop: Scop, lengths: Mapping[str, int]) -> Scop | None:
     Raises:
         InternalError: ``EATSS-P901``, it would compute something else.
     """
-    changed = scop
+    changed, several = scop, dict[str, _Chunks]()
     for name, length in lengths.items():
-        found = {one.statement.name: one for one in recurrences(changed)}
-        if name not in found or length % found[name].order:
-            return None
-        chunks = _Chunks(changed, found[name], length)
-        if chunks.parts[chunks.ends[-1]].is_empty():
+        chunks: _Chunks | _Ends | None = None
+        if name in several:
+            chunks = _Ends(changed, several[name], length)
+        else:
+            found = {one.statement.name: one for one in recurrences(changed)}
+            if name in found and length % found[name].order == 0:
+                chunks = _Chunks(changed, found[name], length)
+                if chunks.order > 1:
+                    several[chunks.ends[-1]] = chunks
+        if chunks is None or chunks.parts[chunks.ends[-1]].is_empty():
             return None
         changed, before = chunks.region(), changed
         check_chunks(before, changed, chunks)
@@ -397,7 +406,32 @@ def ends_of(name: str) -> str:
     return f"{name}_ends"
 
 
-class _Chunks(Parts):
+class _Cut(Parts):
+    """Makes chunks of what each needs the ``order`` elements before it.
+
+    What these are read as in a chunk is known by a value and ``order`` factors for each.
+    """
+
+    order: int
+
+    def subscripts(self, own: Statement) -> Names:
+        """Return the loops that tell chunks apart: those that move what is written."""
+        still = still_loops(own)
+        return tuple(one for one in self.loops(own, every=False) if one not in still)
+
+    def neutral(self, number: int) -> float:
+        """Return what no steps come to, a value or a factor."""
+        by, at = divmod(number, self.order)
+        return float(by == self.order - at)
+
+    def takes_all_before(self, end: Statement) -> bool:
+        """Tell whether an end of chunks reads all elements in front of its chunk."""
+        read = [one.relation for one in end.accesses[1:] if one.array == self.old.write.array]
+        apart = not any(one.is_equal(other) for one, other in combinations(read, 2))
+        return apart and len(read) == self.order
+
+
+class _Chunks(_Cut):
     """Makes chunks of one recurrence of a region.
 
     ``parts`` map instances of new statements to those of the source: of the statement inside of
@@ -464,17 +498,11 @@ class _Chunks(Parts):
         ends = self.parts[end].domain()
         return map_between(ends, (end, whole), (name, then)).intersect_domain(ends)
 
-    def subscripts(self, own: Statement) -> Names:
-        """Return the loops that tell chunks apart: those that move what is written."""
-        still = still_loops(own)
-        return tuple(one for one in self.loops(own, every=False) if one not in still)
-
     def neutral(self, number: int) -> float:
         """Return what no steps come to, a value or a factor."""
         kind = self.scop.types[self.old.write.array]
         combiner = combiner_of(self.found.operator or "", kind)
-        by, at = divmod(number, self.order)
-        return float(by == self.order - at) if combiner is None else combiner.neutral(kind)
+        return super().neutral(number) if combiner is None else combiner.neutral(kind)
 
     def taking_in(self, number: int, new: New, before: Read) -> Expression:
         """Return what a chunk comes to with a step more: a value of it, or a factor."""
@@ -512,18 +540,187 @@ class _Chunks(Parts):
         before = [new.read(one) for _, one in self.before(end)]
         numbers = range(at, len(self.arrays), self.order)
         chunk, *factors = (new.read(self.element(number, new)) for number in numbers)
-        value: Expression = chunk
+        value = _applied(factors, before, chunk)
         if self.found.operator is not None:
             value = combined(self.found.operator, before[0], chunk)
-        for factor, read in reversed([*zip(factors, before, strict=False)]):
-            value = _sum("+", _product("*", factor, read), value)
         return self.made(new, new.moved(self.old.write), value, PLACES - 2, at)
+
+    # checks
+
+    def pieces(self) -> list[tuple[Statement, Names]]:
+        """Return the statements that are cut, and what runs their instances."""
+        return [(self.old, (self.old.name, *self.ends))]
+
+    def are_whole(self, after: Scop) -> bool:
+        """Tell whether what is combined is all steps of a chunk, and comes to its ends."""
+        flow, turns = flow_to_reads(after), self.length // self.order
+        fine = all(self.takes_all_before(after.statement(end)) for end in self.ends)
+        for number, (_, name) in enumerate(self.names):
+            by, at = divmod(number, self.order)
+            own, end, part = after.statement(name), after.statement(self.ends[at]), self.parts[name]
+            last, first = (self.to_turn(end.name, name, turn) for turn in (turns - 1, 0))
+            came = _read(self.scop, flow, end, own.write.array)
+            fine = (
+                fine
+                and came.is_equal(last.reverse().to_union_map())
+                and last.apply_range(part).is_equal(self.parts[end.name])
+                and first.apply_range(part).is_equal(self.to_step(end.name, at))
+            )
+            for other in range(self.order):
+                array = self.arrays[self.order * by + other]
+                if any(one.array == array for one in own.accesses[1:]):
+                    fine = fine and self._are_steps(own, number, other - at, flow)
+        return fine
+
+    def _are_steps(
+        self, own: Statement, number: int, behind: int, flow: Mapping[Place, isl.UnionMap]
+    ) -> bool:
+        """Tell whether what takes in a step has what another did as many before, if one did."""
+        _, name = self.names[number + behind]
+        later = own.domain
+        if behind >= 0:
+            later = later.subtract(self.to_turn(self.ends[0], own.name, 0).range())
+        steps = (-behind) % self.order or self.order
+        on = _steps(self.old, self.found.at, steps * self.found.step)
+        read = _read(self.scop, flow, own, self.arrays[number + behind])
+        return _come_from(read, self.parts[name], self.parts[own.name], later, on)
+
+
+class _Ends(_Cut):
+    """Makes chunks of the several ends of chunks.
+
+    What the first ends of a chunk of them come to is known for each of them: a value, and a factor
+    for each element before the chunk. So its last ends, which are ``ends``, are a recurrence, and
+    all others are at once. ``parts`` are as those of chunks.
+    """
+
+    def __init__(self, scop: Scop, chunks: _Chunks, length: int) -> None:
+        self.order, self.found = chunks.order, chunks.found
+        ends = [scop.statement(one) for one in chunks.ends]
+        numbers = len(chunks.arrays)
+        at = chunks.found.at
+        super().__init__(
+            scop, [ends[k % self.order] for k in range(numbers)], at,
+            AffineForm(coefficients=(), parameters=(), constant=0), length,
+            [*["ends"] * self.order, *["ends_factors"] * (numbers - self.order)],
+            beside=self.order, told=f"{length} ends",
+        )  # fmt: skip
+        self.every, self.loop = ends, ends[0].loops[at]
+        self.ends = [free_name(ends_of(one.name), self.taken) for one in ends]
+        self.within = f"0 <= {self.loop} < {length - 1}"
+        self.parts = {own.name: self.map(own, own.name, self.loop, self.within) for own in ends} | {
+            name: self.map(own, name, str(length - 1))
+            for own, name in zip(ends, self.ends, strict=True)
+        }
+        for own, (_, name) in zip(self.owns, self.names, strict=True):
+            self.parts[name] = self.steps(own, name)
+
+    def begins(self, own: Statement, name: str) -> isl.Map:
+        """Map chunks to their first ends, also where those have the first of several only."""
+        return super().begins(self.every[0], name).set_tuple_name(OUT, own.name)
+
+    def begin(self, own: Statement, name: str) -> isl.Map:
+        """Map instances of new statements to the first end of their chunk."""
+        inside = self.within if name == own.name else ""
+        found = self.map(own, name, "0", inside)
+        return found.intersect_domain(self.parts[name].domain())
+
+    def repeats(self, statement: Statement, access: Access) -> Sequence[tuple[isl.Map, Statement]]:
+        """Return what a read of a statement repeats."""
+        for own, end in zip(self.every, self.ends, strict=True):
+            if statement.name in (own.name, end):
+                return [(self.begin(own, statement.name), own)]
+        for own, (_, name) in zip(self.owns, self.names, strict=True):
+            if statement.name == name:
+                return [(self.parts[name], own)]
+        return [(statement.domain.identity(), statement)]
+
+    def element(self, number: int, new: New) -> Access:
+        """Return the access to what ends so far come to, at first none."""
+        name, inside = new.maps.get_tuple_name(IN), f"{self.loop} + 1"
+        if name in self.ends:
+            inside = str(self.length)
+        elif any(name == first for first, _ in self.names):
+            inside = "0"
+        return new.element(self.arrays[number], [*self.subscripts(new.own), inside])
+
+    def known(self, number: int, new: New) -> Access:
+        """Return the access to what the ends before come to."""
+        return new.element(self.arrays[number], [*self.subscripts(new.own), self.loop])
+
+    def taking_in(self, number: int, new: New, before: Read) -> Expression:
+        """Return what ends come to with those of a chunk more: a value of them, or a factor."""
+        by, at = divmod(number, self.order)
+        _, *reads = new.own.accesses
+        chunk, *factors = (new.read(new.moved(one)) for one in reads[self.order :])
+        known = [
+            before if there == at else new.read(self.known(self.order * by + there, new))
+            for there in range(self.order)[::-1]
+        ]
+        return _applied(factors, known, _ZERO if by else chunk)
+
+    def in_use(self, own: Statement) -> list[Statement]:
+        """Return what sets the last ends of each chunk, and all others."""
+        if own not in self.every:
+            return [self.later(own)]
+        at, made = self.every.index(own), list[Statement]()
+        for name, place in ((self.ends[at], PLACES - 2), (own.name, PLACES - 1)):
+            new = New(own, self.parts[name])
+            begin, reads = self.begin(own, name), own.accesses[1 : self.order + 1]
+            before = [new.read(moved(one, begin, new.loops)) for one in reads]
+            numbers = range(at, len(self.arrays), self.order)
+            chunk, *factors = (new.read(self.element(number, new)) for number in numbers)
+            value = _applied(factors, before, chunk)
+            made.append(self.made(new, new.moved(own.write), value, place, at))
+        return made
+
+    # checks
+
+    def pieces(self) -> list[tuple[Statement, Names]]:
+        """Return the statements that are cut, and what runs their instances."""
+        pairs = zip(self.every, self.ends, strict=True)
+        return [(own, (own.name, end)) for own, end in pairs]
+
+    def are_whole(self, after: Scop) -> bool:
+        """Tell whether what is combined is all ends of a chunk up to one, and comes to that."""
+        flow, ends = flow_to_reads(after), (*their_names(self.every), *self.ends)
+        fine = all(self.takes_all_before(after.statement(end)) for end in ends)
+        for number, (_, name) in enumerate(self.names):
+            by, at = divmod(number, self.order)
+            for reader in (self.every[at].name, self.ends[at]):
+                read = _read(self.scop, flow, after.statement(reader), self.arrays[number])
+                came = read.apply_domain(self.parts[name].to_union_map())
+                fine = fine and came.is_equal(self.parts[reader].reverse().to_union_map())
+            own = after.statement(name)
+            first = self.map(self.every[at], name, "0", f"{self.loop} = 0")
+            later = own.domain.subtract(first.domain())
+            for other in range(self.order):
+                there = self.order * by + other
+                read = _read(self.scop, flow, own, self.arrays[there])
+                parts = self.parts[self.names[there][1]], self.parts[name]
+                fine = fine and _come_from(read, *parts, later, self._on(other, at))
+        return fine
+
+    def _on(self, one: int, other: int) -> isl.Map:
+        """Map ends of a chunk to another end of the next."""
+        own, then = self.every[one], self.every[other]
+        loops = [f"{name} + 1" if name == self.loop else name for name in own.loops]
+        return map_between(own.domain, (own.name, own.loops), (then.name, loops))
+
+
+def _applied(
+    factors: Sequence[Expression], before: Sequence[Expression], value: Expression
+) -> Expression:
+    """Return the sum of products of factors with what is before, the nearest last, and a value."""
+    for factor, read in reversed([*zip(factors, before, strict=False)]):
+        value = _sum("+", _product("*", factor, read), value)
+    return value
 
 
 # -- checks ------------------------------------------------------------------------------------
 
 
-def check_chunks(before: Scop, after: Scop, chunks: _Chunks) -> None:
+def check_chunks(before: Scop, after: Scop, chunks: _Chunks | _Ends) -> None:
     """Check that a region with chunks computes what it did, from the values that it read.
 
     What writes the recurrence's elements is a partition of it; what a chunk comes to is of all of
@@ -536,7 +733,7 @@ def check_chunks(before: Scop, after: Scop, chunks: _Chunks) -> None:
     sources = sources_of(before, after, chunks.parts)
     faults = {
         "runs other instances": _is_partition(chunks),
-        "combines other steps": _are_whole(after, chunks),
+        "combines other steps": chunks.are_whole(after),
         "writes in another order": keeps_writes(before, after, sources),
         "reads other values": keeps_reads(before, after, sources, chunks.repeats),
     }
@@ -546,69 +743,32 @@ def check_chunks(before: Scop, after: Scop, chunks: _Chunks) -> None:
             raise internal_error("EATSS-P901", message, span=chunks.old.span)
 
 
-def _is_partition(chunks: _Chunks) -> bool:
-    pieces = [chunks.parts[one].range() for one in (chunks.old.name, *chunks.ends)]
-    whole = reduce(isl.Set.union, pieces)
-    return (
-        all(one.is_disjoint(other) for one, other in combinations(pieces, 2))
-        and whole.is_equal(chunks.old.domain)
-        and all(one.is_injective() for one in chunks.parts.values())
-    )
-
-
-def _are_whole(after: Scop, chunks: _Chunks) -> bool:
-    """Tell whether what is combined is all steps of a chunk, and comes to its ends."""
-    flow, turns = flow_to_reads(after), chunks.length // chunks.order
-    fine = all(_takes_all_before(chunks, after.statement(end)) for end in chunks.ends)
-    for number, (_, name) in enumerate(chunks.names):
-        by, at = divmod(number, chunks.order)
-        own, end, part = after.statement(name), after.statement(chunks.ends[at]), chunks.parts[name]
-        last, first = (chunks.to_turn(end.name, name, turn) for turn in (turns - 1, 0))
-        fine = (
-            fine
-            and _read(chunks, flow, end, own.write.array).is_equal(last.reverse().to_union_map())
-            and last.apply_range(part).is_equal(chunks.parts[end.name])
-            and first.apply_range(part).is_equal(chunks.to_step(end.name, at))
-        )
-        for other in range(chunks.order):
-            reads = chunks.arrays[chunks.order * by + other]
-            if any(one.array == reads for one in own.accesses[1:]):
-                fine = fine and _are_steps(chunks, own, number, other - at, flow)
+def _is_partition(chunks: _Chunks | _Ends) -> bool:
+    fine = all(one.is_injective() for one in chunks.parts.values())
+    for own, names in chunks.pieces():
+        pieces = [chunks.parts[one].range() for one in names]
+        apart = all(one.is_disjoint(other) for one, other in combinations(pieces, 2))
+        fine = fine and apart and reduce(isl.Set.union, pieces).is_equal(own.domain)
     return fine
 
 
-def _takes_all_before(chunks: _Chunks, end: Statement) -> bool:
-    array = chunks.old.write.array
-    read = [one.relation for one in end.accesses[1:] if one.array == array]
-    apart = not any(one.is_equal(other) for one, other in combinations(read, 2))
-    return apart and len(read) == chunks.order
-
-
-def _are_steps(
-    chunks: _Chunks, own: Statement, number: int, behind: int, flow: Mapping[Place, isl.UnionMap]
+def _come_from(
+    read: isl.UnionMap, source: isl.Map, reader: isl.Map, later: isl.Set, on: isl.Map
 ) -> bool:
-    """Tell whether what takes in a step has what another did as many steps before, if one did."""
-    _, name = chunks.names[number + behind]
-    read = _read(chunks, flow, own, chunks.arrays[number + behind])
-    found = read.intersect_domain(chunks.parts[name].domain().to_union_set())
-    later = own.domain
-    if behind >= 0:
-        later = later.subtract(chunks.to_turn(chunks.ends[0], own.name, 0).range())
-    steps = (-behind) % chunks.order or chunks.order
-    on = _steps(chunks.old, chunks.found.at, steps * chunks.found.step).to_union_map()
-    parts = (chunks.parts[one].to_union_map() for one in (name, own.name))
-    there = found.apply_domain(next(parts)).apply_range(next(parts))
+    """Tell whether all of a reader has a value, and what is later that of a source before it."""
+    found = read.intersect_domain(source.domain().to_union_set())
+    there = found.apply_domain(source.to_union_map()).apply_range(reader.to_union_map())
     return bool(
-        read.range().is_equal(own.domain.to_union_set())
+        read.range().is_equal(reader.domain().to_union_set())
         and found.range().is_equal(later.to_union_set())
-        and there.is_subset(on)
+        and there.is_subset(on.to_union_map())
     )
 
 
 def _read(
-    chunks: _Chunks, flow: Mapping[Place, isl.UnionMap], statement: Statement, array: str
+    scop: Scop, flow: Mapping[Place, isl.UnionMap], statement: Statement, array: str
 ) -> isl.UnionMap:
     """Return where what a statement reads of an array comes from."""
     reads = enumerate(statement.accesses)
     found = (flow[statement.name, k] for k, one in reads if k and one.array == array)
-    return reduce(isl.UnionMap.union, found, chunks.scop.no_relation)
+    return reduce(isl.UnionMap.union, found, scop.no_relation)

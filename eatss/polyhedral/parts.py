@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -141,9 +142,10 @@ def later(statement: Statement, at: int, more: int, place: int = PLACES - 1) -> 
     return replace(statement, schedule=statement.schedule.apply_range(longer))
 
 
-def local_array(written: Access, kind: ElementType) -> Array:
-    """Return the array of a region's own that an access writes all of."""
-    elements = written.relation.range().coalesce()
+def local_array(written: Access, kind: ElementType, *more: Access) -> Array:
+    """Return the array of a region's own that an access writes all of, or several do."""
+    writes = (one.relation.range() for one in (written, *more))
+    elements = reduce(isl.Set.union, writes).coalesce()
     extent = with_names(elements, SET, (f"d{k}" for k in range(elements.n_dim())))
     return Array(
         name=written.array,
@@ -334,8 +336,8 @@ class Parts:
         made = [self._part(at, every=every) for at in numbers for every in (False, True)]
         types = self.scop.types
         arrays = (
-            local_array(first.write, types[own.write.array])
-            for own, first in zip(self.owns, made[::2], strict=True)
+            local_array(first.write, types[own.write.array], every.write)
+            for own, first, every in zip(self.owns, made[::2], made[1::2], strict=True)
         )
         statements = (
             [*(made if one is self.owns[0] else ()), *self.in_use(one)]
@@ -353,7 +355,7 @@ class Parts:
         new = New(own, self.steps(own, name) if every else self.begins(own, name))
         target = self.element(number, new)
         if every:
-            value = self.taking_in(number, new, new.read(target))
+            value = self.taking_in(number, new, new.read(self.known(number, new)))
         else:
             value = literal(self.neutral(number), self.scop.types[own.write.array])
         place, behind = divmod(number, self.beside)
@@ -362,6 +364,10 @@ class Parts:
     def element(self, number: int, new: New) -> Access:
         """Return the access of a new statement to a part's value."""
         return new.element(self.arrays[number], self.subscripts(new.own))
+
+    def known(self, number: int, new: New) -> Access:
+        """Return the access to a part's value before it takes in an element."""
+        return self.element(number, new)
 
     def made(
         self,

@@ -19,13 +19,15 @@ from eatss.frontend.parse import parse_file
 from eatss.plan.shares import scan_chunks
 from eatss.polyhedral.chunked_scans import (
     _Chunks,
+    _Ends,
     check_chunks,
     recurrences,
     with_chunked_scans,
 )
 from eatss.polyhedral.isl_names import IN
+from eatss.polyhedral.parts import New
 from eatss.polyhedral.schedule import schedule_scop
-from eatss.polyhedral.scop import Scop
+from eatss.polyhedral.scop import Access, Scop, Statement
 from eatss.polyhedral.split_sets import frees_parts
 from tests.examples import examples
 from tests.polyhedral.executing import Element, exact_values, region_of
@@ -126,6 +128,17 @@ def test_elements_further_back_leave_the_same_values(
     assert values_of(chunks) == values_of(scop)
 
 
+@given(st.integers(0, 1), st.integers(14, 40), st.sampled_from(FURTHER[:4]), st.integers(2, 4))
+@settings(max_examples=examples(5), deadline=None)
+def test_several_ends_run_in_chunks(way: int, n: int, value: str, length: int) -> None:
+    text = value.format(*(f"y[i {'+' if way else '-'} {k}]" for k in range(3)))
+    loop = f"int i = {n} - 3; i >= 0; i--" if way else f"int i = 2; i < {n}; i++"
+    scop = region_of(f"for ({loop}) y[i] = {text};", "double y[40], double x[40]")
+    chunks = with_chunked_scans(scop, {"S0": 4, "S0_ends": length})
+    assert chunks is not None or n < 4 * length + 2
+    assert chunks is None or values_of(chunks) == values_of(scop)
+
+
 def test_chunks_have_whole_turns() -> None:
     scop = region("for (int i = 2; i < 14; i++) y[i] = y[i - 1] - y[i - 2] + x[i];")
     assert with_chunked_scans(scop, {"S0": 5}) is None
@@ -207,9 +220,9 @@ def test_chunks_keep_a_card_busy(steps: int, threads: int, lengths: tuple[int, .
     assert scan_chunks(steps, threads, 132 * 2048) == lengths
 
 
-@pytest.mark.parametrize(("order", "length"), [(2, 4096), (3, 6144)])
-def test_ends_of_a_higher_order_are_about_as_many_as_steps(order: int, length: int) -> None:
-    assert scan_chunks(10**7, 1, 132 * 2048, order) == (length,)
+@pytest.mark.parametrize(("order", "length"), [(2, 256), (3, 384)])
+def test_chunks_of_a_higher_order_have_whole_turns(order: int, length: int) -> None:
+    assert scan_chunks(10**7, 1, 132 * 2048, order) == (length, 256)
 
 
 # Mutants ------------------------------------------------------------------------------------
@@ -314,6 +327,56 @@ def test_wrong_chunks_are_found(wrong: Callable[[_Chunks], None], value: str) ->
     wrong(chunks)
     with pytest.raises(InternalError, match="EATSS-P901"):
         check_chunks(scop, chunks.region(), chunks)
+
+
+def _lose_ends(ends: _Ends) -> None:
+    own = ends.every[0]
+    ends.parts[own.name] = ends.map(own, own.name, ends.loop, f"0 <= {ends.loop} < 1")
+
+
+def _begin_with_the_next(ends: _Ends) -> None:
+    def begin(own: Statement, name: str) -> isl.Map:
+        found = ends.map(own, name, "1", ends.within if name == own.name else "")
+        return found.intersect_domain(ends.parts[name].domain())
+
+    setattr(ends, "begin", begin)  # noqa: B010
+
+
+def _use_ends_of_the_one_before(ends: _Ends) -> None:
+    def element(number: int, new: New) -> Access:
+        inside = known(number, new).text
+        if new.maps.get_tuple_name(IN) not in ends.parts or "+ 1" not in inside:
+            return known(number, new)
+        return ends.known(number, new)
+
+    known = ends.element
+    setattr(ends, "element", element)  # noqa: B010
+
+
+def _add_the_same_ends_again(ends: _Ends) -> None:
+    setattr(ends, "known", ends.element)  # noqa: B010
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        _lose_ends,
+        _begin_with_the_next,
+        _use_ends_of_the_one_before,
+        _add_the_same_ends_again,
+    ],
+)
+def test_wrong_chunks_of_ends_are_found(wrong: Callable[[_Ends], None]) -> None:
+    text = FURTHER[0].format("", "y[i - 1]", "y[i - 2]")
+    whole = region_of(f"for (int i = 2; i < 31; i++) y[i] = {text};", "double y[40], double x[40]")
+    (found,) = recurrences(whole)
+    chunks = _Chunks(whole, found, 4)
+    scop = chunks.region()
+    ends = _Ends(scop, chunks, 3)
+    check_chunks(scop, ends.region(), ends)
+    wrong(ends)
+    with pytest.raises(InternalError, match="EATSS-P901"):
+        check_chunks(scop, ends.region(), ends)
 
 
 @pytest.mark.parametrize("late", [0, 1, 2, 3])
