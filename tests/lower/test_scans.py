@@ -281,11 +281,12 @@ CHUNKS = {
 }
 TWO = {
     "an element before is another": (
-        "* s[N - 256 * i_chunk - 2] +",
-        "* s[N - 256 * i_chunk - 1] +",
+        "* s[N - 2048 * i_chunk_chunk - 2] +",
+        "* s[N - 2048 * i_chunk_chunk - 1] +",
     ),
     "a value is of another step": ("-0.5 * s_chunks_1_r", "-0.5 * s_chunks_r"),
-    "a factor is of another": ("= s_factors[i_chunk] *", "= s_factors_1[i_chunk] *"),
+    "a factor is of another": ("= sh.s_factors[", "= sh.s_factors_1["),
+    "ends are of another": ("= s_ends_factors[i_chunk_chunk", "= s_ends_factors_1[i_chunk_chunk"),
 }
 TILES = {
     "nothing is before": ("block, 0, ", "block, block, "),
