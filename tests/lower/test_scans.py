@@ -253,7 +253,13 @@ def test_tiles_of_long_rows_look_back_in_one_launch(text: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("text", "part"), [(RUNNING, "eatss_lane_below("), (SUM, "eatss_next_tile(&"), (DECAY, "")]
+    ("text", "part"),
+    [
+        (RUNNING, "eatss_lane_below("),
+        (SUM, "eatss_next_tile(&"),
+        (DECAY, ""),
+        (SECOND, ""),
+    ],
 )
 def test_strict_sums_of_floats_keep_their_order(text: str, part: str) -> None:
     strict = eatss.codegen(text, gpu="h200", strict_fp=True)
