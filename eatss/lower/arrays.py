@@ -440,7 +440,7 @@ def full_tiles(
     """Return where every tile at the origins is full: the origins as parameters.
 
     A tile is full if each statement that moves along all of ``loops`` has an instance at each
-    of its points. ``None`` where no tile is.
+    of its points. Some that are may be left out. ``None`` where no tile is.
     """
     names = their_names(loops)
     if not names:
@@ -453,9 +453,12 @@ def full_tiles(
     for instance in instances:
         covered = coalesced(instance.params())
         # loops along which the statement does not move say nothing about the tile
-        here = full.subtract(without_parameters(box.subtract(covered), names))
-        if not here.is_empty():
-            full = coalesced(here)
+        missing = without_parameters(box.subtract(covered), names)
+        here, simpler = (coalesced(full.subtract(one)) for one in (missing, missing.remove_divs()))
+        if not simpler.is_empty() and simpler.n_basic_set() < here.n_basic_set():
+            full = simpler  # few full tiles fewer, whose points then are behind no condition
+        elif not here.is_empty():
+            full = here
         elif len(instances) == 1:
             return None
     if full.is_equal(known):

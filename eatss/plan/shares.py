@@ -137,19 +137,21 @@ _LEAST_CHUNK, _MOST_ENDS = 16, 256
 """Steps of a chunk at least, and chunks whose ends a thread goes through one by one."""
 
 
-def scan_chunks(steps: int, threads: int, most_threads: int) -> tuple[int, ...]:
+def scan_chunks(steps: int, threads: int, most_threads: int, order: int = 1) -> tuple[int, ...]:
     """Return the steps of a chunk of a recurrence, and of a chunk of the one over their ends.
 
-    Powers of two; none where chunks have no use. As many chunks as keep a card busy, but what
-    threads do one after the other, steps of a chunk and chunks, is to be short.
+    Products of powers of two and of the order; none where chunks have no use. As many chunks as
+    keep a card busy, but what threads do one after the other, steps of a chunk and chunks, is to be
+    short.
 
     Args:
         steps: of a row.
         threads: that all rows have at once.
         most_threads: that a card keeps.
+        order: how many elements before it a step needs.
     """
     least = max(_LEAST_CHUNK, round(steps ** (1 / 3)), steps * threads // most_threads)
-    length = _power(least)
+    length = order * _power(-(-least // order))
     if 2 * threads > most_threads or 4 * length > steps:
         return ()
     ends = steps // length

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -55,7 +56,7 @@ from eatss.polyhedral.recomputed_producers import flow_to_reads
 from eatss.polyhedral.scop import Access, AccessKind, Scop, Statement
 from eatss.polyhedral.split_sets import writes_in_order
 
-PLACES = 8
+PLACES = 16
 """Places among the statements of a body that what a statement becomes takes."""
 
 # -- new statements ----------------------------------------------------------------------------
@@ -141,9 +142,10 @@ def later(statement: Statement, at: int, more: int, place: int = PLACES - 1) -> 
     return replace(statement, schedule=statement.schedule.apply_range(longer))
 
 
-def local_array(written: Access, kind: ElementType) -> Array:
-    """Return the array of a region's own that an access writes all of."""
-    elements = written.relation.range().coalesce()
+def local_array(written: Access, kind: ElementType, *more: Access) -> Array:
+    """Return the array of a region's own that an access writes all of, or several do."""
+    writes = (one.relation.range() for one in (written, *more))
+    elements = reduce(isl.Set.union, writes).coalesce()
     extent = with_names(elements, SET, (f"d{k}" for k in range(elements.n_dim())))
     return Array(
         name=written.array,
@@ -244,7 +246,8 @@ class Parts:
     that begin it, and that take in an element. Rows are along the loop number ``at``, and begin at
     ``low``, by the loops of the last statement, up, or down where ``step`` is -1. Parts have
     ``length`` elements and ``chunk`` is the loop over them; of the length 0 they are whole rows.
-    New statements run at places of the loop number ``outer``, and have ``marks``.
+    New statements run at places of the loop number ``outer``, so many parts ``beside`` each other
+    in one loop, and have ``marks``.
     """
 
     def __init__(
@@ -258,12 +261,13 @@ class Parts:
         *,
         step: int = 1,
         outer: int | None = None,
+        beside: int = 1,
         told: str = "parts",
         **marks: Any,
     ) -> None:
         self.scop, self.owns, self.old, self.at = scop, tuple(owns), owns[-1], at
         self.low, self.length, self.step = low, length, step
-        self.outer = at if outer is None else outer
+        self.outer, self.beside = at if outer is None else outer, beside
         self.told, self.marks = told, {"chunk": length, **marks}
         self.taken = scop.names.union(*(one.loops for one in scop.statements))
         loop = self.old.loops[at]
@@ -332,8 +336,8 @@ class Parts:
         made = [self._part(at, every=every) for at in numbers for every in (False, True)]
         types = self.scop.types
         arrays = (
-            local_array(first.write, types[own.write.array])
-            for own, first in zip(self.owns, made[::2], strict=True)
+            local_array(first.write, types[own.write.array], every.write)
+            for own, first, every in zip(self.owns, made[::2], made[1::2], strict=True)
         )
         statements = (
             [*(made if one is self.owns[0] else ()), *self.in_use(one)]
@@ -351,30 +355,48 @@ class Parts:
         new = New(own, self.steps(own, name) if every else self.begins(own, name))
         target = self.element(number, new)
         if every:
-            value = self.taking_in(number, new, new.read(target))
+            value = self.taking_in(number, new, new.read(self.known(number, new)))
         else:
             value = literal(self.neutral(number), self.scop.types[own.write.array])
-        return self.made(new, target, value, 2 * number + every)
+        place, behind = divmod(number, self.beside)
+        return self.made(new, target, value, 2 * place + every, behind)
 
     def element(self, number: int, new: New) -> Access:
         """Return the access of a new statement to a part's value."""
         return new.element(self.arrays[number], self.subscripts(new.own))
 
+    def known(self, number: int, new: New) -> Access:
+        """Return the access to a part's value before it takes in an element."""
+        return self.element(number, new)
+
     def made(
-        self, new: New, target: Access, value: Expression, place: int | None = None
+        self,
+        new: New,
+        target: Access,
+        value: Expression,
+        place: int | None = None,
+        behind: int = 0,
     ) -> Statement:
-        """Return a statement that writes a target, at a place among those of the first."""
+        """Return a statement that writes a target, at a place among those of the first.
+
+        ``behind`` so many others of that place in its innermost loop.
+        """
         found = new.statement(target, value)
-        time = new.maps.apply_range(new.own.schedule) if place is None else self.time(new, place)
+        time = (
+            new.maps.apply_range(new.own.schedule)
+            if place is None
+            else self.time(new, place, behind)
+        )
         text = f"{target.text}: {self.told} of {new.own.text}"
         return replace(found, schedule=time, text=text, **self.marks)
 
-    def time(self, new: New, place: int) -> isl.Map:
+    def time(self, new: New, place: int, behind: int = 0) -> isl.Map:
         """Return when a new statement runs: place by place, part by part."""
         like, outer, more = self.owns[0], self.outer, 2 * len(self.chunk)
         forms = map(affine_form, output_affs(like.schedule))
         texts = ["0" if form is None else text_for(form, like, new.own) for form in forms]
-        inner = chain(*((loop, "0") for loop in new.loops[outer:]))
+        inner = [*chain(*((loop, "0") for loop in new.loops[outer:]))]
+        inner[-1:] = [str(behind)] if inner else []
         times = [*texts[: 2 * outer], f"{PLACES} * ({texts[2 * outer]}) + {place}", *inner]
         times += ["0"] * (len(texts) + more - len(times))
         domain = new.maps.domain()

@@ -42,7 +42,7 @@ from eatss.polyhedral.scheduling import (
     compute_schedule,
     in_tilable_bands,
 )
-from eatss.polyhedral.scop import Access, Dependences, Scop, Statement
+from eatss.polyhedral.scop import MOST_ORDER, Access, Dependences, Scop, Statement
 from eatss.polyhedral.tree import (
     branches,
     children,
@@ -167,7 +167,7 @@ class _Sizes:
             len(bound.terms) == 1
             and (
                 (bound.terms[0][0], bound.constant + 1) in self._digits
-                or any(0 < one - bound.constant <= 2 for one in lengths if one)
+                or any(0 < one - bound.constant <= MOST_ORDER + 1 for one in lengths if one)
             )
         )
 

@@ -82,6 +82,11 @@ class Access:
         return self.kind is AccessKind.WRITE
 
 
+MOST_ORDER = 3
+"""Steps before, in which what a step of a recurrence in chunks needs was written: a chunk comes to
+as many values as the square of it."""
+
+
 @frozen
 class Statement:
     """An assignment inside the region, run once for each point of its domain.

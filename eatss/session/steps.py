@@ -187,7 +187,7 @@ def chunkable(numeric: Sequence[Scop], profile: GpuProfile, *, strict_fp: bool) 
                 steps, rows = shape_of(one.statement, one.loop, still, sizes)
                 floating = region.array(one.statement.write.array).element_type.is_floating
                 most_threads = profile.sm_count * profile.max_threads_per_sm
-                lengths = scan_chunks(steps, rows, most_threads)
+                lengths = scan_chunks(steps, rows, most_threads, one.order)
                 names = (name, ends_of(name))
                 found += [
                     ChunkedScan(region=region.index, statement=own, length=length)

@@ -177,11 +177,11 @@ def _of_the_next_part(self: _Sums, number: int, new: New) -> Access:
     return replace(access, relation=access.relation.apply_range(after)) if moves else access
 
 
-def _in_the_other_order(self: _Sums, new: New, place: int) -> isl.Map:
+def _in_the_other_order(self: _Sums, new: New, place: int, _: int = 0) -> isl.Map:
     return time(self, new, 3 - place)
 
 
-def _behind_their_use(self: _Sums, new: New, place: int) -> isl.Map:
+def _behind_their_use(self: _Sums, new: New, place: int, _: int = 0) -> isl.Map:
     return time(self, new, place + 40)
 
 

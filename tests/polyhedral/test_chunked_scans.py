@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import islpy as isl
@@ -18,13 +19,15 @@ from eatss.frontend.parse import parse_file
 from eatss.plan.shares import scan_chunks
 from eatss.polyhedral.chunked_scans import (
     _Chunks,
+    _Ends,
     check_chunks,
     recurrences,
     with_chunked_scans,
 )
 from eatss.polyhedral.isl_names import IN
+from eatss.polyhedral.parts import New
 from eatss.polyhedral.schedule import schedule_scop
-from eatss.polyhedral.scop import Scop
+from eatss.polyhedral.scop import Access, Scop, Statement
 from eatss.polyhedral.split_sets import frees_parts
 from tests.examples import examples
 from tests.polyhedral.executing import Element, exact_values, region_of
@@ -92,6 +95,56 @@ def test_chunks_leave_the_same_values(way: int, n: int, value: str, length: int)
     assert chunks is not None or n < 2 * length + 2
 
 
+FURTHER = (
+    "2 * {1} - {2} / 3 + x[i]",
+    "{2} + x[i]",  # every second element
+    "x[i] * {1} - ({2} - x[2]) / 3",
+    "x[i] - ({2} - 2 * {1}) * x[i] + {2}",
+    "-{3} / 2 + x[i]",
+    "{3} * x[i] + {1} - 2 * {2} + i",
+)
+
+
+@given(
+    st.integers(0, len(ALONG) - 1), st.sampled_from(FURTHER), st.integers(1, 2), st.integers(2, 3)
+)
+@settings(max_examples=examples(8), deadline=None)
+def test_elements_further_back_leave_the_same_values(
+    way: int, value: str, more: int, room: int
+) -> None:
+    order = max(k for k in (1, 2, 3) if f"{{{k}}}" in value)
+    length = (more + 1) * order
+    before = [re.sub("1(?=])", str(k), BEFORE[way]) for k in range(4)]
+    loops = ALONG[way].replace("{value}", value.format(*before))
+    loops = re.sub(r"int (\w) = (j \+ )?[12];", rf"int \1 = \g<2>{order};", loops)
+    rows = loops.replace("{n} - 2", "{n} - 1 - " + str(order)).format(n=room * length + order + 1)
+    wide = rows.replace("i < 6", "i < 14").replace("j < 5", "j < 3")
+    arguments = "double y[24], double x[24], double Y[24][24], double X[24][24]"
+    scop = region_of(wide, arguments, "#include <math.h>\n")
+    (found,) = recurrences(scop)
+    assert found.order == order
+    chunks = with_chunked_scans(scop, {"S0": length})
+    assert chunks is not None
+    assert values_of(chunks) == values_of(scop)
+
+
+@given(st.integers(0, 1), st.integers(14, 40), st.sampled_from(FURTHER[:4]), st.integers(2, 4))
+@settings(max_examples=examples(5), deadline=None)
+def test_several_ends_run_in_chunks(way: int, n: int, value: str, length: int) -> None:
+    text = value.format(*(f"y[i {'+' if way else '-'} {k}]" for k in range(3)))
+    loop = f"int i = {n} - 3; i >= 0; i--" if way else f"int i = 2; i < {n}; i++"
+    scop = region_of(f"for ({loop}) y[i] = {text};", "double y[40], double x[40]")
+    chunks = with_chunked_scans(scop, {"S0": 4, "S0_ends": length})
+    assert chunks is not None or n < 4 * length + 2
+    assert chunks is None or values_of(chunks) == values_of(scop)
+
+
+def test_chunks_have_whole_turns() -> None:
+    scop = region("for (int i = 2; i < 14; i++) y[i] = y[i - 1] - y[i - 2] + x[i];")
+    assert with_chunked_scans(scop, {"S0": 5}) is None
+    assert with_chunked_scans(scop, {"S0": 4}) is not None
+
+
 @pytest.mark.parametrize("value", ["y[i - 1] & x[i]", "y[i - 1] + x[i]", "y[i] ^ y[i - 1]"])
 def test_integers_too(value: str) -> None:
     scop = region(f"for (int i = 1; i < 13; i++) y[i] = {value};", "int")
@@ -130,7 +183,10 @@ def test_chunks_are_parallel() -> None:
 @pytest.mark.parametrize(
     "loops",
     [
-        "for (int i = 2; i < 14; i++) y[i] = y[i - 2] + x[i];",  # every second element
+        "for (int i = 4; i < 14; i++) y[i] = y[i - 4] + x[i];",  # far back
+        "for (int i = 2; i < 14; i++) y[i] = y[i - 1] * y[i - 2] + x[i];",
+        "for (int i = 2; i < 14; i++) y[i] = fmax(y[i - 1], y[i - 2] + x[i]);",
+        "for (int i = 1; i < 14; i++) { y[i] = y[i - 1] + x[i]; y[i - 1] = x[i]; }",
         "for (int i = 1; i < 14; i++) y[i] = y[i - 1] * y[i - 1] + x[i];",
         "for (int i = 1; i < 14; i++) y[i] = x[i] / y[i - 1];",
         "for (int i = 1; i < 14; i++) y[i] = (float)y[i - 1] + x[i];",  # rounds on the way
@@ -164,6 +220,11 @@ def test_chunks_keep_a_card_busy(steps: int, threads: int, lengths: tuple[int, .
     assert scan_chunks(steps, threads, 132 * 2048) == lengths
 
 
+@pytest.mark.parametrize(("order", "length"), [(2, 256), (3, 384)])
+def test_chunks_of_a_higher_order_have_whole_turns(order: int, length: int) -> None:
+    assert scan_chunks(10**7, 1, 132 * 2048, order) == (length, 256)
+
+
 # Mutants ------------------------------------------------------------------------------------
 
 
@@ -173,43 +234,60 @@ def _end_after(chunks: _Chunks, steps: int) -> None:
 
 
 def _lose_a_step(chunks: _Chunks) -> None:
-    _end_after(chunks, chunks.length - 2)
+    _end_after(chunks, chunks.length - chunks.order - 1)
 
 
 def _run_a_step_twice(chunks: _Chunks) -> None:
-    _end_after(chunks, chunks.length)
+    _end_after(chunks, chunks.length - chunks.order + 1)
 
 
 def _lose_an_end(chunks: _Chunks) -> None:
-    ends = chunks.parts[chunks.ends]
-    chunks.parts[chunks.ends] = ends.subtract(ends.fix_val(IN, 0, isl.Val.zero(ends.get_ctx())))
+    ends = chunks.parts[chunks.ends[0]]
+    zero = isl.Val.zero(ends.get_ctx())
+    chunks.parts[chunks.ends[0]] = ends.subtract(ends.fix_val(IN, 0, zero))
 
 
 def _begin_late(chunks: _Chunks) -> None:
-    late = chunks.map(chunks.old, chunks.ends, "1")
-    chunks.starts = late.intersect_domain(chunks.starts.domain())
+    known = chunks.to_step
+    setattr(chunks, "to_step", lambda name, step: known(name, step + 1))  # noqa: B010
 
 
 def _change_all(chunks: _Chunks, step: str, within: str) -> None:
-    for _, name in chunks.names:
-        known = chunks.parts[name]
-        changed = chunks.map(chunks.old, name, step, within)
+    loop, turns = chunks.found.loop, chunks.length // chunks.order
+    for number, (_, name) in enumerate(chunks.names):
+        known, at = chunks.parts[name], number % chunks.order
+        turn = step.format(f"{chunks.order} * {loop} + {at}")
+        changed = chunks.map(chunks.old, name, turn, within.format(loop, turns))
         chunks.parts[name] = changed.intersect_domain(known.domain())
 
 
 def _leave_the_last_step_out(chunks: _Chunks) -> None:
-    loop = chunks.found.loop
-    _change_all(chunks, loop, f"0 <= {loop} < {chunks.length - 1}")
+    _change_all(chunks, "{}", "0 <= {} < {} - 1")
 
 
 def _leave_the_first_step_out(chunks: _Chunks) -> None:
-    loop = chunks.found.loop
-    _change_all(chunks, loop, f"1 <= {loop} < {chunks.length}")
+    _change_all(chunks, "{}", "1 <= {} < {}")
 
 
 def _take_the_next_chunk(chunks: _Chunks) -> None:
-    loop = chunks.found.loop
-    _change_all(chunks, f"{chunks.length} + {loop}", f"0 <= {loop} < {chunks.length}")
+    _change_all(chunks, f"{chunks.length} + {{}}", "0 <= {} < {}")
+
+
+def _put_ends_in_another_order(chunks: _Chunks) -> None:
+    known, last = chunks._end, chunks.order - 1
+    setattr(chunks, "_end", lambda end, at: known(end, last - at))  # noqa: B010
+
+
+def _take_steps_in_another_order(chunks: _Chunks) -> None:
+    for by in range(0, len(chunks.names), chunks.order):
+        one, *_, other = (name for _, name in chunks.names[by : by + chunks.order])
+        parts = chunks.parts[one].set_tuple_name(IN, other), chunks.parts[other]
+        chunks.parts[other], chunks.parts[one] = parts[0], parts[1].set_tuple_name(IN, one)
+
+
+def _take_what_is_before_twice(chunks: _Chunks) -> None:
+    known = chunks.before
+    setattr(chunks, "before", lambda end: [known(end)[0]] * chunks.order)  # noqa: B010
 
 
 WRONG = (
@@ -223,16 +301,82 @@ WRONG = (
 )
 
 
-@pytest.mark.parametrize("wrong", WRONG)
-@pytest.mark.parametrize("value", [VALUES[0], VALUES[1]])
+WRONG_OF_TWO = (
+    _put_ends_in_another_order,
+    _take_steps_in_another_order,
+    _take_what_is_before_twice,
+)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "value"),
+    [
+        *product(WRONG, (VALUES[0], VALUES[1], FURTHER[0])),
+        *product(WRONG_OF_TWO, FURTHER[:2]),
+    ],
+)
 def test_wrong_chunks_are_found(wrong: Callable[[_Chunks], None], value: str) -> None:
-    scop = recurrence(0, 14, value)
+    if value in FURTHER:
+        text = value.format("", "y[i - 1]", "y[i - 2]")
+        scop = region(f"for (int i = 2; i < 14; i++) y[i] = {text};")
+    else:
+        scop = recurrence(0, 14, value)
     (found,) = recurrences(scop)
     chunks = _Chunks(scop, found, 4)
     check_chunks(scop, chunks.region(), chunks)
     wrong(chunks)
     with pytest.raises(InternalError, match="EATSS-P901"):
         check_chunks(scop, chunks.region(), chunks)
+
+
+def _lose_ends(ends: _Ends) -> None:
+    own = ends.every[0]
+    ends.parts[own.name] = ends.map(own, own.name, ends.loop, f"0 <= {ends.loop} < 1")
+
+
+def _begin_with_the_next(ends: _Ends) -> None:
+    def begin(own: Statement, name: str) -> isl.Map:
+        found = ends.map(own, name, "1", ends.within if name == own.name else "")
+        return found.intersect_domain(ends.parts[name].domain())
+
+    setattr(ends, "begin", begin)  # noqa: B010
+
+
+def _use_ends_of_the_one_before(ends: _Ends) -> None:
+    def element(number: int, new: New) -> Access:
+        inside = known(number, new).text
+        if new.maps.get_tuple_name(IN) not in ends.parts or "+ 1" not in inside:
+            return known(number, new)
+        return ends.known(number, new)
+
+    known = ends.element
+    setattr(ends, "element", element)  # noqa: B010
+
+
+def _add_the_same_ends_again(ends: _Ends) -> None:
+    setattr(ends, "known", ends.element)  # noqa: B010
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        _lose_ends,
+        _begin_with_the_next,
+        _use_ends_of_the_one_before,
+        _add_the_same_ends_again,
+    ],
+)
+def test_wrong_chunks_of_ends_are_found(wrong: Callable[[_Ends], None]) -> None:
+    text = FURTHER[0].format("", "y[i - 1]", "y[i - 2]")
+    whole = region_of(f"for (int i = 2; i < 31; i++) y[i] = {text};", "double y[40], double x[40]")
+    (found,) = recurrences(whole)
+    chunks = _Chunks(whole, found, 4)
+    scop = chunks.region()
+    ends = _Ends(scop, chunks, 3)
+    check_chunks(scop, ends.region(), ends)
+    wrong(ends)
+    with pytest.raises(InternalError, match="EATSS-P901"):
+        check_chunks(scop, ends.region(), ends)
 
 
 @pytest.mark.parametrize("late", [0, 1, 2, 3])
