@@ -620,6 +620,20 @@ class PpcgPlan(Tiled):
             free = free * np.where(points > 1, np.clip(inside / points, 0.0, 1.0), 1.0)
         return 1.0 - free
 
+    def busy_warps(self, loops: Collection[str]) -> Number:
+        """Return the share of the points of all threads along some loops that a warp runs.
+
+        Where a tile is no multiple of its threads only the first of them have a last point.
+        """
+        share: Number = 1.0
+        for (name, count), lanes in zip(self.axes, self.lanes, strict=True):
+            if name in loops:
+                left = np.mod(self.tile[name], count)
+                last = np.minimum(1.0, np.ceil(left / lanes) * lanes / count)
+                points = self.points[name]
+                share = share * np.where(left > 0, (points - 1.0 + last) / points, 1.0)
+        return share
+
     @cached_property
     def cut_off(self) -> Number:
         """1 where the end of a loop cuts a tile, or a tile the threads of a block, off."""
