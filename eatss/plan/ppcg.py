@@ -148,12 +148,13 @@ class PpcgKernel:
                 if access.array == array.name
             ]
             for own in map(self._group, _merged(uses, self.facts.overlaps)):
-                at, box = _alike(joined, own)
+                at, box = self._alike(joined, own)
                 if box is None:
                     joined.append(own)
                 else:
                     other = joined[at]
-                    uses_of_both, loops = other.uses + own.uses, other.loops | own.loops
+                    uses_of_both = other.uses + own.uses
+                    loops = frozenset(loop for terms, _ in box for loop, _ in terms)
                     reads = self._needs_old(uses_of_both)
                     joined[at] = replace(own, uses=uses_of_both, loops=loops, box=box, reads=reads)
         return tuple(joined)
@@ -179,6 +180,21 @@ class PpcgKernel:
             box=box,
             reads=self._needs_old(uses),
         )
+
+    def _alike(self, groups: Sequence[Group], own: Group) -> tuple[int, Box | None]:
+        """Return the first group that shares a box with another one, and the box, if there is one.
+
+        One that loops walk all over that are not tiled holds what others walk over tile by tile.
+        """
+        if own.may_be_staged:
+            tied = {loop for one in self.statements for loop in one.coupled}
+            inner = {loop.name for loop in self.facts.inner_loops} - tied
+            for at, other in enumerate(groups):
+                if other.array == own.array and other.may_be_staged:
+                    box = _box([*other.uses, *own.uses], self.trips, inner)
+                    if box is not None and all(spread < _MOST_SPREAD for _, spread in box):
+                        return at, box
+        return 0, None
 
     def _needs_old(self, uses: Sequence[Use]) -> bool:
         """Tell whether a tile reads of a group what it has not written itself.
@@ -294,17 +310,6 @@ def _merged(uses: Sequence[Use], overlaps: frozenset[frozenset[int]]) -> list[li
     return [members for _, members in groups]
 
 
-def _alike(groups: Sequence[Group], own: Group) -> tuple[int, Box | None]:
-    """Return the first group that shares a box with another one, and the box, if there is one."""
-    if own.may_be_staged:
-        for at, other in enumerate(groups):
-            if other.array == own.array and other.may_be_staged:
-                box = _box([*other.uses, *own.uses])
-                if box is not None and all(spread < _MOST_SPREAD for _, spread in box):
-                    return at, box
-    return 0, None
-
-
 def _matrix(access: AccessFacts, loops: Sequence[str]) -> npt.NDArray[Any]:
     """Return the coefficients of loops, a row a dimension of the array."""
     rows = [[dict(terms).get(loop, 0) for loop in loops] for terms in access.terms]
@@ -334,8 +339,13 @@ def _has_neighbours(matrix: npt.NDArray[Any]) -> bool:
     return gcd(*(column[-1] for column in columns)) == 1
 
 
-def _box(uses: Sequence[Use]) -> Box | None:
-    """Return the box that holds what all uses touch in a tile, if they move alike."""
+def _box(
+    uses: Sequence[Use], trips: Mapping[str, int] | None = None, whole: Collection[str] = ()
+) -> Box | None:
+    """Return the box that holds what all uses touch in a tile, if they move alike.
+
+    Along a dimension of which loops that are ``whole`` in every tile touch all others may, too.
+    """
     if not all(use.access.affine for use in uses):
         return None
     if len({use.access.touched.form for use in uses if use.access.touched is not None}) > 1:
@@ -344,9 +354,12 @@ def _box(uses: Sequence[Use]) -> Box | None:
     box = []
     for position, terms in enumerate(widest.terms):
         others = [use.access.subscripts[position] for use in uses]
-        if not all({*own} <= {*terms} for own, _ in others):
-            return None
         offsets = [offset for _, offset in others]
+        if not all({*own} <= {*terms} for own, _ in others):
+            terms = next((own for own, _ in others if own and {*dict(own)} <= {*whole}), ())
+            reach = [spanned(own, trips or {}) for own, _ in others]
+            if not terms or max(reach) > spanned(terms, trips or {}) or len({*offsets}) > 1:
+                return None
         box.append((terms, max(offsets) - min(offsets)))
     return tuple(box)
 
