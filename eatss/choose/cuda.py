@@ -144,6 +144,33 @@ def candidate_of(facts: KernelFacts, variant: KernelVariant, kernel: KernelSelec
     return Candidates(**own, variant=variant, staged=staged).map(lambda one: np.array([one]))
 
 
+def with_room(
+    facts: KernelFacts,
+    variants: Sequence[KernelVariant],
+    profile: GpuProfile,
+    kernel: KernelSelection,
+) -> KernelSelection:
+    """Return a kernel with what code keeps elsewhere where a block has no room for its tiles.
+
+    Threads compute alone then what warps would have computed from them.
+    """
+    variant = kernel_variant_of(variants, kernel)
+    if variant is None:
+        return kernel
+    layout, card = candidate_of(facts, variant, kernel), CudaModel.of(facts, profile).card
+    missing = {
+        at
+        for launch in plan(facts, layout, card)
+        for at in launch.without_room(card.shared_optin_bytes)
+    }
+    references = tuple(
+        replace(one, placement="l1") if at in missing else one
+        for at, one in enumerate(kernel.references)
+    )
+    alone = any(missing & {*one.references} for one in variant.products)
+    return replace(kernel, references=references, warps=None if alone else kernel.warps)
+
+
 def expected_of(
     facts: KernelFacts,
     variants: Sequence[KernelVariant],

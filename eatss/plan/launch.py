@@ -77,6 +77,7 @@ from eatss.plan.stage import (
     buffers,
     copied_together,
     element_words,
+    first_with_room,
     in_rows,
     in_shared,
     interleaved,
@@ -908,6 +909,22 @@ class LaunchPlan(Tiled):
             own = self._stage(at, part) if apart else one
             size = in_shared(own.shared_bytes * one.buffers)
             yield one.on * size * one.parts.count(part)
+
+    def without_room(self, limit_bytes: float) -> frozenset[int]:
+        """Return the references whose tiles have no room, of the only layout: code leaves these."""
+        found = set[int]()
+        for part in range(len(self.cut.parts)):
+            left = limit_bytes
+            for at, one in enumerate(self._copies):
+                if nowhere(one.on) or part not in one.parts:
+                    continue
+                own = self._stage(at, part)
+                placed = first_with_room((own, own.padded(0, 0)), left)
+                if placed is None:
+                    found |= {*self.cut.stageable[at]}
+                else:
+                    left -= float(np.max(placed.shared_bytes))
+        return frozenset(found)
 
     @property
     def handed_bytes(self) -> Number:
