@@ -184,8 +184,6 @@ def expected_of(
     if variant is None:
         return None, ONE_THREAD
     stageable = [(own, {*group}) for own in variant.launches for group in own.stageable]
-    if any(own.sum_loop and kernel.shared & group for own, group in stageable):
-        return None, STAGED_SUMS
     factors = {at for one in variant.products for at in one.references}
     if not all(factors & group <= kernel.shared for _, group in stageable):
         return None, FAR_FACTORS

@@ -375,6 +375,12 @@ class LaunchPlan(Tiled):
 
     # -- loops ------------------------------------------------------------------------------------
 
+    def tiles_of_block(self, name: str) -> Number:
+        """Return the tiles along a serial loop that one block runs."""
+        if name != self.cut.sum_loop:
+            return self.steps[name]
+        return np.maximum(1.0, self.trips[name] / (self.tile[name] * self.chunks))
+
     @property
     def serial_band(self) -> Names:
         """The loops of the band that each thread runs itself."""
@@ -619,7 +625,7 @@ class LaunchPlan(Tiled):
 
     def _staged_reads(self, group: int) -> StagedReads:
         staged = self.layout.staged.get(self.cut.stageable[group], 0.0)
-        on = staged > 0 if self.cut.sum_loop is None else False
+        on = staged > 0
         members = self.readers(group)
         if not members:
             return StagedReads(
@@ -1058,8 +1064,9 @@ class Compute:
         """Return how often a thread runs some serial loops."""
         plan = self.plan
         steps = prod(map(plan.block_trips, names), start=1.0)
-        if plan.cut.sum_loop in names:
-            steps = steps / (plan.sum_lanes * plan.chunks)
+        if (loop := plan.cut.sum_loop) is not None and loop in names:
+            busy = np.minimum(plan.sum_lanes, plan.tile[loop])  # some have none of a short tile
+            steps = steps / (busy * plan.chunks)
         return np.maximum(steps, 1.0)
 
     @property
@@ -1075,7 +1082,7 @@ class Compute:
         part = plan.cut.parts[self.part]
         steps = prod((plan.steps.get(name, 1.0) for name in part.serial), start=1.0)
         if loop is not None:
-            steps = steps * np.maximum(1.0, plan.trips[loop] / (plan.tile[loop] * plan.chunks))
+            steps = steps * plan.tiles_of_block(loop)
         return steps
 
     @cached_property
