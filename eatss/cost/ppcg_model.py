@@ -7,7 +7,7 @@ copies, then statements, then memory.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from math import gcd, prod
 
 import numpy as np
 
@@ -86,6 +86,7 @@ def _demand(of: PpcgCode) -> Demand:
     before = beyond(of.warps / SCHEDULERS, 1.0) / np.maximum(1.0, of.resident)
     before = before * np.minimum(1.0, barriers / 2)
     in_turn = 1.0 + constants.block_waits * before
+    moved = _moved_bytes(of)
     of.chain_cycles += constants.start_cycles + of.issue_cycles / each * in_turn
     return of.demand(
         len(plan),
@@ -94,8 +95,8 @@ def _demand(of: PpcgCode) -> Demand:
         registers=of.registers,
         shared_bytes=plan.shared_bytes,
         shared_limit_bytes=float(of.card.shared_per_block_bytes),
-        dram_bytes=_moved_bytes(of),
-        scatter=_scatter(of),
+        dram_bytes=moved,
+        scatter=_scatter(of) + of.constants.split_lines * _split_bytes(of) / np.maximum(1.0, moved),
         uneven=_uneven(plan),
         empty=0.0 if many else 1.0 - _busy(plan),
     )
@@ -306,3 +307,27 @@ def _scatter(of: PpcgCode) -> Number:
     steps = beyond(np.minimum(points * piece, PAGE_BYTES) / whole, 1.0)
     steps = steps * PAGE_PIECE_BYTES / whole
     return 1.0 + (plan.unrolled == 0) * constants.page_steps * steps
+
+
+def _split_bytes(of: PpcgCode) -> Number:
+    """Return the bytes of lines that are updated in place, and of which two warps have a part each.
+
+    These are rows of lanes that do not begin at a line: a part is wanted while the other is stored.
+    """
+    plan, line = of.plan, LINE_BYTES
+    total: Number = 0.0
+    for group, on in zip(plan.kernel.groups, plan.staged, strict=True):
+        accesses = [use.access for use in group.uses if use.access.reads and use.access.writes]
+        along = plan.kernel.along_x
+        if group.private or not accesses or along is None:
+            continue
+        split = 0.0
+        for access in accesses:
+            width, first = access.element_bytes, access.origin * access.element_bytes % line
+            rows = [abs(step) * width for name, step in access.moving.items() if name != along]
+            apart = gcd(line, *rows)  # rows begin at multiples of it
+            if access.moving.get(along) == 1:
+                split = max(split, 1.0 if first % apart else 1.0 - apart / line)
+        shared = np.minimum(1.0, line / (plan.lanes[0] * group.element_bytes))
+        total = total + 2.0 * (1.0 - on) * split * shared * of.fetched_bytes(group)
+    return total
