@@ -96,7 +96,7 @@ def _demand(of: PpcgCode) -> Demand:
         shared_bytes=plan.shared_bytes,
         shared_limit_bytes=float(of.card.shared_per_block_bytes),
         dram_bytes=moved,
-        scatter=_scatter(of) + of.constants.split_lines * _split_bytes(of) / np.maximum(1.0, moved),
+        scatter=_scatter(of) + _split_bytes(of) / np.maximum(1.0, moved),
         uneven=_uneven(plan),
         empty=0.0 if many else 1.0 - _busy(plan),
     )
@@ -310,16 +310,18 @@ def _scatter(of: PpcgCode) -> Number:
 
 
 def _split_bytes(of: PpcgCode) -> Number:
-    """Return the bytes of lines that are updated in place, and of which two warps have a part each.
+    """Return bytes that take as long as lines take longer that two warps update in place.
 
-    These are rows of lanes that do not begin at a line: a part is wanted while the other is stored.
+    Rows of lanes do not begin at a line there: a part of it is wanted while the other is stored.
     """
-    plan, line = of.plan, LINE_BYTES
+    plan, line, along = of.plan, LINE_BYTES, of.plan.kernel.along_x
+    if along is None:
+        return 0.0
+    times = np.where(plan.points[along] > 1, of.constants.split_lines, of.constants.split_once)
     total: Number = 0.0
     for group, on in zip(plan.kernel.groups, plan.staged, strict=True):
         accesses = [use.access for use in group.uses if use.access.reads and use.access.writes]
-        along = plan.kernel.along_x
-        if group.private or not accesses or along is None:
+        if group.private or not accesses:
             continue
         split = 0.0
         for access in accesses:
@@ -329,5 +331,6 @@ def _split_bytes(of: PpcgCode) -> Number:
             if access.moving.get(along) == 1:
                 split = max(split, 1.0 if first % apart else 1.0 - apart / line)
         shared = np.minimum(1.0, line / (plan.lanes[0] * group.element_bytes))
-        total = total + 2.0 * (1.0 - on) * split * shared * of.fetched_bytes(group)
+        bytes_each = 2.0 * split * shared * of.fetched_bytes(group)
+        total = total + times * (1.0 - on) * bytes_each
     return total
