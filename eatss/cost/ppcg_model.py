@@ -86,7 +86,6 @@ def _demand(of: PpcgCode) -> Demand:
     before = beyond(of.warps / SCHEDULERS, 1.0) / np.maximum(1.0, of.resident)
     before = before * np.minimum(1.0, barriers / 2)
     in_turn = 1.0 + constants.block_waits * before
-    moved = _moved_bytes(of)
     of.chain_cycles += constants.start_cycles + of.issue_cycles / each * in_turn
     return of.demand(
         len(plan),
@@ -95,8 +94,9 @@ def _demand(of: PpcgCode) -> Demand:
         registers=of.registers,
         shared_bytes=plan.shared_bytes,
         shared_limit_bytes=float(of.card.shared_per_block_bytes),
-        dram_bytes=moved,
-        scatter=_scatter(of) + _split_bytes(of) / np.maximum(1.0, moved),
+        dram_bytes=_moved_bytes(of),
+        split_bytes=_split_bytes(of),
+        scatter=_scatter(of),
         uneven=_uneven(plan),
         empty=0.0 if many else 1.0 - _busy(plan),
     )
