@@ -115,7 +115,6 @@ def _usage(
 
 
 ONE_THREAD = "it runs in one thread, for which nothing is predicted"
-STAGED_SUMS = "it stages arrays beside sums that are spread, and what that does is not predicted"
 FAR_FACTORS = "its warps load factors of products from memory, and what that does is not predicted"
 
 

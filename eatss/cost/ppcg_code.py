@@ -24,7 +24,7 @@ from eatss.cost.access import (
 from eatss.cost.card import BLOCK_SHARED_BYTES, SCHEDULERS, Card, CodeConstants
 from eatss.cost.demand import DemandBuilder
 from eatss.plan.intervals import at_least, beyond, mixed
-from eatss.plan.numbers import Flag, Number, any_of, no, nowhere
+from eatss.plan.numbers import Flag, Number, any_of, largest, no, nowhere
 from eatss.plan.ppcg import Group, PpcgPlan, Use, has_branches, spanned
 from eatss.plan.stage import element_words
 
@@ -112,7 +112,7 @@ class PpcgCode(DemandBuilder):
         usual = max(constants.rolled_registers, constants.base_registers + 2.0 * live * width)
         groups = plan.kernel.groups
         kept = sum(
-            (on * plan.kept(use) + self.stays(group, on, use)[1]) * element_words(group.element_bytes)
+            self.stays(group, on, use)[1] * element_words(group.element_bytes)
             for group, on in zip(groups, plan.staged, strict=True)
             for use in group.uses
         )
@@ -148,25 +148,25 @@ class PpcgCode(DemandBuilder):
         *outer, last = plan.serial_loops(statement) or ("",)
         if not last or group.private or group.writes:
             return 1.0, 0.0
-        still = takewhile(lambda name: name not in access.moving, reversed(outer))
-        steps: Number = prod((plan.extent(name) for name in still), start=1.0)
+        along = {*plan.kernel.threads[-1:]} & {*statement.loops}
+        around = [(name, plan.extent(name)) for name in reversed(outer)]
+        around += [(name, np.where(plan.unrolled > 0, 1.0, plan.points[name])) for name in along]
+        still = takewhile(lambda own: own[0] not in access.moving, around)
+        steps: Number = prod((count for _, count in still), start=1.0)
         count: Number = 0.0
         if last not in access.moving:
             steps = steps * plan.extent(last)
         else:
-            count = plan.extent(last) * np.where(
-                self.side(statement) > 1, plan.points_along({*access.moving}), 1.0
-            )
+            count = plan.extent(last) * self.side(statement)
             few = self.in_full(statement) & (count <= MOST_KEPT) & (steps > 1)
             steps, count = np.where(few, steps, 1.0), np.where(few, count, 0.0)
-        stored: Number = 0.0
-        for other, there in zip(plan.kernel.groups, plan.staged, strict=True):
-            written = any(
-                its.access.writes and last in plan.kernel.statements[its.statement].loops
-                for its in other.uses
-            )
-            if written and not other.private:
-                stored = np.maximum(stored, 1.0 - there)
+        stored = largest(
+            1.0 - there
+            for other, there in zip(plan.kernel.groups, plan.staged, strict=True)
+            if not other.private
+            for its in other.uses
+            if its.access.writes and last in plan.kernel.statements[its.statement].loops
+        )
         free = np.maximum(on, 1.0 - stored)
         return mixed(free, steps, 1.0), free * count
 
@@ -630,8 +630,6 @@ class _Counting:
         for count in (2, 4):
             if not nowhere(together == count):
                 waves = np.where(together == count, of.banks(group, access, count), waves)
-        kept = self.plan.kept(use) > 0
-        often = often / np.where(kept, self.plan.points_along(self.mapped[-1:]), 1.0)
         often = often / together / self.of.stays(group, on, use)[0]
         requests = on * self.executed * often * (access.reads + access.writes)
         of.add_shared(requests, waves)
@@ -671,7 +669,9 @@ class _Counting:
         away = 1.0 - self.plan.staged[position]
         if nowhere(away):
             return
-        stays, _ = of.stays(group, self.plan.staged[position], Use(statement=self.at, access=access))
+        stays, _ = of.stays(
+            group, self.plan.staged[position], Use(statement=self.at, access=access)
+        )
         stored = self._stored(access) * self._left_by_store(access) / stays
         often, tested, first = (own * stored for own in self._loaded(access))
         wave, sector = of.request(access)

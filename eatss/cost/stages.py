@@ -32,8 +32,7 @@ def add_stages(of: CudaCode) -> None:
         if nowhere(used):
             continue
         on, filled = used * stage.filled, _filled(plan, at)
-        around = plan.serial_band[: stage.depth]
-        times = prod(map(plan.tiles_of_block, around), start=filled)
+        times = prod(map(plan.tiles_of_block, plan.serial_band[: stage.depth]), start=filled)
         loads = np.ceil(prod(stage.touched) / plan.block_threads)
         columns, width = stage.touched[-1], stage.element_bytes
         row_sectors = of.row_sectors(plan.widest(at), columns)

@@ -37,9 +37,6 @@ from eatss.plan.numbers import Flag, Number, all_of, any_of, chosen, no, nowhere
 MAX_GRID_LOOPS = 2
 MAX_THREAD_LOOPS = 3
 
-_MOST_KEPT = 64
-"""Steps of a loop whose loads a thread keeps for all its points, at most; 50 are seen, 80 not."""
-
 _FEW_STEPS = 8
 """Steps of a loop that is unrolled around a division, at most: 192 registers with 8, 128 with 4."""
 
@@ -160,7 +157,8 @@ class PpcgKernel:
         return tuple(joined)
 
     def _group(self, uses: Sequence[Use]) -> Group:
-        reuse, box, access = self._reused(uses, self.trips), _box(uses), uses[0].access
+        reuse, access = self._reused(uses, self.trips), uses[0].access
+        box = _box(uses, self.trips)
         moved = frozenset(loop for use in uses for loop in use.access.moving)
         private = (
             reuse
@@ -339,9 +337,7 @@ def _has_neighbours(matrix: npt.NDArray[Any]) -> bool:
     return gcd(*(column[-1] for column in columns)) == 1
 
 
-def _box(
-    uses: Sequence[Use], trips: Mapping[str, int] | None = None, whole: Collection[str] = ()
-) -> Box | None:
+def _box(uses: Sequence[Use], trips: Mapping[str, int], whole: Collection[str] = ()) -> Box | None:
     """Return the box that holds what all uses touch in a tile, if they move alike.
 
     Along a dimension of which loops that are ``whole`` in every tile touch all others may, too.
@@ -352,15 +348,15 @@ def _box(
         return None  # loops of the host move them apart
     widest = max((use.access for use in uses), key=lambda a: sum(map(len, a.terms)))
     box = []
-    for position, terms in enumerate(widest.terms):
+    for position, along in enumerate(widest.terms):
         others = [use.access.subscripts[position] for use in uses]
-        offsets = [offset for _, offset in others]
-        if not all({*own} <= {*terms} for own, _ in others):
-            terms = next((own for own, _ in others if own and {*dict(own)} <= {*whole}), ())
-            reach = [spanned(own, trips or {}) for own, _ in others]
-            if not terms or max(reach) > spanned(terms, trips or {}) or len({*offsets}) > 1:
+        offsets, own = [offset for _, offset in others], along
+        if not all({*one} <= {*own} for one, _ in others):
+            whole_last = (({*dict(one)} <= {*whole}, one) for one, _ in others)
+            every, own = max(whole_last, key=lambda one: (spanned(one[1], trips), one[0]))
+            if not every or len({*offsets}) > 1:
                 return None
-        box.append((terms, max(offsets) - min(offsets)))
+        box.append((own, max(offsets) - min(offsets)))
     return tuple(box)
 
 
@@ -671,21 +667,6 @@ class PpcgPlan(Tiled):
         """
         few = (self.extent(loop) <= _FEW_STEPS) | (not has_branches(statement, {loop}))
         return no(self.cut.get(loop, False)) & (loop not in statement.coupled) & few
-
-    def kept(self, use: Use) -> Number:
-        """Return the steps of a serial loop whose loads a thread makes once for its points.
-
-        The compiler unrolls a short loop of known length, and moves what does not move along ``x``
-        in front of the loop over the points along ``x``, if it is in shared memory [machine code].
-        """
-        *_, along = self.kernel.threads or ("",)
-        statement, access = self.kernel.statements[use.statement], use.access
-        first, *others = self.serial_loops(statement) or ("", "")
-        if others or access.writes or along not in statement.loops or along in access.moving:
-            return 0.0
-        steps, several = self.extent(first), self.points[along] > 1
-        once = self.known(statement, first) & (self.unrolled == 0) & several
-        return np.where(once & (steps <= _MOST_KEPT), steps, 0.0)
 
     def tiles_cut(self, name: str) -> Flag:
         """Where a loop's end cuts a tile off."""

@@ -90,7 +90,8 @@ def test_no_load_passes_a_store_that_may_be_to_its_memory(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("tile", "threads"), [((4, 264), (1, 256)), ((5, 64), (4, 32)), ((9, 40), (8, 16)), ((4, 96), (2, 32))]
+    ("tile", "threads"),
+    [((4, 264), (1, 256)), ((5, 64), (4, 32)), ((9, 40), (8, 16)), ((4, 96), (2, 32))],
 )
 def test_a_warp_without_a_lane_in_a_point_does_not_run_it(
     tmp_path: Path, tile: tuple[int, int], threads: tuple[int, int]
