@@ -520,8 +520,8 @@ class _Counting:
                 if group.private:
                     self._private_use(use.access)
                     continue
-                self._shared_use(position, use.access)
-                self._global_use(position, use.access)
+                self._shared_use(position, use)
+                self._global_use(position, use)
         beside = np.where(unrolled, np.maximum(1.0, self.points), 1.0)
         addressing = np.where(unrolled, constants.unrolled_address, constants.loop_address)
         if self.serial:
@@ -619,14 +619,14 @@ class _Counting:
         self.load_cycles = np.maximum(self.load_cycles, local * of.card.l1_cycles)
         self.stores = np.maximum(self.stores, local)
 
-    def _shared_use(self, position: int, access: AccessFacts) -> None:
+    def _shared_use(self, position: int, use: Use) -> None:
         """Count an access to shared memory, where the group is staged."""
         of, on, group = self.of, self.plan.staged[position], self.plan.kernel.groups[position]
+        access = use.access
         if nowhere(on):
             return
         often, tested, _ = self._loaded(access)
         waves, together = of.banks(group, access), self._together(access, group)
-        use = Use(statement=self.at, access=access)
         for count in (2, 4):
             if not nowhere(together == count):
                 waves = np.where(together == count, of.banks(group, access, count), waves)
@@ -663,15 +663,13 @@ class _Counting:
                 found = np.where(at_once & whole, count, found)
         return found
 
-    def _global_use(self, position: int, access: AccessFacts) -> None:
+    def _global_use(self, position: int, use: Use) -> None:
         """Count an access through L1, where the group is not staged."""
-        of, group = self.of, self.plan.kernel.groups[position]
+        of, group, access = self.of, self.plan.kernel.groups[position], use.access
         away = 1.0 - self.plan.staged[position]
         if nowhere(away):
             return
-        stays, _ = of.stays(
-            group, self.plan.staged[position], Use(statement=self.at, access=access)
-        )
+        stays, _ = of.stays(group, self.plan.staged[position], use)
         stored = self._stored(access) * self._left_by_store(access) / stays
         often, tested, first = (own * stored for own in self._loaded(access))
         wave, sector = of.request(access)

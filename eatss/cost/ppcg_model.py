@@ -314,23 +314,19 @@ def _split_bytes(of: PpcgCode) -> Number:
 
     Rows of lanes do not begin at a line there: a part of it is wanted while the other is stored.
     """
-    plan, line, along = of.plan, LINE_BYTES, of.plan.kernel.along_x
-    if along is None:
-        return 0.0
-    times = np.where(plan.points[along] > 1, of.constants.split_lines, of.constants.split_once)
+    plan, line, along = of.plan, LINE_BYTES, of.plan.kernel.along_x or ""
+    several = plan.points.get(along, 1.0) > 1
+    times = np.where(several, of.constants.split_lines, of.constants.split_once)
     total: Number = 0.0
     for group, on in zip(plan.kernel.groups, plan.staged, strict=True):
-        accesses = [use.access for use in group.uses if use.access.reads and use.access.writes]
-        if group.private or not accesses:
+        updates = (use.access for use in group.uses if use.access.reads and use.access.writes)
+        access = next(updates, None)
+        if group.private or access is None or access.moving.get(along) != 1:
             continue
-        split = 0.0
-        for access in accesses:
-            width, first = access.element_bytes, access.origin * access.element_bytes % line
-            rows = [abs(step) * width for name, step in access.moving.items() if name != along]
-            apart = gcd(line, *rows)  # rows begin at multiples of it
-            if access.moving.get(along) == 1:
-                split = max(split, 1.0 if first % apart else 1.0 - apart / line)
-        shared = np.minimum(1.0, line / (plan.lanes[0] * group.element_bytes))
-        bytes_each = 2.0 * split * shared * of.fetched_bytes(group)
-        total = total + times * (1.0 - on) * bytes_each
-    return total
+        width = access.element_bytes
+        rows = (abs(step) * width for name, step in access.moving.items() if name != along)
+        apart = gcd(line, *rows)  # rows begin at multiples of it
+        split = 1.0 if access.origin * width % apart else 1.0 - apart / line
+        shared = np.minimum(1.0, line / (plan.lanes[0] * width))
+        total = total + (1.0 - on) * 2.0 * split * shared * of.fetched_bytes(group)
+    return times * total

@@ -194,7 +194,10 @@ class PromotionBuilder:
                 record=reads.record,
                 apart=candidate.apart,
             )
-            ways = [plain.padded(padded_at, padding) for padding in paddings]
+            ways = []
+            for padding in paddings:
+                declared = [size + padding * (at == padded_at) for at, size in enumerate(sizes)]
+                ways.append(replace(plain, declared=declared))
             if (stage := first_with_room(ways, most_bytes)) is not None:
                 return SharedTile(
                     name=name,

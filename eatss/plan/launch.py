@@ -925,7 +925,7 @@ class LaunchPlan(Tiled):
                 if nowhere(one.on) or part not in one.parts:
                     continue
                 own = self._stage(at, part)
-                placed = first_with_room((own, own.padded(0, 0)), left)
+                placed = first_with_room((own, replace(own, declared=own.extents)), left)
                 if placed is None:
                     found |= {*self.cut.stageable[at]}
                 else:

@@ -471,11 +471,6 @@ class Stage:
         """Where rows lie along another dimension than those of the array."""
         return no(self.rows[-1])
 
-    def padded(self, at: int, padding: Number) -> Stage:
-        """Return it with rows along a dimension that are longer, as declared."""
-        sizes = [size + padding * (at == own) for own, size in enumerate(self.extents)]
-        return replace(self, declared=sizes)
-
     @property
     def shared_bytes(self) -> Number:
         """Bytes of the buffer."""
