@@ -115,7 +115,6 @@ def _usage(
 
 
 ONE_THREAD = "it runs in one thread, for which nothing is predicted"
-STAGED_SUMS = "it stages arrays beside sums that are spread, and what that does is not predicted"
 FAR_FACTORS = "its warps load factors of products from memory, and what that does is not predicted"
 
 
@@ -144,6 +143,33 @@ def candidate_of(facts: KernelFacts, variant: KernelVariant, kernel: KernelSelec
     return Candidates(**own, variant=variant, staged=staged).map(lambda one: np.array([one]))
 
 
+def with_room(
+    facts: KernelFacts,
+    variants: Sequence[KernelVariant],
+    profile: GpuProfile,
+    kernel: KernelSelection,
+) -> KernelSelection:
+    """Return a kernel with what code keeps elsewhere where a block has no room for its tiles.
+
+    Threads compute alone then what warps would have computed from them.
+    """
+    variant = kernel_variant_of(variants, kernel)
+    if variant is None:
+        return kernel
+    layout, card = candidate_of(facts, variant, kernel), CudaModel.of(facts, profile).card
+    missing = {
+        at
+        for launch in plan(facts, layout, card)
+        for at in launch.without_room(card.shared_optin_bytes)
+    }
+    references = tuple(
+        replace(one, placement="l1") if at in missing else one
+        for at, one in enumerate(kernel.references)
+    )
+    alone = any(missing & {*one.references} for one in variant.products)
+    return replace(kernel, references=references, warps=None if alone else kernel.warps)
+
+
 def expected_of(
     facts: KernelFacts,
     variants: Sequence[KernelVariant],
@@ -157,8 +183,6 @@ def expected_of(
     if variant is None:
         return None, ONE_THREAD
     stageable = [(own, {*group}) for own in variant.launches for group in own.stageable]
-    if any(own.sum_loop and kernel.shared & group for own, group in stageable):
-        return None, STAGED_SUMS
     factors = {at for one in variant.products for at in one.references}
     if not all(factors & group <= kernel.shared for _, group in stageable):
         return None, FAR_FACTORS

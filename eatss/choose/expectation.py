@@ -24,7 +24,7 @@ from eatss.base.shown import (
 )
 from eatss.base.targets import CUDA, TargetName
 from eatss.cards.profile import GpuProfile
-from eatss.choose.cuda import expected_of
+from eatss.choose.cuda import expected_of, with_room
 from eatss.choose.ppcg import candidates, default_vector
 from eatss.choose.selection import (
     PPCG_DEFAULT,
@@ -233,8 +233,9 @@ def _expected_of(
     """Return a kernel with as many boxes as code has, what is expected of it, or why nothing is.
 
     Where boxes that are wanted are more than a block can have, code has fewer, and one on cards
-    that cannot copy ahead.
+    that cannot copy ahead. It has none of what has no room then.
     """
+    wanted = with_room(facts, variants, profile, wanted)
     most = wanted.pipeline_stages if profile.compute_capability >= CUDA.copies_ahead else 1
     prediction, note = expected_of(facts, variants, profile, wanted)
     for boxes in range(most, 0, -1):

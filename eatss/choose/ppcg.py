@@ -236,7 +236,9 @@ class PpcgSpace:
         demand, expected = model.columns(self.layouts(self.default[None], PPCG_DEFAULT))
         self.of_default = demand, expected
         self.default_cost = float(values(expected, objective)[0])
-        floor = max(float(expected.terms_s[name][0]) for name in ("memory", "L2", "launches"))
+        whole = 1.0 - demand.split_bytes / np.maximum(1.0, demand.memory_bytes)  # of lines
+        terms = {**expected.terms_s, "memory": whole * expected.terms_s["memory"]}
+        floor = max(float(terms[name][0]) for name in ("memory", "L2", "launches"))
         self.at_floor = floor > AT_FLOOR * float(expected.time_s[0])
         warps = self.warps(demand.threads, demand.blocks, expected.resident_blocks)
         self.fewest_warps = min(LEAST_WARPS, float(warps[0]) or LEAST_WARPS)

@@ -315,6 +315,12 @@ class CodeConstants:
     """Instances that steps of a longer one are put together to, at most; from machine code."""
     page_steps: float = 0.0304
     """Share of memory time that each further piece of 256 bytes of a row adds; fitted."""
+    split_lines: float = 1.4
+    """How many times longer memory takes in addition for lines that are updated in place in parts,
+    where a thread has several points along a row. On an H200 0.4 to 2.2; 0 where another array is
+    written."""
+    split_once: float = 0.4
+    """The same with one point along a row; 0.1 to 1.1."""
     line_wait: float = 4.48
     """Cycles that a thread waits for each wavefront of a load through L1 beyond those of a warp
     whose lanes lie side by side; fitted."""

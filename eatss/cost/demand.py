@@ -49,6 +49,8 @@ class Demand:
     ``late``: how many times longer arithmetic takes in addition, as loads in front of it are waited
     for.
 
+    ``split_bytes``: what memory could move meanwhile, as it takes longer for lines in parts.
+
     ``scatter``: how many times longer memory takes because pieces of its pages are wanted at
     different times, or its sectors are written in parts. 1 for code that does neither.
 
@@ -92,6 +94,7 @@ class Demand:
     l2_bytes: Column
     torn_bytes: Column
     dram_bytes: Column
+    split_bytes: Column
     scatter: Column
     chain_cycles: Column
     edge_cycles: Column
@@ -112,6 +115,11 @@ class Demand:
     def issued(self) -> Column:
         """Warp instructions of any kind."""
         return self.instructions + self.fp64 + self.fp32
+
+    @property
+    def memory_bytes(self) -> Column:
+        """Bytes that memory could move in the time that it takes."""
+        return self.scatter * self.dram_bytes + self.split_bytes
 
     def beside(self, times: float, launches: float, cycles: Number) -> Demand:
         """Return what launches ask with blocks of others like them: so many times the blocks.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from functools import cached_property
+from itertools import takewhile
 from math import prod
 
 import numpy as np
@@ -23,7 +24,7 @@ from eatss.cost.access import (
 from eatss.cost.card import BLOCK_SHARED_BYTES, SCHEDULERS, Card, CodeConstants
 from eatss.cost.demand import DemandBuilder
 from eatss.plan.intervals import at_least, beyond, mixed
-from eatss.plan.numbers import Flag, Number, any_of, no, nowhere
+from eatss.plan.numbers import Flag, Number, any_of, largest, no, nowhere
 from eatss.plan.ppcg import Group, PpcgPlan, Use, has_branches, spanned
 from eatss.plan.stage import element_words
 
@@ -40,6 +41,9 @@ LEAST_FRESH = 0.05
 
 MOST_LOADED_BYTES = 16
 """Of a thread by one load [PTX ISA]."""
+
+MOST_KEPT = 64
+"""Loads of a loop that is unrolled whose values stay in registers; 48 are seen."""
 
 _MOST_REUSED = 64
 
@@ -108,7 +112,7 @@ class PpcgCode(DemandBuilder):
         usual = max(constants.rolled_registers, constants.base_registers + 2.0 * live * width)
         groups = plan.kernel.groups
         kept = sum(
-            on * plan.kept(use) * element_words(group.element_bytes)
+            self.stays(group, on, use)[1] * element_words(group.element_bytes)
             for group, on in zip(groups, plan.staged, strict=True)
             for use in group.uses
         )
@@ -119,6 +123,52 @@ class PpcgCode(DemandBuilder):
             if group.private and not all(statements[use.statement].tied for use in group.uses)
         )
         return np.where(plan.unrolled > 0, unrolled, usual) + words * (1.0 - plan.local) + kept
+
+    def side(self, statement: StatementFacts) -> Number:
+        """Return the points of a thread that stand in the text of a step, one by one."""
+        plan = self.plan  # private arrays in local memory keep the points of a thread in order
+        apart = (plan.unrolled > 0) & (plan.local == 0)
+        return np.where(apart, plan.points_along(statement.loops), 1.0)
+
+    def in_full(self, statement: StatementFacts) -> Flag:
+        """Where the serial loop inside is of known length, and short enough to be unrolled."""
+        last = self.plan.serial_loops(statement)[-1]
+        steps, limit = self.plan.extent(last), self.constants.unrolled_steps
+        return self.plan.known(statement, last) & (steps * self.side(statement) <= limit)
+
+    def stays(self, group: Group, on: Number, use: Use) -> tuple[Number, Number]:
+        """Return for how many steps of serial loops a thread loads once, and what it keeps of it.
+
+        The compiler moves a load in front of loops that do not move it. If it unrolls the one
+        inside in full, and its loads are few, so it does with all of them. No load passes a store
+        that may be to the same memory [machine code].
+        """
+        plan, access = self.plan, use.access
+        statement = plan.kernel.statements[use.statement]
+        *outer, last = plan.serial_loops(statement) or ("",)
+        if not last or group.private or group.writes:
+            return 1.0, 0.0
+        along = {*plan.kernel.threads[-1:]} & {*statement.loops}
+        around = [(name, plan.extent(name)) for name in reversed(outer)]
+        around += [(name, np.where(plan.unrolled > 0, 1.0, plan.points[name])) for name in along]
+        still = takewhile(lambda own: own[0] not in access.moving, around)
+        steps: Number = prod((count for _, count in still), start=1.0)
+        count: Number = 0.0
+        if last not in access.moving:
+            steps = steps * plan.extent(last)
+        else:
+            count = plan.extent(last) * self.side(statement)
+            few = self.in_full(statement) & (count <= MOST_KEPT) & (steps > 1)
+            steps, count = np.where(few, steps, 1.0), np.where(few, count, 0.0)
+        stored = largest(
+            1.0 - there
+            for other, there in zip(plan.kernel.groups, plan.staged, strict=True)
+            if not other.private
+            for its in other.uses
+            if its.access.writes and last in plan.kernel.statements[its.statement].loops
+        )
+        free = np.maximum(on, 1.0 - stored)
+        return mixed(free, steps, 1.0), free * count
 
     @cached_property
     def registers(self) -> Number:
@@ -433,6 +483,7 @@ class _Counting:
                 steps = steps * plan.steps[name]
         trips = float(prod(plan.kernel.trips[name] for name in self.serial))
         self.instances = self.points * steps * trips * plan.fill(self.statement)
+        self.executed = self.instances * plan.busy_warps(loops)
         self.unrolled = (plan.unrolled if self.mapped else 0.0) > 0
         changing = any(name in coupled for name in self.serial)
         first, *others = [name for name in self.mapped if name in coupled] or [""]
@@ -449,21 +500,19 @@ class _Counting:
         alike = np.where(self.known, 0.0, np.minimum(1.0, diagonals / over))
         self.tests = np.where(skewed, 1.0, alike) * (over > 1)
         self.guards = self._guarded(plan.threads)
-        # private arrays in local memory keep the points of a thread in order
-        self.side = np.where(self.unrolled & (plan.local == 0), self.points, 1.0)
+        self.side = of.side(self.statement)
 
     @cached_property
     def in_full(self) -> Flag:
-        """Where the serial loop inside is of known length, and short enough to be unrolled."""
-        steps, limit = self.plan.extent(self.serial[-1]), self.of.constants.unrolled_steps
-        return self.known & (steps * self.side <= limit)
+        """Where the serial loop inside is unrolled in full."""
+        return self.of.in_full(self.statement)
 
     def add(self) -> None:
         """Add arithmetic, accesses, loops and tests, and what a thread waits for."""
         of, plan, constants, unrolled = self.of, self.plan, self.of.constants, self.unrolled
         steps = {name: np.where(unrolled, plan.points[name], 1.0) for name in self.mapped}
         arithmetic = unrolled_instructions(self.statement, constants, steps)
-        of.add_arithmetic(self.statement, self.instances * arithmetic)
+        of.add_arithmetic(self.statement, self.executed * arithmetic)
         for position, group in enumerate(plan.kernel.groups):
             for use in group.uses:
                 if use.statement != self.at:
@@ -471,15 +520,15 @@ class _Counting:
                 if group.private:
                     self._private_use(use.access)
                     continue
-                self._shared_use(position, use.access)
-                self._global_use(position, use.access)
+                self._shared_use(position, use)
+                self._global_use(position, use)
         beside = np.where(unrolled, np.maximum(1.0, self.points), 1.0)
         addressing = np.where(unrolled, constants.unrolled_address, constants.loop_address)
         if self.serial:
             once = mixed(1.0 / plan.extent(self.serial[-1]), addressing, constants.known_address)
             addressing = np.where(self.in_full & (plan.cut_off == 0), once, addressing)
         of.add_instructions(
-            self.instances
+            self.executed
             * (
                 self.loads
                 + self.addresses * addressing
@@ -561,7 +610,7 @@ class _Counting:
     def _private_use(self, access: AccessFacts) -> None:
         """Count an access to a private array that left the registers."""
         of, local = self.of, self.plan.local
-        total = local * of.launched_warps * self.instances
+        total = local * of.launched_warps * self.executed
         bytes_each = of.card.warp * access.element_bytes
         times = access.reads + access.writes
         of.l1_wavefronts += total * times * bytes_each / LINE_BYTES
@@ -570,9 +619,10 @@ class _Counting:
         self.load_cycles = np.maximum(self.load_cycles, local * of.card.l1_cycles)
         self.stores = np.maximum(self.stores, local)
 
-    def _shared_use(self, position: int, access: AccessFacts) -> None:
+    def _shared_use(self, position: int, use: Use) -> None:
         """Count an access to shared memory, where the group is staged."""
         of, on, group = self.of, self.plan.staged[position], self.plan.kernel.groups[position]
+        access = use.access
         if nowhere(on):
             return
         often, tested, _ = self._loaded(access)
@@ -580,10 +630,8 @@ class _Counting:
         for count in (2, 4):
             if not nowhere(together == count):
                 waves = np.where(together == count, of.banks(group, access, count), waves)
-        kept = self.plan.kept(Use(statement=self.at, access=access)) > 0
-        often = often / np.where(kept, self.plan.points_along(self.mapped[-1:]), 1.0)
-        often = often / together
-        requests = on * self.instances * often * (access.reads + access.writes)
+        often = often / together / self.of.stays(group, on, use)[0]
+        requests = on * self.executed * often * (access.reads + access.writes)
         of.add_shared(requests, waves)
         of.hand_out(requests * together, group.element_bytes)
         loads = on * access.reads * often
@@ -615,19 +663,20 @@ class _Counting:
                 found = np.where(at_once & whole, count, found)
         return found
 
-    def _global_use(self, position: int, access: AccessFacts) -> None:
+    def _global_use(self, position: int, use: Use) -> None:
         """Count an access through L1, where the group is not staged."""
-        of, group = self.of, self.plan.kernel.groups[position]
+        of, group, access = self.of, self.plan.kernel.groups[position], use.access
         away = 1.0 - self.plan.staged[position]
         if nowhere(away):
             return
-        stored = self._stored(access) * self._left_by_store(access)
+        stays, _ = of.stays(group, self.plan.staged[position], use)
+        stored = self._stored(access) * self._left_by_store(access) / stays
         often, tested, first = (own * stored for own in self._loaded(access))
         wave, sector = of.request(access)
         absent = of.missing(self.statement, access, sector, wave)
-        absent = absent / of.sharing(group.loops) * self._own_share(access)
+        absent = np.minimum(1.0, absent * stays) / of.sharing(group.loops) * self._own_share(access)
         once = min(float(access.reads), 1.0)  # several reads of one element are one load
-        requests = self.instances * often
+        requests = self.executed * often
         of.add_global(requests * away * once, wave, sector, absent)
         if access.writes:
             of.add_stores(requests * away, wave, sector, of.torn(access))
@@ -640,7 +689,8 @@ class _Counting:
         self.addresses = self.addresses + away * often
         read = of.launched_warps * requests * once * sector * SECTOR_BYTES * absent
         beyond_l1 = of.beyond_l1_cycles(group, read)
-        cycles = of.card.l1_cycles + of.waiting(self.statement, access, wave) * beyond_l1
+        waits = np.minimum(1.0, of.waiting(self.statement, access, wave) * stays)
+        cycles = of.card.l1_cycles + waits * beyond_l1
         self.under_way = self.under_way + away * once * often * cycles
         slow = of.constants.guard_waits * (
             first * cycles + beyond(tested, first) * of.card.l1_cycles

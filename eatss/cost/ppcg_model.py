@@ -7,7 +7,7 @@ copies, then statements, then memory.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from math import gcd, prod
 
 import numpy as np
 
@@ -95,6 +95,7 @@ def _demand(of: PpcgCode) -> Demand:
         shared_bytes=plan.shared_bytes,
         shared_limit_bytes=float(of.card.shared_per_block_bytes),
         dram_bytes=_moved_bytes(of),
+        split_bytes=_split_bytes(of),
         scatter=_scatter(of),
         uneven=_uneven(plan),
         empty=0.0 if many else 1.0 - _busy(plan),
@@ -306,3 +307,26 @@ def _scatter(of: PpcgCode) -> Number:
     steps = beyond(np.minimum(points * piece, PAGE_BYTES) / whole, 1.0)
     steps = steps * PAGE_PIECE_BYTES / whole
     return 1.0 + (plan.unrolled == 0) * constants.page_steps * steps
+
+
+def _split_bytes(of: PpcgCode) -> Number:
+    """Return bytes that take as long as lines take longer that two warps update in place.
+
+    Rows of lanes do not begin at a line there: a part of it is wanted while the other is stored.
+    """
+    plan, line, along = of.plan, LINE_BYTES, of.plan.kernel.along_x or ""
+    several = plan.points.get(along, 1.0) > 1
+    times = np.where(several, of.constants.split_lines, of.constants.split_once)
+    total: Number = 0.0
+    for group, on in zip(plan.kernel.groups, plan.staged, strict=True):
+        updates = (use.access for use in group.uses if use.access.reads and use.access.writes)
+        access = next(updates, None)
+        if group.private or access is None or access.moving.get(along) != 1:
+            continue
+        width = access.element_bytes
+        rows = (abs(step) * width for name, step in access.moving.items() if name != along)
+        apart = gcd(line, *rows)  # rows begin at multiples of it
+        split = 1.0 if access.origin * width % apart else 1.0 - apart / line
+        shared = np.minimum(1.0, line / (plan.lanes[0] * width))
+        total = total + (1.0 - on) * 2.0 * split * shared * of.fetched_bytes(group)
+    return times * total

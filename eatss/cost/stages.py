@@ -32,7 +32,7 @@ def add_stages(of: CudaCode) -> None:
         if nowhere(used):
             continue
         on, filled = used * stage.filled, _filled(plan, at)
-        times = prod((plan.steps[name] for name in plan.serial_band[: stage.depth]), start=filled)
+        times = prod(map(plan.tiles_of_block, plan.serial_band[: stage.depth]), start=filled)
         loads = np.ceil(prod(stage.touched) / plan.block_threads)
         columns, width = stage.touched[-1], stage.element_bytes
         row_sectors = of.row_sectors(plan.widest(at), columns)
@@ -71,7 +71,7 @@ def add_stages(of: CudaCode) -> None:
         of.add_chain(on * times * np.where(ahead, behind, alone), *stage.parts)
         # where the loops around it begin anew, the first tile has nothing before it
         last = plan.serial_band[stage.depth - 1] if stage.depth else None
-        again = (filled if last is None else times / plan.steps[last]) - filled
+        again = (filled if last is None else times / plan.tiles_of_block(last)) - filled
         of.add_chain(on * ahead * again * of.far_cycles, *stage.parts)
         barriers = np.maximum(
             barriers, used * times * (np.where(ahead, 1.0, 2.0) + bool(stage.stored_in))

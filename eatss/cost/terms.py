@@ -65,7 +65,7 @@ def predict(demand: Demand, card: Card, constants: CodeConstants) -> Predicted:
     launch = _Launch(demand, card)
     on_chip = {name: least_of(term) for name, term in launch.on_chip().items()}
     edges = least_of(launch.edges())
-    memory = least_of(demand.scatter * demand.dram_bytes / card.dram_bytes_s)
+    memory = least_of(demand.memory_bytes / card.dram_bytes_s)
     every, moved = _energies(demand, card)
     spent, moved = {name: least_of(part) for name, part in every.items()}, least_of(moved)
     core_j, launches = sum(spent.values()), least_of(demand.launches)

@@ -51,6 +51,7 @@ from eatss.plan.stage import (
     Stage,
     StagedReads,
     Tiling,
+    first_with_room,
     padded_rows,
     row_dimensions,
     vector,
@@ -181,33 +182,36 @@ class PromotionBuilder:
             if self._mapping.warps:  # rows are whole vectors
                 rest = -sizes[row_at] % width
                 paddings = [rest + width, rest]
+            plain = Stage(
+                extents=sizes,
+                declared=[*sizes],
+                rows=rows,
+                element_bytes=array.array.element_type.size_bytes,
+                threads=self._mapping.threads,
+                copied=1 if private else array.copied_together(reads.record),
+                private=private,
+                filled=candidate.filled,
+                record=reads.record,
+                apart=candidate.apart,
+            )
+            ways = []
             for padding in paddings:
-                stage = Stage(
-                    extents=sizes,
-                    declared=[size + padding * (at == padded_at) for at, size in enumerate(sizes)],
-                    rows=rows,
-                    element_bytes=array.array.element_type.size_bytes,
-                    threads=self._mapping.threads,
-                    copied=1 if private else array.copied_together(reads.record),
-                    private=private,
-                    filled=candidate.filled,
-                    record=reads.record,
-                    apart=candidate.apart,
+                declared = [size + padding * (at == padded_at) for at, size in enumerate(sizes)]
+                ways.append(replace(plain, declared=declared))
+            if (stage := first_with_room(ways, most_bytes)) is not None:
+                return SharedTile(
+                    name=name,
+                    candidate=candidate,
+                    element_type=array.array.element_type,
+                    offsets=tuple(offset for offset, _ in box),
+                    stage=stage,
+                    depth=depth,
+                    footprint=footprint,
+                    loaded=self._touched(places, around, on=private and candidate.filled),
+                    stored=self._touched(places, around, on=private, writes=True),
                 )
-                if stage.shared_bytes <= most_bytes:
-                    return SharedTile(
-                        name=name,
-                        candidate=candidate,
-                        element_type=array.array.element_type,
-                        offsets=tuple(offset for offset, _ in box),
-                        stage=stage,
-                        depth=depth,
-                        footprint=footprint,
-                        loaded=self._touched(places, around, on=private and candidate.filled),
-                        stored=self._touched(places, around, on=private, writes=True),
-                    )
             reason = (
-                f"its tile of {' x '.join(map(str, sizes))} needs {stage.shared_bytes} bytes, "
+                f"its tile of {' x '.join(map(str, sizes))} needs {ways[-1].shared_bytes} bytes, "
                 f"{most_bytes} are left"
             )
         return reason

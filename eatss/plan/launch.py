@@ -77,6 +77,7 @@ from eatss.plan.stage import (
     buffers,
     copied_together,
     element_words,
+    first_with_room,
     in_rows,
     in_shared,
     interleaved,
@@ -374,6 +375,12 @@ class LaunchPlan(Tiled):
 
     # -- loops ------------------------------------------------------------------------------------
 
+    def tiles_of_block(self, name: str) -> Number:
+        """Return the tiles along a serial loop that one block runs."""
+        if name != self.cut.sum_loop:
+            return self.steps[name]
+        return np.maximum(1.0, self.trips[name] / (self.tile[name] * self.chunks))
+
     @property
     def serial_band(self) -> Names:
         """The loops of the band that each thread runs itself."""
@@ -618,7 +625,7 @@ class LaunchPlan(Tiled):
 
     def _staged_reads(self, group: int) -> StagedReads:
         staged = self.layout.staged.get(self.cut.stageable[group], 0.0)
-        on = staged > 0 if self.cut.sum_loop is None else False
+        on = staged > 0
         members = self.readers(group)
         if not members:
             return StagedReads(
@@ -909,6 +916,22 @@ class LaunchPlan(Tiled):
             size = in_shared(own.shared_bytes * one.buffers)
             yield one.on * size * one.parts.count(part)
 
+    def without_room(self, limit_bytes: float) -> frozenset[int]:
+        """Return the references whose tiles have no room, of the only layout: code leaves these."""
+        found = set[int]()
+        for part in range(len(self.cut.parts)):
+            left = limit_bytes
+            for at, one in enumerate(self._copies):
+                if nowhere(one.on) or part not in one.parts:
+                    continue
+                own = self._stage(at, part)
+                placed = first_with_room((own, replace(own, declared=own.extents)), left)
+                if placed is None:
+                    found |= {*self.cut.stageable[at]}
+                else:
+                    left -= float(np.max(placed.shared_bytes))
+        return frozenset(found)
+
     @property
     def handed_bytes(self) -> Number:
         """Shared memory in which warps leave their parts of sums, where they share some."""
@@ -1041,8 +1064,9 @@ class Compute:
         """Return how often a thread runs some serial loops."""
         plan = self.plan
         steps = prod(map(plan.block_trips, names), start=1.0)
-        if plan.cut.sum_loop in names:
-            steps = steps / (plan.sum_lanes * plan.chunks)
+        if (loop := plan.cut.sum_loop) is not None and loop in names:
+            busy = np.minimum(plan.sum_lanes, plan.tile[loop])  # some have none of a short tile
+            steps = steps / (busy * plan.chunks)
         return np.maximum(steps, 1.0)
 
     @property
@@ -1058,7 +1082,7 @@ class Compute:
         part = plan.cut.parts[self.part]
         steps = prod((plan.steps.get(name, 1.0) for name in part.serial), start=1.0)
         if loop is not None:
-            steps = steps * np.maximum(1.0, plan.trips[loop] / (plan.tile[loop] * plan.chunks))
+            steps = steps * plan.tiles_of_block(loop)
         return steps
 
     @cached_property

@@ -37,9 +37,6 @@ from eatss.plan.numbers import Flag, Number, all_of, any_of, chosen, no, nowhere
 MAX_GRID_LOOPS = 2
 MAX_THREAD_LOOPS = 3
 
-_MOST_KEPT = 64
-"""Steps of a loop whose loads a thread keeps for all its points, at most; 50 are seen, 80 not."""
-
 _FEW_STEPS = 8
 """Steps of a loop that is unrolled around a division, at most: 192 registers with 8, 128 with 4."""
 
@@ -148,18 +145,20 @@ class PpcgKernel:
                 if access.array == array.name
             ]
             for own in map(self._group, _merged(uses, self.facts.overlaps)):
-                at, box = _alike(joined, own)
+                at, box = self._alike(joined, own)
                 if box is None:
                     joined.append(own)
                 else:
                     other = joined[at]
-                    uses_of_both, loops = other.uses + own.uses, other.loops | own.loops
+                    uses_of_both = other.uses + own.uses
+                    loops = frozenset(loop for terms, _ in box for loop, _ in terms)
                     reads = self._needs_old(uses_of_both)
                     joined[at] = replace(own, uses=uses_of_both, loops=loops, box=box, reads=reads)
         return tuple(joined)
 
     def _group(self, uses: Sequence[Use]) -> Group:
-        reuse, box, access = self._reused(uses, self.trips), _box(uses), uses[0].access
+        reuse, access = self._reused(uses, self.trips), uses[0].access
+        box = _box(uses, self.trips)
         moved = frozenset(loop for use in uses for loop in use.access.moving)
         private = (
             reuse
@@ -179,6 +178,21 @@ class PpcgKernel:
             box=box,
             reads=self._needs_old(uses),
         )
+
+    def _alike(self, groups: Sequence[Group], own: Group) -> tuple[int, Box | None]:
+        """Return the first group that shares a box with another one, and the box, if there is one.
+
+        One that loops walk all over that are not tiled holds what others walk over tile by tile.
+        """
+        if own.may_be_staged:
+            tied = {loop for one in self.statements for loop in one.coupled}
+            inner = {loop.name for loop in self.facts.inner_loops} - tied
+            for at, other in enumerate(groups):
+                if other.array == own.array and other.may_be_staged:
+                    box = _box([*other.uses, *own.uses], self.trips, inner)
+                    if box is not None and all(spread < _MOST_SPREAD for _, spread in box):
+                        return at, box
+        return 0, None
 
     def _needs_old(self, uses: Sequence[Use]) -> bool:
         """Tell whether a tile reads of a group what it has not written itself.
@@ -294,17 +308,6 @@ def _merged(uses: Sequence[Use], overlaps: frozenset[frozenset[int]]) -> list[li
     return [members for _, members in groups]
 
 
-def _alike(groups: Sequence[Group], own: Group) -> tuple[int, Box | None]:
-    """Return the first group that shares a box with another one, and the box, if there is one."""
-    if own.may_be_staged:
-        for at, other in enumerate(groups):
-            if other.array == own.array and other.may_be_staged:
-                box = _box([*other.uses, *own.uses])
-                if box is not None and all(spread < _MOST_SPREAD for _, spread in box):
-                    return at, box
-    return 0, None
-
-
 def _matrix(access: AccessFacts, loops: Sequence[str]) -> npt.NDArray[Any]:
     """Return the coefficients of loops, a row a dimension of the array."""
     rows = [[dict(terms).get(loop, 0) for loop in loops] for terms in access.terms]
@@ -334,20 +337,26 @@ def _has_neighbours(matrix: npt.NDArray[Any]) -> bool:
     return gcd(*(column[-1] for column in columns)) == 1
 
 
-def _box(uses: Sequence[Use]) -> Box | None:
-    """Return the box that holds what all uses touch in a tile, if they move alike."""
+def _box(uses: Sequence[Use], trips: Mapping[str, int], whole: Collection[str] = ()) -> Box | None:
+    """Return the box that holds what all uses touch in a tile, if they move alike.
+
+    Along a dimension of which loops that are ``whole`` in every tile touch all others may, too.
+    """
     if not all(use.access.affine for use in uses):
         return None
     if len({use.access.touched.form for use in uses if use.access.touched is not None}) > 1:
         return None  # loops of the host move them apart
     widest = max((use.access for use in uses), key=lambda a: sum(map(len, a.terms)))
     box = []
-    for position, terms in enumerate(widest.terms):
+    for position, along in enumerate(widest.terms):
         others = [use.access.subscripts[position] for use in uses]
-        if not all({*own} <= {*terms} for own, _ in others):
-            return None
-        offsets = [offset for _, offset in others]
-        box.append((terms, max(offsets) - min(offsets)))
+        offsets, own = [offset for _, offset in others], along
+        if not all({*one} <= {*own} for one, _ in others):
+            whole_last = (({*dict(one)} <= {*whole}, one) for one, _ in others)
+            every, own = max(whole_last, key=lambda one: (spanned(one[1], trips), one[0]))
+            if not every or len({*offsets}) > 1:
+                return None
+        box.append((own, max(offsets) - min(offsets)))
     return tuple(box)
 
 
@@ -620,6 +629,20 @@ class PpcgPlan(Tiled):
             free = free * np.where(points > 1, np.clip(inside / points, 0.0, 1.0), 1.0)
         return 1.0 - free
 
+    def busy_warps(self, loops: Collection[str]) -> Number:
+        """Return the share of the points of all threads along some loops that a warp runs.
+
+        Where a tile is no multiple of its threads only the first of them have a last point.
+        """
+        share: Number = 1.0
+        for (name, count), lanes in zip(self.axes, self.lanes, strict=True):
+            if name in loops:
+                left = np.mod(self.tile[name], count)
+                last = np.minimum(1.0, np.ceil(left / lanes) * lanes / count)
+                points = self.points[name]
+                share = share * np.where(left > 0, (points - 1.0 + last) / points, 1.0)
+        return share
+
     @cached_property
     def cut_off(self) -> Number:
         """1 where the end of a loop cuts a tile, or a tile the threads of a block, off."""
@@ -644,21 +667,6 @@ class PpcgPlan(Tiled):
         """
         few = (self.extent(loop) <= _FEW_STEPS) | (not has_branches(statement, {loop}))
         return no(self.cut.get(loop, False)) & (loop not in statement.coupled) & few
-
-    def kept(self, use: Use) -> Number:
-        """Return the steps of a serial loop whose loads a thread makes once for its points.
-
-        The compiler unrolls a short loop of known length, and moves what does not move along ``x``
-        in front of the loop over the points along ``x``, if it is in shared memory [machine code].
-        """
-        *_, along = self.kernel.threads or ("",)
-        statement, access = self.kernel.statements[use.statement], use.access
-        first, *others = self.serial_loops(statement) or ("", "")
-        if others or access.writes or along not in statement.loops or along in access.moving:
-            return 0.0
-        steps, several = self.extent(first), self.points[along] > 1
-        once = self.known(statement, first) & (self.unrolled == 0) & several
-        return np.where(once & (steps <= _MOST_KEPT), steps, 0.0)
 
     def tiles_cut(self, name: str) -> Flag:
         """Where a loop's end cuts a tile off."""

@@ -22,7 +22,7 @@ each other, and the loop over them is unrolled. Elsewhere each element is found 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from itertools import combinations
@@ -518,3 +518,11 @@ class Stage:
         """Where copies element by element are unrolled, and each thread copies as much."""
         sizes = self.stored or in_one_row(self.extents, self.record)
         return self.in_pieces | copied_in_rows(sizes, self.threads)
+
+
+def first_with_room(stages: Iterable[Stage], left_bytes: float) -> Stage | None:
+    """Return the first of the ways to have a tile for which so many bytes are enough.
+
+    What has none stays in global memory, and what comes behind it takes the room.
+    """
+    return next((one for one in stages if np.all(one.shared_bytes <= left_bytes)), None)
