@@ -36,6 +36,7 @@ from eatss.lower.transform.copy_ways import (
     with_vectorised_stores,
 )
 from eatss.lower.transform.epilogues import with_epilogue_scaling, with_factors_grouped
+from eatss.lower.transform.invariant_parts import with_invariant_parts
 from eatss.lower.transform.load_matrices import with_matrices_loaded
 from eatss.lower.transform.pipeline import pipelined
 from eatss.lower.transform.point_groups import (
@@ -129,6 +130,7 @@ def transformed(
     kernel = with_stores_last(kernel, points, taken(kernel))
     if row_windows:
         kernel = with_row_windows(kernel, taken(kernel))
+    kernel = with_invariant_parts(kernel, taken(kernel))
     kernel = with_registers_defined(kernel, taken(kernel))
     # tests of where rows begin may need sizes that nothing else does
     kernel = with_integers(replace(kernel, body=without_unused(kernel.body)), integers)

@@ -67,9 +67,7 @@ from eatss.lower.kernel.uses import (
     with_homes,
 )
 from eatss.polyhedral.expression import (
-    Binary,
-    Call,
-    Expression,
+    branches,
     fused_quotient,
     preorder,
     read_always,
@@ -133,7 +131,7 @@ def _loads_first(loop: For, points: Collection[str], taken: set[str]) -> Nodes:
     """Return a loop over points behind its loads, nothing where it stays as it is."""
     computes = [*every_of((loop,), Compute)]
     values = (part for one in computes for part in preorder(one.statement.value))
-    if not any(map(_branches, values)) or not _is_plain(loop, computes, points):
+    if not any(map(branches, values)) or not _is_plain(loop, computes, points):
         return ()
     lets = {one.name: (one.value,) for one in every_of((loop,), Let)}
     loops = {one.counter: trips_from_zero(one) or 0 for one in every_of((loop,), For)}
@@ -157,18 +155,6 @@ def _loads_first(loop: For, points: Collection[str], taken: set[str]) -> Nodes:
         *(node for along in groups for node in loads_along((loop,), along, homes, lets)),
         *with_homes((loop,), homes),
     )
-
-
-_STRAIGHT = frozenset({"fabs", "fmin", "fmax", "fma", "exp2", "floor", "ceil", "copysign"})
-"""Functions without branches; so is ``expf``."""
-
-
-def _branches(part: Expression) -> bool:
-    """Tell whether what computes a part of a value has a branch, as far as that is known."""
-    if isinstance(part, Call):
-        return part.function != "expf" and part.function.removesuffix("f") not in _STRAIGHT
-    is_quotient = isinstance(part, Binary) and part.operator == "/"
-    return is_quotient and fused_quotient(part) is None
 
 
 def _reads_own(computes: Sequence[Compute]) -> bool:
