@@ -223,7 +223,7 @@ class _Counting:
                 of.add_stores(requests * (1.0 - on), *of.request(use.access), of.torn(use.access))
                 of.add_shared(requests * on, of.banks(use))
                 converts = float(use.access.converts)
-                stored = code.load_instructions / self.plan.together(use.access)
+                stored = code.load_instructions / self.plan.together(use.access, stored=True)
                 of.add_instructions(requests * (stored + converts))
         self._add_wait()
 

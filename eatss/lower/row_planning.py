@@ -330,7 +330,7 @@ class RowPlanner(UnitPlanner):
             names_of = rows_along_memory(storage, units, block.loops, self._scop)
             arrays = tuple(context.arrays[one].buffer.name for one in names_of)
             vectors = RowVectors(lanes=lanes, width=width, arrays=arrays)
-            told = (*told, f"rows: {counted(width, 'element')} of a thread follow each other")
+            notes = (*notes, f"rows: {counted(width, 'element')} of a thread follow each other")
         return (*front, *body), (*told, *notes), vectors
 
 

@@ -53,6 +53,7 @@ from eatss.lower.transform.registers_defined import (
 from eatss.lower.transform.row_windows import with_row_windows
 from eatss.lower.transform.rows_in_vectors import RowVectors, with_rows_in_vectors
 from eatss.lower.transform.rows_one_by_one import with_rows_one_by_one
+from eatss.lower.transform.shared_reciprocals import with_shared_reciprocals
 from eatss.lower.transform.stores_last import with_stores_last
 from eatss.lower.transform.stream_k import Stream, with_steps_streamed
 from eatss.lower.transform.use_instruction import use_warp_instruction
@@ -136,6 +137,7 @@ def transformed(
     if row_windows:
         kernel = with_row_windows(kernel, taken(kernel))
     kernel = with_invariant_parts(kernel, taken(kernel))
+    kernel = with_shared_reciprocals(kernel, points, taken(kernel))
     kernel = with_registers_defined(kernel, taken(kernel))
     # tests of where rows begin may need sizes that nothing else does
     kernel = with_integers(replace(kernel, body=without_unused(kernel.body)), integers)

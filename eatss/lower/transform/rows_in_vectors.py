@@ -37,7 +37,6 @@ from eatss.lower.kernel.nodes import (
     If,
     Kernel,
     Let,
-    Node,
     Nodes,
     counted,
 )
@@ -50,6 +49,7 @@ from eatss.lower.transform.point_groups import (
     values_at_points,
 )
 from eatss.program import Constant, IntExpr, Name, substitute
+from eatss.program.expression import IntExprs
 from eatss.program.linear import as_sum
 
 
@@ -138,7 +138,7 @@ class _Grouped:
         match body:
             case (Let() as own, If(orelse=()) as test):
                 first, last = (self._at(own.value, place) for place in (0, self.width - 1))
-                tests = complete(
+                tests: IntExprs | None = complete(
                     at_worst(one, each[0], own.name, first, last) for one in test.conditions
                 )
                 if tests is not None:
@@ -155,8 +155,8 @@ class _Grouped:
         stores = [one for one in body if isinstance(one, Copy) and _is_store(one)]
         lets = tuple(one for one in body if isinstance(one, Let))
         rest = tuple(one for one in body if one not in stores)
-        first = [rest] if any(not isinstance(one, Let) for one in rest) else []
-        parts: list[tuple[Node, ...]] = [*first, *((*lets, one) for one in stores)]
+        parts: list[Nodes] = [rest] if len(rest) > len(lets) else []
+        parts += [(*lets, one) for one in stores]
         return tuple(counted(self.at, self.width, one) for one in parts)
 
 
