@@ -442,7 +442,7 @@ def row_storage(
     return RowStorage(
         kept=tuple(kept),
         values=tuple(_for_all_lanes(values, here, homes)),
-        vector=_vector(accesses, facts),
+        vector=_vector(accesses, {one.array for one in kept}, facts),
     )
 
 
@@ -457,14 +457,21 @@ def rows_along_memory(storage: RowStorage, units: Sequence[Unit], depth: int, sc
     return tuple(one for one, ways in found.items() if len(ways) == 1 and one not in kept)
 
 
-def _vector(accesses: Mapping[str, Sequence[_Access]], facts: Sequence[KernelFacts]) -> int:
-    """Return how many elements of rows a thread may have at a time, if these lie along memory."""
+def _vector(
+    accesses: Mapping[str, Sequence[_Access]], kept: Collection[str], facts: Sequence[KernelFacts]
+) -> int:
+    """Return how many elements of rows a thread may have at a time, if these lie along memory.
+
+    What is read twice and not ``kept`` compilers load once if it is elements.
+    """
     arrays = {array.name: array for one in facts for array in one.work.arrays}
     widths = set[int]()
     for name, own in accesses.items():
         of_lanes = [one.form for one in own if one.form is None or one.is_of_a_lane]
         alone = all(form is not None and _is_along(form) for form in of_lanes)
-        if of_lanes and not alone:
+        read = (one.place for one in own if one.is_of_a_lane and not one.writes)
+        readers = {place and place[0] for place in read}
+        if of_lanes and not (alone and (name in kept or len(readers) <= 1)):
             return 1
         if of_lanes:
             array = arrays[name]

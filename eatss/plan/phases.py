@@ -25,7 +25,7 @@ from eatss.base.memo import Memo
 from eatss.base.targets import CUDA
 from eatss.plan.contract import are_held, held_words
 from eatss.plan.launch import LaunchPlan, Limits, launch_plan, trips_of
-from eatss.plan.numbers import Flag, Number, any_of, chosen, largest
+from eatss.plan.numbers import Flag, Number, all_of, chosen, largest
 from eatss.plan.stage import element_words
 from eatss.program.expression import IntExpr
 
@@ -189,13 +189,14 @@ def row_vector(storage: RowStorage, kept: Sequence[Flag], block: FusedRows) -> N
 
     Args:
         storage: what may be kept.
-        kept: what is, of each row.
+        kept: whether each of them is: all have to be.
         block: the threads of rows, and what they take at a time.
     """
     if block.columns or block.steps or storage.vector == 1:
         return 1
     whole = slots_of(block.tile, block.lanes) % storage.vector == 0
-    return chosen(whole & (block.lanes > 1) & any_of(kept), storage.vector, 1)
+    every = bool(kept) & all_of(kept)
+    return chosen(whole & (block.lanes > 1) & every, storage.vector, 1)
 
 
 def phase_plans(
@@ -220,7 +221,8 @@ def phase_plans(
         once: the plans of phases of other runs.
     """
     values = run.registers.values
-    vector = row_vector(run.registers, [np.asarray(True)] if kept else [], block)
+    on: list[Flag] = [np.asarray(one in kept) for one in run.registers.kept]
+    vector = row_vector(run.registers, on, block)
     added = {own.array for own in values if own.transfers}
     plans = []
     for number, phase in enumerate(run.phases):

@@ -253,6 +253,23 @@ def test_elements_of_other_rows_lie_apart(old: str, new: str, tile: int) -> None
     assert "eatss_load_wide" not in program.text
 
 
+def test_what_two_sums_load_and_nothing_keeps_lies_apart() -> None:
+    text = ROWS % (
+        "float x[NI][NJ], float z[NI][NJ], float s[NI], float t[NI], float u[NI], float r[NI]",
+        """
+        s[i] = 0;
+        t[i] = 0;
+        u[i] = 0;
+        for (int j = 0; j < NJ; j++) {
+            s[i] += x[i][j] * x[i][j];
+            t[i] += z[i][j] * z[i][j];
+            u[i] += x[i][j] * z[i][j];
+        }
+        r[i] = u[i] / sqrt(s[i] * t[i]);""",
+    )
+    assert "eatss_load_wide" not in in_one(text, 2, 128, 512, whole=1).text
+
+
 def test_rows_of_two_loops_are_as_long_as_their_product(tmp_path: Path) -> None:
     text = ROWS % (
         "double x[NI][NJ][NJ], double y[NI][NJ][NJ], double s[NI]",
