@@ -335,8 +335,9 @@ def with_vectorised_stores(
         tests = [test for row in found for test in row.tests]
         if not found or own & set(names_in(*tests)):
             return ()
-        both_ways = [one for one in found if one.copy.source.buffer not in rows]
-        if any((one.copy.target.buffer, one.copy.source.buffer) in loaded for one in both_ways):
+        copies = [(one.copy.source.buffer, one.copy.target.buffer) for one in found]
+        both_ways = [one for one in copies if not {*one} & {*rows}]
+        if any((target, source) in loaded for source, target in both_ways):
             return ()
         conditions = dict.fromkeys((*map(aligned, found), *tests))
 
