@@ -174,7 +174,7 @@ class _Joining:
         trips = max(trips_of(self.facts[kernel])[loop] for kernel, loop in loops)
         length = max([int(trips), *(phase.length or 0 for phase in run.phases)])
         open_ = any(own.begin is None for own in run.registers.kept)
-        vector = 1 if columns else run.registers.vector
+        vector = run.registers.vector if run.registers.kept and not columns else 1
         most_threads = self.profile.threads_per_block
         filling = [SECTOR_BYTES // own.element_bytes for own in run.registers.kept if columns]
         most_lanes = most_threads // max(filling, default=1)  # columns beside each other
