@@ -223,7 +223,8 @@ class _Counting:
                 of.add_stores(requests * (1.0 - on), *of.request(use.access), of.torn(use.access))
                 of.add_shared(requests * on, of.banks(use))
                 converts = float(use.access.converts)
-                of.add_instructions(requests * (code.load_instructions + converts))
+                stored = code.load_instructions / self.plan.together(use.access, stored=True)
+                of.add_instructions(requests * (stored + converts))
         self._add_wait()
 
     def _add_reads(self, use: UniformSet) -> None:
@@ -242,8 +243,7 @@ class _Counting:
         of.add_shared((requests * on - alone) / width, near)
         of.add_shared(alone, banks)
         of.operand_bytes += total * of.different_bytes(use.access)
-        arrays, together = self.plan.rows_loaded
-        alone_each = code.load_instructions / (together if use.access.array in arrays else 1.0)
+        alone_each = code.load_instructions / self.plan.together(use.access)
         each = np.where(on > 0, 1.0 / width, alone_each)
         converts = requests * float(use.access.converts)
         of.add_instructions((requests - alone) * each + alone + converts)

@@ -620,6 +620,7 @@ class RegionBuilder:
             self._options.instructions,
             context,
             made.kernel.kernel.resident,
+            row_vectors=made.vectors,
         )
         kernel = replace(made.kernel, kernel=code)
         told = instruction_notes(code, self._options.instructions)

@@ -44,6 +44,7 @@ from eatss.lower.kernel.nodes import (
     Wait,
 )
 from eatss.lower.kernel.uses import affine_values
+from eatss.polyhedral.expression import Expression
 from eatss.program import (
     Apply,
     Constant,
@@ -254,7 +255,7 @@ class _Printer:
         elif isinstance(node, Init):
             words["value"] = constant_text(node.value, node.target.buffer.element_type)
         elif isinstance(node, Load):
-            words["part"] = self._values(node, _no_affine_value).emit(node.part).text
+            words["part"] = self._values(node, node.part).emit(node.part).text
         own = self._own_texts.get(type(node))
         return self._templates[type(node)].format(**words) if own is None else own(node, words)
 
@@ -347,21 +348,21 @@ class _Printer:
         return f"{words['target']} = eatss_reciprocal<{kind}>({texts});"
 
     def _compute(self, node: Compute, words: _Words) -> str:
-        functions = affine_values(node.statement.value)
-        values = {
-            id(function.value): self._cast(value)
-            for function, value in zip(functions, node.integers, strict=True)
-        }
-        printer = self._values(node, lambda function: values[id(function)])
+        printer = self._values(node, node.statement.value)
         own = {number: self._element(one) for number, one in node.reciprocals}
         printer = replace(printer, flag=node.flag, reciprocals=own, inverts=node.inverts)
         return printer.assigned(words["target"])
 
-    def _values(self, node: Compute | Load, affine: Callable[[Any], IntExpr]) -> ValuePrinter:
+    def _values(self, node: Compute | Load, value: Expression) -> ValuePrinter:
+        """Return what prints a value that a node computes."""
+        values = {
+            id(function.value): self._cast(integer)
+            for function, integer in zip(affine_values(value), node.integers, strict=True)
+        }
         return ValuePrinter(
             statement=node.statement,
             reads=[self._element(read) for read in node.reads],
-            affine=affine,
+            affine=lambda function: values[id(function)],
             types=node.types,
             index_bits=self._kernel.index_bits,
         )
@@ -407,7 +408,3 @@ def _over_places(one: PartialSum, depth: int, *texts: str) -> str:
             around.enter_context(lines.block(head))
         lines.add(*texts)
     return lines.text()
-
-
-def _no_affine_value(_: object) -> IntExpr:
-    raise ValueError("a part of a value is evaluated that depends on counters")

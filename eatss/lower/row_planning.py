@@ -38,12 +38,14 @@ from eatss.lower.references import BuiltKernel, KernelContext
 from eatss.lower.row_storage import (
     LoweredPhase,
     row_storage,
+    rows_along_memory,
     sizes_of_whole_rows,
     span_of,
     with_row_values,
     with_rows_kept,
 )
 from eatss.lower.storage import NeedsOneThreadError, storage_of
+from eatss.lower.transform.rows_in_vectors import RowVectors
 from eatss.lower.units import (
     have_same_rows,
     lanes_mapping,
@@ -56,7 +58,7 @@ from eatss.lower.units import (
 )
 from eatss.lower.variants import launch_of
 from eatss.plan.contract import registers_of_a_thread
-from eatss.plan.phases import KeptRow, RowPhase, RowRun, RowStorage, kept_rows
+from eatss.plan.phases import KeptRow, RowPhase, RowRun, RowStorage, kept_rows, row_vector
 from eatss.polyhedral.dependences import tried
 from eatss.polyhedral.expression import divisors
 from eatss.polyhedral.isl_names import (
@@ -74,11 +76,15 @@ from eatss.program.linear import strict
 
 @frozen
 class RowsInOne:
-    """One kernel of several pieces; ``in_order``: its sums are added up as in the source."""
+    """One kernel of several pieces; ``in_order``: its sums are added up as in the source.
+
+    ``vectors`` are the rows of which threads have vectors, if they do.
+    """
 
     kernel: BuiltKernel
     tiles: SizePairs
     in_order: bool
+    vectors: RowVectors | None = None
 
 
 class RowPlanner(UnitPlanner):
@@ -221,7 +227,7 @@ class RowPlanner(UnitPlanner):
         launch = launch if steps.launch is None else steps.launch
         whole = coalesced(sizes_of_whole_rows(units, int(block.tile), inside))
         fits = index(strict(condition_of(whole, launch)))
-        body, notes = self._in_registers(lowered, block, context, fits, steps)
+        body, notes, vectors = self._in_registers(lowered, block, context, fits, steps)
         body = without_unused((*products_of_sizes(context.scop, units[0].names), *body))
         rows = counted(block.rows, "row")
         tiles = sorted(pair for one in phases for pair in one.parameter_tiles)  # the largest last
@@ -268,6 +274,7 @@ class RowPlanner(UnitPlanner):
                 }.items()
             ),
             in_order=all(orders),
+            vectors=vectors,
         )
 
     def _in_registers(
@@ -277,8 +284,8 @@ class RowPlanner(UnitPlanner):
         context: KernelContext,
         whole: IntExpr,
         steps: _Steps,
-    ) -> tuple[Nodes, Names]:
-        """Return the body of phases with what registers have of rows, and notes of it.
+    ) -> tuple[Nodes, Names, RowVectors | None]:
+        """Return the body of phases with what registers have of rows, notes, and its vectors.
 
         Where a tile has a ``whole`` row at launch only, there are two.
         """
@@ -316,7 +323,14 @@ class RowPlanner(UnitPlanner):
         if len(always) < len(kept):
             longer, _ = with_kept(always)
             body = (If(conditions=(whole,), body=body, orelse=longer),)
-        return (*front, *body), (*told, *notes)
+        vectors, width = None, int(row_vector(storage, fits, block))
+        if width > 1:
+            lanes = distinct(one for unit in units if (one := unit.lane_loop) is not None)
+            names_of = rows_along_memory(storage, units, block.loops, self._scop)
+            arrays = tuple(context.arrays[one].buffer.name for one in names_of)
+            vectors = RowVectors(lanes=lanes, width=width, arrays=arrays)
+            notes = (*notes, f"rows: {counted(width, 'element')} of a thread follow each other")
+        return (*front, *body), (*told, *notes), vectors
 
 
 @frozen

@@ -64,6 +64,7 @@ from eatss.lower.planning import Unit
 from eatss.lower.products import references_at
 from eatss.lower.units import numbered_rows
 from eatss.plan.phases import SEVERAL, KeptRow, PassedRow, RowStorage, RowValue, slots_of
+from eatss.plan.stage import copied_together
 from eatss.polyhedral.expression import Array, divisors
 from eatss.polyhedral.isl_names import (
     coalesced,
@@ -438,7 +439,51 @@ def row_storage(
     here = [(a, one) for a, own in accesses.items() for one in own if one.phase in alone]
     homes = {place for at in alone for place in _homes(units[at])}
     kept.sort(key=lambda one: not one.lasting)  # what is not would be loaded in each step
-    return RowStorage(kept=tuple(kept), values=tuple(_for_all_lanes(values, here, homes)))
+    return RowStorage(
+        kept=tuple(kept),
+        values=tuple(_for_all_lanes(values, here, homes)),
+        vector=_vector(accesses, {one.array for one in kept}, facts),
+    )
+
+
+def rows_along_memory(storage: RowStorage, units: Sequence[Unit], depth: int, scop: Scop) -> Names:
+    """Return the arrays besides those that are kept of which rows are loaded, or stored."""
+    found = dict[str, set[bool]]()
+    for number, unit in enumerate(units):
+        for array, access in _accesses(number, unit, depth, scop):
+            if access.is_of_a_lane:
+                found.setdefault(array, set()).add(access.writes)
+    kept = {one.array for one in storage.kept}
+    return tuple(one for one, ways in found.items() if len(ways) == 1 and one not in kept)
+
+
+def _vector(
+    accesses: Mapping[str, Sequence[_Access]], kept: Collection[str], facts: Sequence[KernelFacts]
+) -> int:
+    """Return how many elements of rows a thread may have at a time, if these lie along memory.
+
+    What is read twice and not ``kept`` compilers load once if it is elements.
+    """
+    arrays = {array.name: array for one in facts for array in one.work.arrays}
+    widths = set[int]()
+    for name, own in accesses.items():
+        of_lanes = [one.form for one in own if one.form is None or one.is_of_a_lane]
+        alone = all(form is not None and _is_along(form) for form in of_lanes)
+        read = (one.place for one in own if one.is_of_a_lane and not one.writes)
+        readers = {place and place[0] for place in read}
+        if of_lanes and not (alone and (name in kept or len(readers) <= 1)):
+            return 1
+        if of_lanes:
+            array = arrays[name]
+            widths.add(copied_together(array.extents, array.element_bytes))
+    return widths.pop() if len(widths) == 1 else 1
+
+
+def _is_along(form: _Form) -> bool:
+    """Tell whether lanes of a row that follow each other have elements that do."""
+    *others, last = form
+    across = {name for terms, _, _ in others for name, _ in terms}
+    return last == (((_LANE, 1),), (), 0) and _LANE not in across
 
 
 def _for_all_lanes(

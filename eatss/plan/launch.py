@@ -281,6 +281,15 @@ class LaunchPlan(Tiled):
     columns: bool = False
     filled: Numbers = ()
     copiers: Number = 1.0
+    row_vectors: tuple[str | None, Number] = (None, 1.0)
+
+    def together(self, access: AccessFacts, *, stored: bool = False) -> Number:
+        """Return how many elements a thread loads, or stores, at a time through an access."""
+        arrays, width = self.rows_loaded
+        loop, of_row = self.row_vectors
+        if loop is not None and loop in access.moving:
+            return of_row
+        return width if access.array in arrays and not stored else 1.0
 
     @cached_property
     def shape(self) -> tuple[int, ...]:

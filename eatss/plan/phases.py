@@ -25,7 +25,7 @@ from eatss.base.memo import Memo
 from eatss.base.targets import CUDA
 from eatss.plan.contract import are_held, held_words
 from eatss.plan.launch import LaunchPlan, Limits, launch_plan, trips_of
-from eatss.plan.numbers import Flag, Number, largest
+from eatss.plan.numbers import Flag, Number, all_of, chosen, largest
 from eatss.plan.stage import element_words
 from eatss.program.expression import IntExpr
 
@@ -111,10 +111,14 @@ class RowValue:
 
 @frozen
 class RowStorage:
-    """What registers may have of rows while blocks go through phases."""
+    """What registers may have of rows while blocks go through phases.
+
+    Rows lie so in memory that threads may have ``vector`` elements of each at a time.
+    """
 
     kept: tuple[KeptRow, ...] = ()
     values: tuple[RowValue, ...] = ()
+    vector: int = 1
 
 
 @frozen
@@ -180,6 +184,21 @@ def kept_rows(storage: RowStorage, block: FusedRows, registers: Number) -> list[
     return found
 
 
+def row_vector(storage: RowStorage, kept: Sequence[Flag], block: FusedRows) -> Number:
+    """Return how many elements of a row that follow each other a thread has: 16 bytes, or one.
+
+    Args:
+        storage: what may be kept.
+        kept: whether each of them is: all have to be.
+        block: the threads of rows, and what they take at a time.
+    """
+    if block.columns or block.steps or storage.vector == 1:
+        return 1
+    whole = slots_of(block.tile, block.lanes) % storage.vector == 0
+    every = bool(kept) & all_of(kept)
+    return chosen(whole & (block.lanes > 1) & every, storage.vector, 1)
+
+
 def phase_plans(
     facts: Mapping[str, KernelFacts],
     run: RowRun,
@@ -202,6 +221,8 @@ def phase_plans(
         once: the plans of phases of other runs.
     """
     values = run.registers.values
+    on: list[Flag] = [np.asarray(one in kept) for one in run.registers.kept]
+    vector = row_vector(run.registers, on, block)
     added = {own.array for own in values if own.transfers}
     plans = []
     for number, phase in enumerate(run.phases):
@@ -211,8 +232,9 @@ def phase_plans(
         cut = replace(phase, launch=replace(phase.launch, held=held))
         own = _without_kept(facts[phase.kernel], number, kept, values)
         filled = tuple(at for one in kept for at in one.references[number])
-        plan = partial(_phase_plan, own, cut, filled, block, card, in_order=in_order)
-        sizes = (np.asarray(one).tobytes() for one in (block.rows, block.lanes, block.tile))
+        plan = partial(_phase_plan, own, cut, filled, vector, block, card, in_order=in_order)
+        columns = (block.rows, block.lanes, block.tile, vector)
+        sizes = (np.asarray(one).tobytes() for one in columns)
         plans.append(once(plan, own, cut, filled, block.columns, in_order, *sizes))
     return plans
 
@@ -221,6 +243,7 @@ def _phase_plan(
     facts: KernelFacts,
     phase: RowPhase,
     filled: Numbers,
+    vector: Number,
     block: FusedRows,
     card: Limits,
     *,
@@ -229,7 +252,8 @@ def _phase_plan(
     variant = KernelVariant(launches=(phase.launch,), in_order=in_order)
     layout = _phase_layouts(facts, phase, block, variant)
     plan = launch_plan(facts, phase.launch, layout, card)
-    return replace(plan, columns=bool(block.columns), filled=filled)
+    row_vectors = phase.lane_loop, 1.0 * vector
+    return replace(plan, columns=bool(block.columns), filled=filled, row_vectors=row_vectors)
 
 
 def _phase_layouts(

@@ -283,19 +283,65 @@ def divisors(node: Expression) -> tuple[int, ...]:
     return distinct(one.right.access for one in quotients if isinstance(one.right, Read))
 
 
-def read_always(node: Expression) -> Iterator[int]:
-    """Yield the accesses that a value reads whatever its conditions are, without recursion."""
+def always(node: Expression, ends: Callable[[Expression], bool]) -> Iterator[Expression]:
+    """Yield the parts that are computed whatever the conditions are; no recursion.
+
+    Those that are of one for which ``ends`` holds are left out.
+    """
     left = [node]
     while left:
-        match left.pop():
-            case Read(access=access):
-                yield access
+        part = left.pop()
+        yield part
+        if ends(part):
+            continue
+        match part:
             case Select(condition=condition):
                 left.append(condition)
             case Binary(operator="&&" | "||", left=first):
                 left.append(first)
             case other:
                 left += operands(other)
+
+
+def read_always(node: Expression) -> Iterator[int]:
+    """Yield the accesses that a value reads whatever its conditions are."""
+    return (one.access for one in always(node, lambda _: False) if isinstance(one, Read))
+
+
+_STRAIGHT = frozenset({"fabs", "fmin", "fmax", "fma", "exp2", "floor", "ceil", "copysign"})
+"""Functions without branches; so is ``expf``."""
+
+
+def branches(node: Expression) -> bool:
+    """Tell whether what computes a node of its operands has a branch, as far as that is known."""
+    if isinstance(node, Call):
+        return node.function != "expf" and node.function.removesuffix("f") not in _STRAIGHT
+    is_quotient = isinstance(node, Binary) and node.operator == "/"
+    return is_quotient and fused_quotient(node) is None
+
+
+def floating_type(
+    value: Expression, type_of: Callable[[int], ElementType | None]
+) -> ElementType | None:
+    """Return the floating-point type of a value, ``None`` where it has none or it is not sure.
+
+    Args:
+        value: has all conversions, so that operands are of the type of the result.
+        type_of: the type of what an access reads, by its number.
+    """
+    while isinstance(value, Unary | Binary | Select):
+        same = operands(value)[-1:] if isinstance(value, Select) else operands(value)
+        value = next((one for one in same if not isinstance(one, Literal)), same[0])
+    match value:
+        case Literal(element_type=kind) | Cast(element_type=kind):
+            found: ElementType | None = kind
+        case Read(access=access):
+            found = type_of(access)
+        case Call(function=function):
+            found = math_type(function)
+        case _:
+            found = None
+    return found if found is not None and found.is_floating else None
 
 
 def with_reciprocals(node: Expression) -> Expression:

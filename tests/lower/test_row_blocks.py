@@ -203,10 +203,71 @@ def test_rows_that_a_launch_finds_short_enough_stay_in_registers(tmp_path: Path)
     (kernel,) = program.kernels
     assert sum("2 elements of a row in registers" in note for note in kernel.notes) == 2
     (short,) = re.findall(r"if \(NJ < 129\) \{(.*?)\n    \} else \{", program.text, re.DOTALL)
-    assert short.count("= in[i0") == 3  # whole tiles, others, and the first maximum
+    assert short.count("&in[i0") == 2  # whole tiles, and whole vectors of others
+    assert short.count("= in[i0") == 5  # their elements, those of the rest, and the first maximum
     is_right(folder, *SIZES, {"NI": 2, "NJ": 128}, {"NI": 2, "NJ": 129})
     longer = "if (NJ < 129)", "if (NJ < 140)"
     assert broken(program, folder, *longer, [{"NI": 2, "NJ": 131}]) != "ok"
+
+
+SCALED = ROWS % (
+    "float x[NI][NJ], float y[NI][NJ], float g[NJ], float s[NI]",
+    """
+        s[i] = 0;
+        for (int j = 0; j < NJ; j++)
+            s[i] += x[i][j];
+        for (int j = 0; j < NJ; j++)
+            y[i][j] = x[i][j] * s[i] + g[j];""",
+)
+VECTORS = [{"NI": 3, "NJ": length} for length in (255, 256, 257, 511, 512)]
+
+
+@pytest.mark.parametrize("lanes", [32, 128])
+def test_a_thread_has_vectors_of_a_row_that_it_keeps(lanes: int, tmp_path: Path) -> None:
+    folder = tmp_path / "made"
+    program = in_one(SCALED, 2, lanes, 512, folder, whole=1)
+    assert "rows: 4 elements of a thread follow each other" in program.kernels[0].notes
+    for array in ("x", "g"):
+        assert re.search(rf"eatss_load_wide\(&{array}_\w+\[[^&]*, &{array}\[", program.text)
+    assert "eatss_store_wide(&y[" in program.text
+    is_right(folder, *VECTORS)
+    old, new = "j0 + 4 * tj + ", "j0 + 4 * (tj ^ 1) + "
+    assert program.text.count(f"const int j = {old}") > 1
+    first = program.text.index(f"const int j = {old}")
+    text = program.text[:first] + program.text[first:].replace(old, new, 1)
+    assert broken(program, folder, program.text, text, VECTORS) != "ok"
+    unguarded = program.text.replace(" + 3 < NJ", " < NJ")
+    assert broken(program, folder, program.text, unguarded, VECTORS) != "ok"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "tile"),
+    [
+        ("y[i][j] = x[i][j]", "y[i][j] = x[i][NJ - 1 - j]", 512),  # the other way round
+        ("+ g[j]", "+ g[j / 2]", 512),  # not each has its own
+        ("", "", 384),  # three of a thread
+    ],
+)
+def test_elements_of_other_rows_lie_apart(old: str, new: str, tile: int) -> None:
+    program = in_one(SCALED.replace(old, new), 2, 128, tile, whole=1)
+    assert "eatss_load_wide" not in program.text
+
+
+def test_what_two_sums_load_and_nothing_keeps_lies_apart() -> None:
+    text = ROWS % (
+        "float x[NI][NJ], float z[NI][NJ], float s[NI], float t[NI], float u[NI], float r[NI]",
+        """
+        s[i] = 0;
+        t[i] = 0;
+        u[i] = 0;
+        for (int j = 0; j < NJ; j++) {
+            s[i] += x[i][j] * x[i][j];
+            t[i] += z[i][j] * z[i][j];
+            u[i] += x[i][j] * z[i][j];
+        }
+        r[i] = u[i] / sqrt(s[i] * t[i]);""",
+    )
+    assert "eatss_load_wide" not in in_one(text, 2, 128, 512, whole=1).text
 
 
 def test_rows_of_two_loops_are_as_long_as_their_product(tmp_path: Path) -> None:

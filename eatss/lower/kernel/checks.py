@@ -134,7 +134,9 @@ def _untested(nodes: Sequence[Node]) -> Iterator[str]:
             own = {one.buffer for one in told}
             if not told == kept == good or any(one.space != "register" for one in own):
                 yield f"what {node.name} tells of is not computed again"
-            if own & read(first):
+            values = [one.reads[1:] for one in every_of(first, Compute)]  # no value is of its write
+            others = [accesses(one)[1] for one in every(first) if not isinstance(one, Compute)]
+            if own & {each.buffer for one in (*values, *others) for each in one}:
                 yield f"what {node.name} tells of is used before it is known"
 
 

@@ -504,6 +504,7 @@ class Load:
     target: Element
     reads: tuple[Element, ...]
     types: Mapping[str, ElementType]
+    integers: IntExprs = ()
 
 
 @frozen

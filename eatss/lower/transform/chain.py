@@ -36,6 +36,7 @@ from eatss.lower.transform.copy_ways import (
     with_vectorised_stores,
 )
 from eatss.lower.transform.epilogues import with_epilogue_scaling, with_factors_grouped
+from eatss.lower.transform.invariant_parts import with_invariant_parts
 from eatss.lower.transform.load_matrices import with_matrices_loaded
 from eatss.lower.transform.pipeline import pipelined
 from eatss.lower.transform.point_groups import (
@@ -50,7 +51,9 @@ from eatss.lower.transform.registers_defined import (
     with_registers_defined,
 )
 from eatss.lower.transform.row_windows import with_row_windows
+from eatss.lower.transform.rows_in_vectors import RowVectors, with_rows_in_vectors
 from eatss.lower.transform.rows_one_by_one import with_rows_one_by_one
+from eatss.lower.transform.shared_reciprocals import with_shared_reciprocals
 from eatss.lower.transform.stores_last import with_stores_last
 from eatss.lower.transform.stream_k import Stream, with_steps_streamed
 from eatss.lower.transform.use_instruction import use_warp_instruction
@@ -72,6 +75,7 @@ def transformed(
     paddings: Sizes | None = None,
     points: Collection[str] = (),
     row_windows: bool = False,
+    row_vectors: RowVectors | None = None,
 ) -> Kernel:
     """Return a kernel with what a recipe names done to it, and barriers put.
 
@@ -89,6 +93,7 @@ def transformed(
         paddings: of shared-memory tiles that lanes load fragments from, by their names.
         points: counters of the points that a thread has of parallel loops.
         row_windows: whether threads have steps along rows that they write in registers.
+        row_vectors: how threads have vectors of rows that they keep, if they do.
 
     Raises:
         InputError: ``EATSS-X005``, there is no such instruction; ``EATSS-K019``, one rounds
@@ -107,6 +112,8 @@ def transformed(
         kernel = with_interleaved_vectors(kernel, one)
         kernel, own = with_rows_in_registers(kernel, one.loop.point, one.loads, taken(kernel))
         rows |= own
+    if row_vectors is not None:
+        kernel, rows = with_rows_in_vectors(kernel, row_vectors, taken(kernel))
     for name in instructions:
         kernel = _with_instruction(kernel, of_warps(name), taken, apart=stream is not None)
     if kernel.warps:
@@ -129,6 +136,8 @@ def transformed(
     kernel = with_stores_last(kernel, points, taken(kernel))
     if row_windows:
         kernel = with_row_windows(kernel, taken(kernel))
+    kernel = with_invariant_parts(kernel, taken(kernel))
+    kernel = with_shared_reciprocals(kernel, points, taken(kernel))
     kernel = with_registers_defined(kernel, taken(kernel))
     # tests of where rows begin may need sizes that nothing else does
     kernel = with_integers(replace(kernel, body=without_unused(kernel.body)), integers)

@@ -85,6 +85,7 @@ from eatss.lower.kernel.nodes import (
     Let,
     Node,
     Nodes,
+    Scope,
     Source,
     Staging,
     Steps,
@@ -101,6 +102,7 @@ from eatss.lower.kernel.uses import (
     own_names,
     trips_from_zero,
     with_elements,
+    with_expressions,
 )
 from eatss.lower.transform.use_instruction import in_order
 from eatss.program import (
@@ -333,7 +335,9 @@ def with_vectorised_stores(
         tests = [test for row in found for test in row.tests]
         if not found or own & set(names_in(*tests)):
             return ()
-        if any((one.copy.target.buffer, one.copy.source.buffer) in loaded for one in found):
+        copies = [(one.copy.source.buffer, one.copy.target.buffer) for one in found]
+        both_ways = [one for one in copies if not {*one} & {*rows}]
+        if any((target, source) in loaded for source, target in both_ways):
             return ()
         conditions = dict.fromkeys((*map(aligned, found), *tests))
 
@@ -355,7 +359,7 @@ class _Row:
     """A loop over points of a thread, and the same in ``vectors`` where ``tests`` hold."""
 
     loop: For
-    vectors: For
+    vectors: Node
     copy: Copy
     memory: Buffer
     tests: IntExprs
@@ -379,8 +383,10 @@ def _in_vectors(loop: For, rows: Collection[Buffer]) -> _Row | None:
     memory, register = (copy.source, copy.target) if loads else (copy.target, copy.source)
     width = COPIED_BYTES // memory.buffer.element_type.size_bytes
     spaces, counter = (memory.buffer.space, register.buffer.space), Name(loop.counter)
-    last = (memory.subscripts[-1:], register.subscripts[-1:])
-    if spaces != ("global", "register") or last != ((Name(value.name),), (counter,)):
+    (slot,) = register.subscripts[-1:] or (Constant(0),)
+    first_slot = substitute(slot, {loop.counter: Constant(0)})
+    along = memory.subscripts[-1:] == (Name(value.name),) and in_order(slot - first_slot) == counter
+    if spaces != ("global", "register") or not along:
         return None
     others = names_in(*memory.subscripts[:-1], *register.subscripts[:-1])
     strides = [one for one in memory.buffer.layout.strides[:-1] if isinstance(one, Constant)]
@@ -389,6 +395,7 @@ def _in_vectors(loop: For, rows: Collection[Buffer]) -> _Row | None:
         or not memory.buffer.element_type.is_floating
         or {value.name, loop.counter} & {*others}
         or any(one.value % width for one in strides)
+        or _not_whole(first_slot, width) != Constant(0)
     ):
         return None
 
@@ -398,7 +405,7 @@ def _in_vectors(loop: For, rows: Collection[Buffer]) -> _Row | None:
     first = at(0)
     begins = _not_whole(first, width)
     ends: IntExprs | None = complete(
-        _at_worst(one, loop, value.name, first, at(points - 1)) for one in conditions
+        at_worst(one, loop, value.name, first, at(points - 1)) for one in conditions
     )
     places = [in_order(at(point) - first) for point in range(points)]
     if not _are_vectors(places, width) or begins is None or ends is None:
@@ -412,11 +419,15 @@ def _in_vectors(loop: For, rows: Collection[Buffer]) -> _Row | None:
     target, source = of_vector(copy.target), of_vector(copy.source)
     moved = replace(copy, target=target, source=source, width=width)
     place = replace(value, value=in_order(substitute(value.value, change)))
-    vectors = replace(loop, condition=counter < points // width, body=(place, moved))
+    vectors: Node = replace(loop, condition=counter < points // width, body=(place, moved))
+    if points == width:
+        first_vector = {loop.counter: Constant(0)}
+        only = with_expressions((place, moved), lambda one: in_order(substitute(one, first_vector)))
+        vectors = Scope(body=only)
     return _Row(loop=loop, vectors=vectors, copy=moved, memory=memory.buffer, tests=(*tests, *ends))
 
 
-def _at_worst(
+def at_worst(
     condition: IntExpr, loop: For, value: str, first: IntExpr, last: IntExpr
 ) -> IntExpr | None:
     """Return a condition at the point where it fails first, ``None`` where that is not known.

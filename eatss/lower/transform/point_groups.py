@@ -103,15 +103,20 @@ def with_interleaved_vectors(kernel: Kernel, of: InterleavedPoints) -> Kernel:
 
     if loop.points <= of.vector:
         return kernel
-    counted = _trips(kernel, loop.point) <= {loop.points}
-    lanes = [is_first(loop.thread, 2**number) for number in range(CUDA.lanes.bit_length())]
-    lanes += of_lanes(Name(loop.thread), loop.threads) if of.loads else ()
+    counted = trips_of_points(kernel, loop.point) <= {loop.points}
+    lanes = asked_of_lanes(loop) if of.loads else asked_of_lanes(loop)[: CUDA.lanes.bit_length()]
     found = None
     if counted:
-        found = _in_groups(kernel, loop.thread, loop.point, threads, of.vector, tuple(lanes))
+        found = _in_groups(kernel, loop.thread, loop.point, threads, of.vector, lanes)
     if found is None and of.always:
         raise fault_in(kernel, f"{loop.points} points of {loop.thread} do not lie in vectors")
     return found or kernel
+
+
+def asked_of_lanes(loop: MappedLoop) -> IntExprs:
+    """Return what lanes that add up a sum are asked: which is the first of so many, and of whom."""
+    first = (is_first(loop.thread, 2**number) for number in range(CUDA.lanes.bit_length()))
+    return (*first, *of_lanes(Name(loop.thread), loop.threads))
 
 
 def with_fragments_interleaved(kernel: Kernel, instruction: Instruction) -> Kernel:
@@ -140,7 +145,7 @@ def with_fragments_interleaved(kernel: Kernel, instruction: Instruction) -> Kern
         inside = slots[0].name in factor.held.points[number].terms
         if inside and width > 1:
             continue
-        points, trips = slots[0].extent, _trips(kernel, axis.point)
+        points, trips = slots[0].extent, trips_of_points(kernel, axis.point)
         values = _values(kernel, axis.thread, axis.point, threads)
         in_rows = _in_rows(kernel.body, {one.name for one in values})
         turns = 1
@@ -159,17 +164,17 @@ def with_fragments_interleaved(kernel: Kernel, instruction: Instruction) -> Kern
     return kernel
 
 
-def _trips(kernel: Kernel, point: str) -> set[int]:
+def trips_of_points(kernel: Kernel, point: str) -> set[int]:
     """Return how often loops over points of a thread run, 0 for those that nobody counted."""
     return {trips_from_zero(one) or 0 for one in every_of(kernel.body, For) if one.counter == point}
 
 
-_Threads = Callable[[int, int], int]
+Threads = Callable[[int, int], int]
 """How many threads have points of a loop whose value grows so much from thread to thread, and from
 point to point; 0 of any other value."""
 
 
-def _values(kernel: Kernel, thread: str, point: str, threads: _Threads) -> dict[Let, int]:
+def _values(kernel: Kernel, thread: str, point: str, threads: Threads) -> dict[Let, int]:
     """Return the values of a loop, each with how many threads have points of it."""
     found = {}
     for one in every_of(kernel.body, Let):
@@ -182,14 +187,16 @@ def _values(kernel: Kernel, thread: str, point: str, threads: _Threads) -> dict[
 
 
 def _in_groups(
-    kernel: Kernel, thread: str, point: str, threads: _Threads, size: int, lanes: IntExprs = ()
+    kernel: Kernel, thread: str, point: str, threads: Threads, size: int, lanes: IntExprs = ()
 ) -> Kernel | None:
     """Return a kernel with so many points of a thread in each group.
 
     ``None`` where something else than values of the loop, and than what is asked of ``lanes``,
     depends on which points a thread has.
     """
-    values = _values(kernel, thread, point, threads)
+    values = values_at_points(kernel, thread, point, threads, lanes)
+    if values is None:
+        return None
 
     def changed(node: Let) -> Let:
         count = values.get(node, 0)
@@ -201,12 +208,24 @@ def _in_groups(
         found = found + size * count * (Name(point) // size)
         return replace(node, value=found + Name(point) % size)
 
+    return replace(kernel, body=mapped_of(kernel.body, Let, changed))
+
+
+def values_at_points(
+    kernel: Kernel, thread: str, point: str, threads: Threads, lanes: IntExprs = ()
+) -> dict[Let, int] | None:
+    """Return the values of a loop, each with how many threads have points of it.
+
+    ``None`` where something else than these, and than what is asked of ``lanes``, depends on which
+    points a thread has.
+    """
+    values = _values(kernel, thread, point, threads)
     for node in every(kernel.body):
         own = node in values or node.name == thread if isinstance(node, Let) else False
         counts = isinstance(node, For) and node.counter == point
         if not own and not counts and depends_on_points(node, thread, point, lanes):
             return None
-    return replace(kernel, body=mapped_of(kernel.body, Let, changed))
+    return values
 
 
 def _in_rows(nodes: Sequence[Node], values: set[str]) -> bool:

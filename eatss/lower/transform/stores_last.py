@@ -67,9 +67,7 @@ from eatss.lower.kernel.uses import (
     with_homes,
 )
 from eatss.polyhedral.expression import (
-    Binary,
-    Call,
-    Expression,
+    branches,
     fused_quotient,
     preorder,
     read_always,
@@ -104,9 +102,9 @@ def _together(loop: For, points: Collection[str], taken: set[str]) -> Nodes:
     computes = [*every_of((loop,), Compute)]
     parts = (part for one in computes for part in preorder(one.statement.value))
     has_quotients = any(map(fused_quotient, parts))
-    if not (has_quotients or _reads_own(computes)) or not _is_plain(loop, computes, points):
+    if not (has_quotients or _reads_own(computes)) or not stores_values(loop, computes, points):
         return ()
-    homes = [*_homes((loop,), taken, ())]
+    homes = [*homes_of((loop,), taken)]
     if sum(one.buffer.size_bytes for one in homes) > _MOST_WORDS * WORD_BYTES:
         return ()
     flag = free_name("exact", taken) if has_quotients else ""
@@ -133,7 +131,7 @@ def _loads_first(loop: For, points: Collection[str], taken: set[str]) -> Nodes:
     """Return a loop over points behind its loads, nothing where it stays as it is."""
     computes = [*every_of((loop,), Compute)]
     values = (part for one in computes for part in preorder(one.statement.value))
-    if not any(map(_branches, values)) or not _is_plain(loop, computes, points):
+    if not any(map(branches, values)) or not stores_values(loop, computes, points):
         return ()
     lets = {one.name: (one.value,) for one in every_of((loop,), Let)}
     loops = {one.counter: trips_from_zero(one) or 0 for one in every_of((loop,), For)}
@@ -159,18 +157,6 @@ def _loads_first(loop: For, points: Collection[str], taken: set[str]) -> Nodes:
     )
 
 
-_STRAIGHT = frozenset({"fabs", "fmin", "fmax", "fma", "exp2", "floor", "ceil", "copysign"})
-"""Functions without branches; so is ``expf``."""
-
-
-def _branches(part: Expression) -> bool:
-    """Tell whether what computes a part of a value has a branch, as far as that is known."""
-    if isinstance(part, Call):
-        return part.function != "expf" and part.function.removesuffix("f") not in _STRAIGHT
-    is_quotient = isinstance(part, Binary) and part.operator == "/"
-    return is_quotient and fused_quotient(part) is None
-
-
 def _reads_own(computes: Sequence[Compute]) -> bool:
     """Tell whether a statement reads other elements of the array that it writes."""
     return any(
@@ -180,7 +166,7 @@ def _reads_own(computes: Sequence[Compute]) -> bool:
     )
 
 
-def _is_plain(loop: For, computes: Sequence[Compute], points: Collection[str]) -> bool:
+def stores_values(loop: For, computes: Sequence[Compute], points: Collection[str]) -> bool:
     """Tell whether a loop does nothing but to store values at points, which no other one reads."""
     loops = [*every_of((loop,), For)]
     targets = {one.target.buffer for one in computes}
@@ -193,7 +179,7 @@ def _is_plain(loop: For, computes: Sequence[Compute], points: Collection[str]) -
     )
 
 
-def _homes(nodes: Nodes, taken: set[str], around: tuple[For, ...]) -> Iterator[Element]:
+def homes_of(nodes: Nodes, taken: set[str], around: tuple[For, ...] = ()) -> Iterator[Element]:
     """Yield the registers that each statement's values have until they are stored."""
     for node in nodes:
         if isinstance(node, Compute):
@@ -201,4 +187,4 @@ def _homes(nodes: Nodes, taken: set[str], around: tuple[For, ...]) -> Iterator[E
             own = target.registers(free_name(f"{target.name}_r", taken), *extents)
             yield own.at(*(Name(one.counter) for one in around))
         elif isinstance(node, For):
-            yield from _homes(node.body, taken, (*around, node))
+            yield from homes_of(node.body, taken, (*around, node))
