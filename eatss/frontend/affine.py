@@ -167,7 +167,7 @@ class AffineReader:
         value, below = (self.value(one, domain) for one in operands)
         divisor = self.algebra.constant_of(below)
         if divisor is None or divisor < 1:
-            raise NotAffineError(node, "operand", name=node.op or node.name)
+            raise NotAffineError(node, "operand", name=node.op or node.name or "/")
         return value, divisor
 
     def _rounded(self, node: Node, domain: isl.Set) -> Value:
