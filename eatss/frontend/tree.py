@@ -282,7 +282,7 @@ def _read_operation(cursor: Any) -> Node:
 # Which function a call calls, and what stands for a call of a function of the file.
 
 
-_MOST_CALLS = 100
+_MOST_CALLS, _MOST_NODES = 100, 20_000
 _EFFECTS: tuple[Kind, ...] = ("assign", "address", "broken", "other")
 
 
@@ -294,7 +294,7 @@ def inlined(nodes: list[Node], depth: int = 0) -> list[Node]:
     libclang, which then returns some of the children.
 
     Raises:
-        RecursionError: It has no end.
+        RecursionError: It has no end, or is far too large.
     """
     if depth > _MOST_CALLS:
         raise RecursionError
@@ -324,6 +324,8 @@ def _returned_by(call: Node, depth: int) -> Node | None:
     ):
         return None
     copy = _copied(value, dict(zip(parameters, arguments, strict=True)), call.cursor)
+    if sum(1 for _ in copy.preorder()) > _MOST_NODES:
+        raise RecursionError
     (holder,) = inlined([Node("compound", call.cursor, NO_TYPE, [copy])], depth + 1)
     return holder.children[0]
 

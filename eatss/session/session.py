@@ -26,7 +26,7 @@ from eatss.base.diagnostics import (
     no_progress,
 )
 from eatss.base.files import StrPath, folder_named
-from eatss.base.forked import anew
+from eatss.base.forked import anew, in_bounds
 from eatss.base.frozen import Names, Numbers, distinct, their_names
 from eatss.base.shown import time_text
 from eatss.base.targets import FUSIONS, TARGETS, Cut, Fusion
@@ -426,6 +426,14 @@ class Session:
     def fuse(self, fusion: Fusion) -> Callable[[ScheduledScop], ScheduledScop]:
         """Return what makes nests of a region of this session share bands, once for each."""
         return lambda one: with_fused_nests(one, fusion)
+
+    def try_to_read(self) -> None:
+        """Read the source in bounds: what is too deep for libclang ends the process that reads.
+
+        Raises:
+            InputError: something is wrong with it, or ``EATSS-P001``, it took too long, too much.
+        """
+        in_bounds(lambda: bool(self.parsed), generates=False, cuts=False)()
 
     @cached_property
     def warnings(self) -> Diagnostics:

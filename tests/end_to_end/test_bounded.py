@@ -16,6 +16,7 @@ import eatss
 from eatss.base import forked
 from eatss.cli import main
 from tests.end_to_end.in_process import eatss as in_process
+from tests.refusals import refusing
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux")
 
@@ -67,6 +68,8 @@ def test_what_ends_the_process_of_libclang_is_refused(
     )
     assert ended(monkeypatch, "select", str(source), "--gpu", "a100") == 2
     assert "EATSS-P001" in capfd.readouterr().err
+    with refusing("EATSS-P001"):
+        eatss.inspect(source)
 
 
 @pytest.mark.usefixtures("heeded_signals")
