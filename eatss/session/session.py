@@ -427,13 +427,15 @@ class Session:
         """Return what makes nests of a region of this session share bands, once for each."""
         return lambda one: with_fused_nests(one, fusion)
 
-    def try_to_read(self) -> None:
-        """Read the source in bounds: what is too deep for libclang ends the process that reads.
+    def try_in_bounds(self) -> None:
+        """Analyse the source in a process of its own.
+
+        What is too deep for libclang ends it, and not all of isl's work is counted.
 
         Raises:
             InputError: something is wrong with it, or ``EATSS-P001``, it took too long, too much.
         """
-        in_bounds(lambda: bool(self.parsed), generates=False, cuts=False)()
+        in_bounds(lambda: bool(self.warnings))()
 
     @cached_property
     def warnings(self) -> Diagnostics:

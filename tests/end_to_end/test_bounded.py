@@ -72,6 +72,16 @@ def test_what_ends_the_process_of_libclang_is_refused(
         eatss.inspect(source)
 
 
+def test_what_takes_isl_forever_is_refused(tmp_path: Path) -> None:
+    source = tmp_path / "loops.c"
+    loops = "".join(f"for (int i{k} = 0; i{k} < 2; i{k}++)\n" for k in range(40))
+    source.write_text(
+        f"void f(double *A) {{\n#pragma scop\n{loops}A[0] += 1;\n#pragma endscop\n}}\n"
+    )
+    with refusing("EATSS-P001"):
+        eatss.inspect(source)
+
+
 @pytest.mark.usefixtures("heeded_signals")
 @pytest.mark.parametrize("number", [signal.SIGINT])
 def test_a_command_that_is_ended_leaves_no_process(number: signal.Signals, tmp_path: Path) -> None:
