@@ -185,6 +185,7 @@ def inspect(asked: _Inspect) -> AnalysedProgram:
     one_of("cut", asked.cut, get_args(Cut))
     reading = asked.of(Reading)
     session = Session(asked.source, reading, cut=asked.cut)
+    session.try_in_bounds()
     warn_caller(session.warnings)
     return session.analysed
 

@@ -89,6 +89,7 @@ def space(
 
         session = Session(file, how, cut=TARGETS[target].cut)
         with working(f"analysing {session.file}"):
+            session.try_in_bounds()
             report_warnings(session.warnings)
         with working("deriving the space"):
             found = space_of(session, profile)

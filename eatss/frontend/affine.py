@@ -103,6 +103,8 @@ class AffineReader:
                 return self._product(node, domain)
             case "binary" if node.op in ("/", "%"):
                 return self._divide(node, domain)
+            case "binary" if node.op in ("<<", ">>"):
+                return self._shift(node, domain)
             case "binary":
                 for child in node.children:
                     self._ring(child, domain)  # data is the better reason
@@ -138,6 +140,13 @@ class AffineReader:
         self.ranges.used_parameters.setdefault(variable.unique_name, variable)
         return Poly.unknown(variable.unique_name)
 
+    def _shift(self, node: Node, domain: isl.Set) -> Value:
+        """Read a number that is shifted by a number, as sizes are defined: ``1 << 10``."""
+        number, by = (self.algebra.constant_of(self.value(one, domain)) for one in node.children)
+        if number is None or by is None or not 0 <= by < node.type.bits:
+            raise not_affine(node)
+        return Poly.constant(number << by if node.op == "<<" else number >> by)
+
     def _divide(self, node: Node, domain: isl.Set) -> Value:
         """Read ``/`` and ``%`` by a constant: C truncates, isl rounds down."""
         value, divisor = self._by_constant(node, node.children, domain)
@@ -158,7 +167,7 @@ class AffineReader:
         value, below = (self.value(one, domain) for one in operands)
         divisor = self.algebra.constant_of(below)
         if divisor is None or divisor < 1:
-            raise NotAffineError(node, "operand", name=node.op or node.name)
+            raise NotAffineError(node, "operand", name=node.op or node.name or "/")
         return value, divisor
 
     def _rounded(self, node: Node, domain: isl.Set) -> Value:

@@ -48,7 +48,10 @@ def _read(
     for _ in range(_MOST_ROUNDS):
         findings = Findings(text)
         reader = FunctionReader(source=text, resolve=resolve, types=types, findings=findings)
-        c_text = reader.function(node)
+        try:
+            c_text = reader.function(node)
+        except RecursionError:
+            reader.note("nested", node, text=node.name)
         before, types = types, {}
         for name, seen in reader.seen.items():
             values = [value for value, _ in seen]
@@ -237,7 +240,7 @@ def _text_of(function: FunctionType) -> SourceText:
 def _parsed(text: SourceText) -> ast.Module:
     try:
         return ast.parse(text.data.decode("utf-8", "surrogatepass"), filename=text.file)
-    except (SyntaxError, ValueError) as error:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line, column = getattr(error, "lineno", None), getattr(error, "offset", None)
         span = SourceSpan.in_line(text.file, line or 1, column or 1)
         findings, why = Findings(text), getattr(error, "msg", None) or error

@@ -280,11 +280,12 @@ def _resolver(known: Mapping[str, object]) -> Resolve:
         match node:
             case ast.Name(name):
                 found = known.get(name)
-                return found if isinstance(found, Hashable) else None
             case ast.Attribute(inner, name):
                 base = resolve(inner)
                 is_known = isinstance(base, ModuleType) and base.__name__ in _MODULES
-                return getattr(base, name, None) if is_known else None
-        return None
+                found = getattr(base, name, None) if is_known else None
+            case _:
+                found = None
+        return found if isinstance(found, Hashable) else None
 
     return resolve

@@ -168,16 +168,20 @@ _ALWAYS = ("Parse Issue", "User-Defined Issue")
 def check_messages(
     unit: Unit, source: SourceText, regions: tuple[Region, ...], findings: Findings
 ) -> None:
-    """Record the errors of clang that make a region unreliable.
+    """Record the errors of clang that make a region unreliable, and headers of the user's own.
 
     What only a header that is missing may have caused does not matter outside regions.
     """
     errors = [one for one in unit.messages if one.severity >= Diagnostic.Error]
     missing = [one for one in errors if one.spelling.endswith("file not found")]
+    names = [one.spelling.split("'")[1] for one in missing]
     hint = "declare it, or pass -I or -D"
     if missing:  # a macro that is missing shows as a syntax error
-        names = ", ".join(one.spelling.split("'")[1] for one in missing)
-        hint = f"headers that were not found: {names}; pass their folder with -I"
+        hint = f"headers that were not found: {', '.join(names)}; pass their folder with -I"
+    for one, name in zip(missing, names, strict=True):
+        offset = one.location.offset
+        if unit.holds(one) and source.data[offset : offset + 1] == b'"':
+            findings.add("no_header", span_of(one, source, len(name) + 2), message=one.spelling)
     for one in errors:
         in_region = unit.holds(one) and any(
             r.opening[0] <= one.location.offset <= r.closing[1] for r in regions

@@ -339,8 +339,10 @@ class StatementReader(RegionReader):
 
     def _simple(self, node: Node, frame: Frame) -> None:
         if node.kind != "assign":
-            self._reporter.refused(node, is_statement=True)
-            self.scalars.forget(node)
+            is_idle = node.kind == "cast" and node.children[0].kind in ("name", "int")
+            if not is_idle or node.type.is_arithmetic:  # (void) x; (void) 0 is an assert
+                self._reporter.refused(node, is_statement=True)
+                self.scalars.forget(node)
         elif not self._writes_counter(node, node.children[0]):
             known = self.scalars.after(node, frame.domain)
             self._assign(node, node, frame, known)

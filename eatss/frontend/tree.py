@@ -282,24 +282,28 @@ def _read_operation(cursor: Any) -> Node:
 # Which function a call calls, and what stands for a call of a function of the file.
 
 
+_MOST_CALLS, _MOST_NODES = 100, 20_000
 _EFFECTS: tuple[Kind, ...] = ("assign", "address", "broken", "other")
 
 
-def inlined(nodes: list[Node]) -> list[Node]:
+def inlined(nodes: list[Node], depth: int = 0) -> list[Node]:
     """Return statements with what a function of the file returns in the place of its calls.
 
     clang has converted the arguments to the types of the parameters, and what is returned to the
-    type of the call.
+    type of the call. ``depth`` calls are around them: Python's own limit must not be met within
+    libclang, which then returns some of the children.
 
     Raises:
-        RecursionError: It has no end.
+        RecursionError: It has no end, or is far too large.
     """
+    if depth > _MOST_CALLS:
+        raise RecursionError
     for node in reversed([part for root in nodes for part in root.preorder()]):
-        node.children = [_returned_by(child) or child for child in node.children]
+        node.children = [_returned_by(child, depth) or child for child in node.children]
     return nodes
 
 
-def _returned_by(call: Node) -> Node | None:
+def _returned_by(call: Node, depth: int) -> Node | None:
     """Return what a call returns; ``None`` where that is not known."""
     definition = _definition(call.children[0]) if call.kind == "call" else None
     if definition is None:
@@ -320,7 +324,9 @@ def _returned_by(call: Node) -> Node | None:
     ):
         return None
     copy = _copied(value, dict(zip(parameters, arguments, strict=True)), call.cursor)
-    (holder,) = inlined([Node("compound", call.cursor, NO_TYPE, [copy])])
+    if sum(1 for _ in copy.preorder()) > _MOST_NODES:
+        raise RecursionError
+    (holder,) = inlined([Node("compound", call.cursor, NO_TYPE, [copy])], depth + 1)
     return holder.children[0]
 
 

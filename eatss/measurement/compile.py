@@ -180,9 +180,11 @@ def _by_nvcc(tool: Toolchain, text: str, file: str, options: Texts) -> tuple[byt
         environment = child_environment({"LC_ALL": "C"})
         try:
             code, said = run_bounded(command, work, COMPILE_LIMIT_S, environment=environment)
+            return None if code else made.read_bytes(), said
         except subprocess.TimeoutExpired:
             return None, f"it did not finish within {COMPILE_LIMIT_S:g} s"
-        return None if code else made.read_bytes(), said
+        except OSError as error:  # it does not start, or says that all is well and made no code
+            return None, str(error)
 
 
 def first_errors(said: str) -> str:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from math import prod
 from typing import TypeVar
 
 import islpy as isl
@@ -28,6 +29,7 @@ from eatss.polyhedral.isl_names import (
     affine_form,
     affine_text,
     coalesced,
+    divisors,
     maps_of,
     outermost,
     output_affs,
@@ -139,12 +141,17 @@ OPERATIONS_PER_ACCESS = 1000
 """What each access adds: long sums need isl operations in proportion to their length."""
 
 
-def refuse_empty(scop: Scop) -> None:
-    """Refuse a region that does nothing, or with what has no elements.
+_MOST_BITS = 40
+
+
+def refuse_unfit(scop: Scop) -> None:
+    """Refuse a region that does nothing, with what has no elements, or with too large divisions.
+
+    isl makes one of several remainders, whose divisor and offset no number of C may hold.
 
     Raises:
-        InputError: ``EATSS-P006`` no statements, ``EATSS-P007`` an array without elements; carries
-            all findings.
+        InputError: ``EATSS-P006`` no statements, ``EATSS-P007`` an array without elements,
+            ``EATSS-P001`` too many or too large divisions; carries all findings.
     """
     if not scop.statements:
         raise input_error(
@@ -167,6 +174,16 @@ def refuse_empty(scop: Scop) -> None:
                 for array in empty
             )
         )
+    for statement in scop.statements:
+        relations = {one.relation.wrap() for one in statement.accesses}
+        found = [divisors(one) for one in (statement.domain, *relations)]
+        if any(len(own) > 8 or prod(own).bit_length() > _MOST_BITS for own in found):
+            raise input_error(
+                "EATSS-P001",
+                "too many or too large integer divisions and remainders",
+                span=statement.span,
+                hint=f"up to 8 are supported, whose divisors multiply to less than 2^{_MOST_BITS}",
+            )
 
 
 def default_operations(scop: Scop) -> int:

@@ -280,6 +280,15 @@ def node_kind(node: isl.ScheduleNode | isl.AstNode | isl.AstExpr) -> str:
     return str(cast("Any", node.get_type()).name)
 
 
+def divisors(isl_set: isl.Set) -> Numbers:
+    """Return the divisors of the integer divisions in the part of a set that has the most."""
+    parts = [
+        tuple(abs(integer(basic.get_div(k).get_denominator_val())) for k in range(basic.dim(DIV)))
+        for basic in isl_set.compute_divs().get_basic_sets()
+    ]
+    return max(parts, key=lambda part: (len(part), part), default=())
+
+
 def fixed_box(elements: isl.Set) -> tuple[tuple[isl.PwAff, int], ...] | None:
     """Return for each dimension an offset, a function of parameters, and a constant size.
 

@@ -18,7 +18,7 @@ from eatss.base.diagnostics import (
 from eatss.base.files import StrPath
 from eatss.base.forked import anew
 from eatss.base.frozen import Names
-from eatss.polyhedral.dependences import bounded_work, ran_out, refuse_empty
+from eatss.polyhedral.dependences import bounded_work, ran_out, refuse_unfit
 from eatss.polyhedral.isl_names import among, maps_of, parameter_names, renaming
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.ppcg import (
@@ -88,7 +88,7 @@ def schedule_as_ppcg(scop: Scop) -> tuple[ScheduledScop, Diagnostics]:
     Raises:
         InputError: as for ``schedule_scop``.
     """
-    refuse_empty(scop)
+    refuse_unfit(scop)
     doubts = _doubts(scop)
     found: ScheduledScop | None = None
     try:
@@ -280,7 +280,7 @@ def load_ppcg_schedule(scop: Scop, text: str) -> ScheduledScop:
             this region, or it breaks a dependence of it.
             Else as for ``schedule_scop``.
     """
-    refuse_empty(scop)
+    refuse_unfit(scop)
     with bounded_work(scop):
         region = ppcg_region(scop)
         theirs = _read(scop, text)

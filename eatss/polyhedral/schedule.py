@@ -17,7 +17,7 @@ from eatss.polyhedral.dependences import (
     compute_dependences,
     first_equal,
     ran_out,
-    refuse_empty,
+    refuse_unfit,
 )
 from eatss.polyhedral.isl_names import (
     DIV,
@@ -355,7 +355,7 @@ def schedule_scop(
         InputError: ``EATSS-P001`` where isl has too much work, or is known to have it.
         InternalError: ``EATSS-P901`` when a check between the passes fails.
     """
-    refuse_empty(scop)
+    refuse_unfit(scop)
     with bounded_work(scop):
         symbolic = generalise(scop)
         if positive:
@@ -388,7 +388,7 @@ def schedule_as(general: Scop, scop: Scop, values: SizePairs) -> ScheduledScop:
         InputError: as for :func:`schedule_scop`.
         InternalError: ``EATSS-P901`` when a check between the passes fails.
     """
-    refuse_empty(scop)
+    refuse_unfit(scop)
     found = _schedule(general, Symbolic(scop=general, values=()), patient=False)
     with bounded_work(scop):
         dependences = instantiate_dependences(found.dependences, values)
@@ -408,7 +408,7 @@ def with_schedule(scop: Scop, schedule: isl.Schedule) -> ScheduledScop:
         InputError: as for :func:`schedule_scop`.
         InternalError: ``EATSS-P901`` when a check fails.
     """
-    refuse_empty(scop)
+    refuse_unfit(scop)
     with bounded_work(scop):
         symbolic = generalise(scop)
         dependences = instantiate_dependences(compute_dependences(symbolic.scop), symbolic.values)

@@ -26,7 +26,7 @@ from eatss.base.diagnostics import (
     no_progress,
 )
 from eatss.base.files import StrPath, folder_named
-from eatss.base.forked import anew
+from eatss.base.forked import anew, in_bounds
 from eatss.base.frozen import Names, Numbers, distinct, their_names
 from eatss.base.shown import time_text
 from eatss.base.targets import FUSIONS, TARGETS, Cut, Fusion
@@ -426,6 +426,16 @@ class Session:
     def fuse(self, fusion: Fusion) -> Callable[[ScheduledScop], ScheduledScop]:
         """Return what makes nests of a region of this session share bands, once for each."""
         return lambda one: with_fused_nests(one, fusion)
+
+    def try_in_bounds(self) -> None:
+        """Analyse the source in a process of its own.
+
+        What is too deep for libclang ends it, and not all of isl's work is counted.
+
+        Raises:
+            InputError: something is wrong with it, or ``EATSS-P001``, it took too long, too much.
+        """
+        in_bounds(lambda: bool(self.warnings))()
 
     @cached_property
     def warnings(self) -> Diagnostics:

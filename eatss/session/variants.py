@@ -66,6 +66,7 @@ def generate_variants(
     reading = options or SourceOptions()
     profile = load_profile(reading.gpu, device)
     session = Session(source, reading, code=True)
+    session.try_in_bounds()
     warnings = session.symbolic.warnings
     try:
         selection = session.select(profile, SelectOptions(target="cuda"))

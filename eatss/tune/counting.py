@@ -181,7 +181,7 @@ class Walk:
     dimensions: tuple[Dimension, ...]
     tests: tuple[Test, ...]
     _apart: dict[Part, list[Part]] = field(default_factory=dict)
-    _raw: dict[tuple[object, ...], int] = field(default_factory=dict)
+    _raw: dict[Part, dict[tuple[Value, ...], int]] = field(default_factory=dict)
 
     @cached_property
     def position(self) -> dict[str, int]:
@@ -277,30 +277,39 @@ class Walk:
 
     def raw(self, part: Part, block: Block) -> int:
         """Return how many points of a part begin with prefixes, whatever filters say."""
-        apart = self.apart(Part(steps=part.steps))
-        names = {name for step in part.steps for name in self.dimensions[step].names}
-        outer = block.named(sorted(names))
-        rows = Counter(block.each(outer))
-        return sum(
-            count * prod(self._raw_of(one, dict(zip(outer, row, strict=True))) for one in apart)
-            for row, count in rows.items()
-        )
+        outer = block.named(sorted(self._named(part)))
+        counts = [self._raw_below(one, outer) for one in self.apart(Part(steps=part.steps))]
+        rows = Counter(block.each(outer)).items()
+        return sum(times * prod([count(row) for count in counts]) for row, times in rows)
+
+    def _named(self, part: Part) -> set[str]:
+        """Return what the values of iterators of a part depend on."""
+        return {name for step in part.steps for name in self.dimensions[step].names}
+
+    def _raw_below(self, part: Part, outer: list[str]) -> Callable[[tuple[Value, ...]], int]:
+        """Return what counts the points that iterators tied together have below a prefix."""
+        named, known = self._named(part), self._raw.setdefault(part, {})
+        own = {name: place for place, name in enumerate(outer) if name in named}
+        places = [*own.values()]
+
+        def count(row: tuple[Value, ...]) -> int:
+            values = tuple([row[place] for place in places])
+            if values not in known:
+                known[values] = self._raw_of(part, dict(zip(own, values, strict=True)))
+            return known[values]
+
+        return count
 
     def _raw_of(self, part: Part, outer: Configuration) -> int:
         """Return how many points iterators that are tied together have below one prefix."""
         step, *later = part.steps
         dimension = self.dimensions[step]
-        named = {name for one in part.steps for name in self.dimensions[one].names}
-        key = part, *(value for name, value in outer.items() if name in named)
-        if key not in self._raw:
-            values = dimension.values({**self.constants, **outer})
-            self._raw[key] = len(values)
-            if later:
-                columns = {name: column_of([value] * len(values)) for name, value in outer.items()}
-                columns[dimension.name] = column_of(values)
-                below = Block(columns=columns, rows=len(values))
-                self._raw[key] = self.raw(Part(steps=tuple(later)), below)
-        return self._raw[key]
+        values = dimension.values({**self.constants, **outer})
+        if not later:
+            return len(values)
+        columns = {name: column_of([value] * len(values)) for name, value in outer.items()}
+        columns[dimension.name] = column_of(values)
+        return self.raw(Part(steps=tuple(later)), Block(columns=columns, rows=len(values)))
 
     @cached_property
     def parts(self) -> list[Part]:

@@ -107,6 +107,9 @@ def parse_expression(
         tree = ast.parse(text, mode="eval").body
         reader = _Reader(Expression(text=text, path=path, origin=origin, tree=tree), known)
         tree = reader.visit(tree)
+    except (MemoryError, RecursionError):
+        message, extent = "this is nested too deeply", (0, len(text))
+        raise InputError(_pointed("EATSS-S007", message, path, origin, text, extent)) from None
     except SyntaxError as error:
         start = min(max((error.offset or 1) - 1, 0), max(len(text) - 1, 0))
         message = f"this is no expression: {error.msg}"
@@ -228,7 +231,8 @@ def _compiled(expression: Expression) -> Any:
 
 def _power(base: Any, exponent: Any) -> Any:
     """Return a power; ``10 ** 10 ** 10`` would take forever."""
-    if exponent > LARGEST_EXPONENT:
+    is_of_large = (np.abs(base) > LARGEST) & (np.abs(exponent) > 1)
+    if np.any(is_of_large) or np.any(exponent > LARGEST_EXPONENT):
         raise OverflowError(f"a power of {exponent} is too large")
     return base**exponent
 
@@ -250,6 +254,8 @@ def evaluate(expression: Expression, values: Mapping[str, Value]) -> Value:
             return found
     except ZeroDivisionError:
         why = "division by zero"
+    except (MemoryError, RecursionError):
+        why = "a text is too long, or the expression nested too deeply"
     except (ArithmeticError, TypeError, ValueError) as error:
         why = str(error)
     at = ", ".join(f"{name} = {values[name]}" for name in expression.names)

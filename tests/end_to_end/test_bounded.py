@@ -16,6 +16,7 @@ import eatss
 from eatss.base import forked
 from eatss.cli import main
 from tests.end_to_end.in_process import eatss as in_process
+from tests.refusals import refusing
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux")
 
@@ -67,6 +68,18 @@ def test_what_ends_the_process_of_libclang_is_refused(
     )
     assert ended(monkeypatch, "select", str(source), "--gpu", "a100") == 2
     assert "EATSS-P001" in capfd.readouterr().err
+    with refusing("EATSS-P001"):
+        eatss.inspect(source)
+
+
+def test_what_takes_isl_forever_is_refused(tmp_path: Path) -> None:
+    source = tmp_path / "loops.c"
+    loops = "".join(f"for (int i{k} = 0; i{k} < 2; i{k}++)\n" for k in range(40))
+    source.write_text(
+        f"void f(double *A) {{\n#pragma scop\n{loops}A[0] += 1;\n#pragma endscop\n}}\n"
+    )
+    with refusing("EATSS-P001"):
+        eatss.inspect(source)
 
 
 @pytest.mark.usefixtures("heeded_signals")

@@ -110,9 +110,19 @@ def _region(body: str) -> str:
     return f"void f(int n, double a[n]) {{\n#pragma scop\n{body}\n#pragma endscop\n}}\n"
 
 
-def test_what_is_too_hard_is_refused(tmp_path: Path) -> None:
+DIVISORS = " && ".join(f"i % {one} == 1" for one in (1000003, 999983, 1000033, 999979))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "a[0] = 1.0;\n" * 1001,
+        f"for (int i = 0; i < n; i++) if ({DIVISORS}) a[i] = 1.0;",  # together beyond 64 bits
+    ],
+)
+def test_what_is_too_hard_is_refused(body: str, tmp_path: Path) -> None:
     source = tmp_path / "hard.c"
-    source.write_text(_region("a[0] = 1.0;\n" * 1001))
+    source.write_text(_region(body))
     done = eatss("inspect", source, code=2)
     assert "EATSS-P001" in done.stderr
     assert "^" in done.stderr

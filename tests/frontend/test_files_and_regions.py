@@ -61,6 +61,13 @@ def test_a_byte_order_mark_and_line_ends_of_windows_are_fine() -> None:
     assert scop.statements[0].span.line == 3
 
 
+def test_a_header_that_is_not_found_is_warned_of() -> None:
+    """What a file defines instead may not be what its program is made of."""
+    sizes = "#ifndef REAL\n#define REAL float\n#endif\n"
+    (warning,) = parse_file('#include "sizes.h"\n' + sizes + KERNEL).warnings
+    assert (warning.code, warning.message) == ("EATSS-F091", "'sizes.h' file not found")
+
+
 # -- pragmas ---------------------------------------------------------------------------------
 
 

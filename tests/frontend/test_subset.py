@@ -36,6 +36,8 @@ DOMAINS = [
     ("for (short c = 0; c < 9; c++) A[c] = 0;", "{ S0[c] : 0 <= c < 9 }"),
     ("if (n % 2 == -1) A[0] = 0;", "[n] -> { S0[] : n < 0 and n mod 2 = 1 }"),
     ("for (i = 0; i < LIMIT; i++) A[i] = 0;", "{ S0[i] : 0 <= i < 42 }"),
+    ("(void) n; ((void) 0); for (i = 0; i < n; i++) A[i] = 0;", "[n] -> { S0[i] : 0 <= i < n }"),
+    ("for (i = 200u >> 6; i < (1 << 5); i++) A[i] = 0;", "{ S0[i] : 3 <= i < 32 }"),
 ]  # fmt: skip
 
 BEFORE = """\

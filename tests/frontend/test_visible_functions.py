@@ -70,3 +70,8 @@ def test_what_is_no_single_expression_is_refused(before: str, body: str) -> None
 def test_calls_that_grow_without_end_are_refused() -> None:
     before = "double sum(int n) { return n ? n + sum(n - 1) : 0; }\n"
     assert refused("A[0] = sum(3);", before=before)[0].code == "EATSS-F009"
+    before = "double more(double x) { return more(x) + 1; }\n"
+    assert refused("A[0] = more(s);", before=before)[0].code == "EATSS-F009"
+    before = "double sq(double x) { return x * x; }\n"
+    calls = "sq(" * 30 + "s" + ")" * 30
+    assert refused(f"A[0] = {calls};", before=before)[0].code == "EATSS-F009"

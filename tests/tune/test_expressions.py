@@ -111,8 +111,12 @@ def test_columns_and_single_values_are_those_of_python(text: str, rows: list[Row
         ("1 + 9007199254740993", "EATSS-S011", 1),
         ("10 ** 10 ** 10 > dim_m", "EATSS-S011", 1),
         ("9007199254740992 ** 2", "EATSS-S011", 1),
+        ("((10 ** 999) ** 999) ** 999 > dim_m", "EATSS-S011", 1),
         ("min(1)", "EATSS-S011", 1),
         ("(-dim_m) ** 0.5", "EATSS-S011", 1),
+        ("'a' * 1000000000000", "EATSS-S011", 1),
+        ("-" * 900 + "1", "EATSS-S007", 1),
+        ("+" * 5000 + "1", "EATSS-S007", 1),
         ("   'a' + dim_m", "EATSS-S011", 1),
         ("dim_m < 'a'", "EATSS-S011", 1),
         ("1 + dim_m // (dim_m - 8)", "EATSS-S011", 1),
@@ -123,6 +127,13 @@ def test_a_mistake_is_told_with_the_part_it_is_in(text: str, code: str, column: 
     with refusing(code) as raised:
         evaluate(parse_expression(text), {"dim_m": 8})
     assert f", column {column})" in str(raised.value)
+
+
+def test_powers_of_columns_that_take_forever_are_refused() -> None:
+    with refusing("EATSS-S011"):
+        which_hold(parse_expression("((a ** 999) ** 999) ** 999 > 1"), {"a": column_of([10, 1])}, 2)
+    roots = parse_expression("(a * a * a) ** (1 / 3) > 1000")
+    assert which_hold(roots, {"a": column_of([999, 10**6])}, 2).tolist() == [False, True]
 
 
 def test_a_condition_may_be_a_number_in_some_rows() -> None:

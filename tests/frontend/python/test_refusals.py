@@ -144,6 +144,14 @@ loops.py:15:19: error: '//' and '%' are of an integer by a constant greater than
     )
 
 
+@pytest.mark.parametrize(("signs", "code"), [(1_000, "Y004"), (20_000, "Y001")])
+def test_what_is_nested_too_deeply_is_refused(signs: int, code: str, tmp_path: Path) -> None:
+    file = tmp_path / "deep.py"
+    file.write_text(body(f"for i in range(n):\n    A[i, 0] = {'-' * signs}x"))
+    with refusing(f"EATSS-{code}"):
+        Session(file).parsed  # noqa: B018
+
+
 def test_what_has_no_source_is_refused() -> None:
     made: dict[str, object] = {}
     with refusing("EATSS-Y001", "not to be had"):
