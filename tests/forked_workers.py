@@ -69,7 +69,7 @@ class Server:
             start_new_session=True,
             env={
                 **os.environ,
-                "PYTHONPATH": os.pathsep.join(roots),
+                "PYTHONPATH": os.pathsep.join([*roots, *filter(None, sys.path)]),
                 FOLDER: str(Path(place).parent),
             },
         )
