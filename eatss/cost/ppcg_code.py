@@ -567,7 +567,9 @@ class _Counting:
     def _guarded(self, loops: Collection[str]) -> Number:
         """Return the share of points behind tests of their own along some loops, or a triangle."""
         found, along = self.plan.guarded(loops), self.plan.kernel.threads[-1:]
-        if not self.statement.coupled or (self.of.rows_end(self.statement) and not {*along} & {*loops}):
+        if not self.statement.coupled or (
+            self.of.rows_end(self.statement) and not {*along} & {*loops}
+        ):
             return found  # what is in front of a row is in front of its tests
         return np.maximum(self.tests, found)
 
