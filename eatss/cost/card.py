@@ -317,8 +317,8 @@ class CodeConstants:
     """Share of memory time that each further piece of 256 bytes of a row adds; fitted."""
     split_lines: float = 1.4
     """How many times longer memory takes in addition for lines that are updated in place in parts,
-    where a thread has several points along a row. On an H200 0.4 to 2.2; 0 where another array is
-    written."""
+    where a thread has several points along a row. On an H200 0.4 to 2.2; 0 where as much of others
+    is moved."""
     split_once: float = 0.4
     """The same with one point along a row; 0.1 to 1.1."""
     line_wait: float = 4.48

@@ -122,7 +122,14 @@ class PpcgCode(DemandBuilder):
             for group in groups
             if group.private and not all(statements[use.statement].tied for use in group.uses)
         )
-        return np.where(plan.unrolled > 0, unrolled, usual) + words * (1.0 - plan.local) + kept
+        # tests behind each other have a bound each
+        bounds = sum(
+            self.tests(one) * plan.points_along(one.coupled)
+            for one in statements
+            if self.rows_end(one)
+        )
+        words = words * (1.0 - plan.local)
+        return np.where(plan.unrolled > 0, unrolled + bounds, usual) + words + kept
 
     def side(self, statement: StatementFacts) -> Number:
         """Return the points of a thread that stand in the text of a step, one by one."""
@@ -135,6 +142,35 @@ class PpcgCode(DemandBuilder):
         last = self.plan.serial_loops(statement)[-1]
         steps, limit = self.plan.extent(last), self.constants.unrolled_steps
         return self.plan.known(statement, last) & (steps * self.side(statement) <= limit)
+
+    def tests(self, statement: StatementFacts) -> Number:
+        """Return the share of points of a triangle that have tests of their own.
+
+        Points on one diagonal share a test where tiles are squares, and threads along one side a
+        multiple of those along the other; none is left in a serial loop of known length. But of
+        rows that end at the diagonal each point above it is tested behind the one before it, in any
+        loop [machine code].
+        """
+        plan, coupled, serial = self.plan, statement.coupled, self.plan.serial_loops(statement)
+        mapped = [name for name in plan.kernel.threads if name in statement.loops]
+        over = plan.points_along({*statement.loops} & {*coupled})
+        first, *others = [name for name in mapped if name in coupled] or [""]
+        skewed = any(name in coupled for name in serial) or any_of(
+            (plan.tile[name] != plan.tile[first]) | _unlike(plan.threads[name], plan.threads[first])
+            for name in others
+        )
+        sides = [plan.points[name] for name in (first, *others) if name]
+        known = plan.known(statement, serial[-1]) if serial else True
+        diagonals = sum(sides, -len(others))
+        alike = np.where(known, 0.0, np.minimum(1.0, diagonals / over))
+        if self.rows_end(statement):
+            alike = (1.0 + 1.0 / np.minimum(*sides)) / 2.0
+        return np.where(skewed, 1.0, alike) * (over > 1)
+
+    def rows_end(self, statement: StatementFacts) -> bool:
+        """Tell whether rows of a triangle over both grid loops end at its diagonal."""
+        grid = self.plan.kernel.grid
+        return len(grid) > 1 and {*grid} <= {*statement.coupled} and statement.late > 1 / 2
 
     def stays(self, group: Group, on: Number, use: Use) -> tuple[Number, Number]:
         """Return for how many steps of serial loops a thread loads once, and what it keeps of it.
@@ -474,7 +510,7 @@ class _Counting:
     def __init__(self, of: PpcgCode, at: int) -> None:
         plan = self.plan = of.plan
         self.of, self.at, self.statement = of, at, plan.kernel.statements[at]
-        loops, coupled = self.statement.loops, self.statement.coupled
+        loops = self.statement.loops
         self.mapped = tuple(name for name in plan.kernel.threads if name in loops)
         self.points, self.serial = plan.points_along(loops), plan.serial_loops(self.statement)
         steps: Number = 1.0
@@ -485,20 +521,8 @@ class _Counting:
         self.instances = self.points * steps * trips * plan.fill(self.statement)
         self.executed = self.instances * plan.busy_warps(loops)
         self.unrolled = (plan.unrolled if self.mapped else 0.0) > 0
-        changing = any(name in coupled for name in self.serial)
-        first, *others = [name for name in self.mapped if name in coupled] or [""]
-        # points over a triangle that lie on one diagonal share a test where its tiles are squares,
-        # and threads along one side a multiple of those along the other; none is left in a serial
-        # loop of known length
-        skewed = changing or any_of(
-            (plan.tile[name] != plan.tile[first]) | _unlike(plan.threads[name], plan.threads[first])
-            for name in others
-        )
-        over = plan.points_along({*loops} & {*coupled})
-        diagonals = sum((plan.points[name] for name in (first, *others) if name), -len(others))
         self.known = plan.known(self.statement, self.serial[-1]) if self.serial else True
-        alike = np.where(self.known, 0.0, np.minimum(1.0, diagonals / over))
-        self.tests = np.where(skewed, 1.0, alike) * (over > 1)
+        self.tests = of.tests(self.statement)
         self.guards = self._guarded(plan.threads)
         self.side = of.side(self.statement)
 
@@ -542,8 +566,12 @@ class _Counting:
 
     def _guarded(self, loops: Collection[str]) -> Number:
         """Return the share of points behind tests of their own along some loops, or a triangle."""
-        found = self.plan.guarded(loops)
-        return np.maximum(self.tests, found) if self.statement.coupled else found
+        found, along = self.plan.guarded(loops), self.plan.kernel.threads[-1:]
+        if not self.statement.coupled or (
+            self.of.rows_end(self.statement) and not {*along} & {*loops}
+        ):
+            return found  # what is in front of a row is in front of its tests
+        return np.maximum(self.tests, found)
 
     def _loaded(self, access: AccessFacts) -> tuple[Number, Number, Number]:
         """Return how often an access is made for each point of those side by side.

@@ -313,6 +313,7 @@ def _split_bytes(of: PpcgCode) -> Number:
     """Return bytes that take as long as lines take longer that two warps update in place.
 
     Rows of lanes do not begin at a line there: a part of it is wanted while the other is stored.
+    Lines of other arrays that come meanwhile fill the time.
     """
     plan, line, along = of.plan, LINE_BYTES, of.plan.kernel.along_x or ""
     several = plan.points.get(along, 1.0) > 1
@@ -328,5 +329,11 @@ def _split_bytes(of: PpcgCode) -> Number:
         apart = gcd(line, *rows)  # rows begin at multiples of it
         split = 1.0 if access.origin * width % apart else 1.0 - apart / line
         shared = np.minimum(1.0, line / (plan.lanes[0] * width))
-        total = total + (1.0 - on) * 2.0 * split * shared * of.fetched_bytes(group)
+        moved = 2.0 * of.fetched_bytes(group)
+        others: dict[str, Number] = {}
+        for one in plan.kernel.groups:
+            if one.array != group.array and not one.private:
+                most = np.maximum(others.get(one.array, 0.0), of.fetched_bytes(one))
+                others[one.array] = most
+        total = total + (1.0 - on) * split * shared * beyond(moved, sum(others.values()))
     return times * total

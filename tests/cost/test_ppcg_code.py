@@ -40,6 +40,18 @@ void update(double A[6000][{columns}], double B[6000][{columns}], double x[6000]
 }}
 """
 
+TRIANGLE = """
+void triangle(double C[2200][2200], double A[2200][1800])
+{{
+#pragma scop
+    for (int i = 0; i < 2200; i++)
+        for (int {bounds}; j++)
+            for (int k = 0; k < 1800; k++)
+                C[i][j] += A[i][k] * A[j][k];
+#pragma endscop
+}}
+"""
+
 
 def model_of(path: Path, text: str) -> PpcgModel:
     source = path / "source.c"
@@ -120,3 +132,35 @@ def test_lines_in_parts_take_longer_where_they_are_updated_in_place(tmp_path: Pa
             lines[columns, array] = demand.memory_bytes[0] / demand.dram_bytes[0]
     assert lines[5000, "A"] > 1.5 * lines[5120, "A"]
     assert lines[5000, "B"] == lines[5120, "B"] == lines[5120, "A"]
+
+
+def test_lines_of_other_arrays_fill_the_time_of_lines_in_parts(tmp_path: Path) -> None:
+    """On an H200 a wave's update of rows that begin 16 bytes into a line takes 0.283 ms a step."""
+    shares = []
+    for others in ("x[i]", "B[i][j]", "B[i][j] * C[i][j]"):
+        text = UPDATE.format(columns=5000, array="A").replace("x[i];", f"{others};")
+        text = text.replace("double x", "double C[6000][5000], double x")
+        model = model_of(tmp_path, text)
+        demand = model.columns(candidates(model.kernel, ((32, 32, 32, 16),), options(0)))[0]
+        shares.append(float(demand.split_bytes[0] / demand.dram_bytes[0]))
+    assert shares[0] > 1.5 * shares[1] > shares[2] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("tile", "threads", "tested"),
+    [((96, 96), (48, 4), 35), ((88, 88), (32, 4), 42), ((80, 80), (16, 8), 28)],
+)
+def test_of_rows_that_end_at_a_diagonal_points_above_it_are_tested(
+    tmp_path: Path, tile: tuple[int, int], threads: tuple[int, int], tested: int
+) -> None:
+    """Tests as counted in machine code; where rows begin at the diagonal fewer are left."""
+    found = {}
+    for bounds in ("j = 0; j <= i", "j = i; j < 2200"):
+        model = model_of(tmp_path, TRIANGLE.format(bounds=bounds))
+        plan = plan_of(model, (*tile, 20, *threads))
+        of = PpcgCode(plan, model.card, model.constants)
+        share = of.tests(plan.kernel.statements[0])
+        found[bounds] = float(np.ravel(share * plan.all_points)[0])
+    ends, begins = found.values()
+    assert ends == pytest.approx(tested, rel=0.08)
+    assert begins < ends / 1.5
