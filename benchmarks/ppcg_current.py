@@ -24,7 +24,7 @@ from benchmarks.recorded import RESULTS, geometric_mean
 from eatss.base.shipped import data_directory
 
 RUNS = (
-    *(f"variants-{number}" for number in (11, 10, 9, 7, 8, 6, 5, 4, 3, 2, 1)),
+    *(f"variants-{number}" for number in (13, 11, 10, 9, 7, 8, 6, 5, 4, 3, 2, 1)),
     *("ppcg-5", "ppcg-4", "ppcg-3", "ppcg-2", "ppcg"),
     *(f"ppcg-tuning-{number}" for number in (3, 2, 1)),
 )
