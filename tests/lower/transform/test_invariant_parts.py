@@ -59,6 +59,18 @@ def test_a_part_that_statements_have_twice_is_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "value",
     [
+        "(sqrtf(s[i]) < 1e9f) * j / 2",
+        "(!sqrtf(s[i]) + 1) * (j + 1) / 2",
+        "((sqrtf(s[i]) < 1e9f) + 16777216) * j",
+    ],
+)
+def test_truth_values_are_integers(value: str, tmp_path: Path) -> None:
+    assert "= sqrtf(s_v) <" not in made(value, tmp_path).text
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
         "x[i][j] / (x[i][j] * x[i][j] + 1.0f)",  # it moves
         "x[i][j] > 0.0f ? x[i][j] / sqrtf(s[i]) : 0.0f",  # only some come to it
         "x[i][j] * (s[i] * 2.0f + 1.0f)",  # compilers move it
