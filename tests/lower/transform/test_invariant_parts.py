@@ -80,6 +80,14 @@ def test_other_parts_stay(value: str, tmp_path: Path) -> None:
     assert "_once" not in made(value, tmp_path).text
 
 
+def test_integers_are_divided_where_a_row_has_elements_only(tmp_path: Path) -> None:
+    text = ROWS.format(value="x[i][j] * sqrtf(100 / s[i])").replace("float s[N]", "int s[N]")
+    text = text.replace("x[i][j] * x[i][j]", "x[i][j] > -1e9f")
+    program = checked(text, tmp_path, [*SIZES, {"N": 3, "M": 0}])
+    assert "sqrtf(" in program.text
+    assert "sqrtf_once" not in program.text
+
+
 def test_results_are_the_same_in_every_bit_where_rounding_is_kept(tmp_path: Path) -> None:
     text = ROWS.format(value="x[i][j] / sqrtf(s[i] / M + 1e-5f) - s[i] / M")
     program = checked(text, tmp_path, SIZES, strict_fp=True, bit_equal=True)
