@@ -112,6 +112,9 @@ def parse_expression(
         message = f"this is no expression: {error.msg}"
         extent = (start, max(start + 1, (error.end_offset or 0) - 1))
         raise InputError(_pointed("EATSS-S007", message, path, origin, text, extent)) from None
+    except (RecursionError, MemoryError):
+        message, extent = "this is nested too deeply", (0, len(text))
+        raise InputError(_pointed("EATSS-S007", message, path, origin, text, extent)) from None
     return replace(reader.whole, tree=tree, names=tuple(dict.fromkeys(reader.names)))
 
 
@@ -250,8 +253,8 @@ def evaluate(expression: Expression, values: Mapping[str, Value]) -> Value:
             return found
     except ZeroDivisionError:
         why = "division by zero"
-    except (ArithmeticError, TypeError, ValueError) as error:
-        why = str(error)
+    except (ArithmeticError, MemoryError, TypeError, ValueError) as error:
+        why = str(error) or "too large"
     at = ", ".join(f"{name} = {values[name]}" for name in expression.names)
     raise expression.error("EATSS-S011", f"{why} at {at}".removesuffix(" at "))
 

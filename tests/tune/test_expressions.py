@@ -116,6 +116,9 @@ def test_columns_and_single_values_are_those_of_python(text: str, rows: list[Row
         ("   'a' + dim_m", "EATSS-S011", 1),
         ("dim_m < 'a'", "EATSS-S011", 1),
         ("1 + dim_m // (dim_m - 8)", "EATSS-S011", 1),
+        ("'a' * 1000000000000000", "EATSS-S011", 1),
+        ("-" * 900 + "1", "EATSS-S007", 1),
+        ("+" * 5000 + "1", "EATSS-S007", 1),
         ("", "EATSS-S007", 1),
     ],
 )
