@@ -172,13 +172,20 @@ _CHANGING = 20_000_000
 """isl operations to find out whether a region may be changed."""
 
 
+_MOST_MADE = 24
+"""Statements that chunks of recurrences of higher order may make in a region: isl takes five
+seconds for two recurrences of order two, and more than a region has for four."""
+
+
 def chunkable(numeric: Sequence[Scop], profile: GpuProfile, *, strict_fp: bool) -> Chunks:
     """Return the recurrences that may be cut into chunks, and how long chunks are.
 
-    With ``strict_fp`` those that come to the same value in any order.
+    With ``strict_fp`` those that come to the same value in any order. Of recurrences of higher order
+    the first few, so that isl is done in time.
     """
     found = []
     for region in numeric:
+        made = 0
         with suppress(isl.Error):
             for one in recurrences(region):
                 name = one.statement.name
@@ -188,6 +195,9 @@ def chunkable(numeric: Sequence[Scop], profile: GpuProfile, *, strict_fp: bool) 
                 floating = region.array(one.statement.write.array).element_type.is_floating
                 most_threads = profile.sm_count * profile.max_threads_per_sm
                 lengths = scan_chunks(steps, rows, most_threads, one.order)
+                if one.order > 1:
+                    made += one.order * (one.order + 1) * len(lengths)
+                    lengths = lengths if made <= _MOST_MADE else ()
                 names = (name, ends_of(name))
                 found += [
                     ChunkedScan(region=region.index, statement=own, length=length)

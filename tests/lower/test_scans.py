@@ -207,6 +207,15 @@ SECOND = chunked(
     s="[N]",
     x="[N]",
 )
+FOUR = chunked(
+    "\n".join(
+        f"for (int i = 2; i < N; i++) s{k}[i] = 0.5 * s{k}[i - 1] - 0.25 * s{k}[i - 2] + x[i];"
+        for k in range(4)
+    ),
+    "double",
+    x="[N]",
+    **{f"s{k}": "[N]" for k in range(4)},
+)
 ENDS = {"of several": {"N": 1600}, "of one": {"N": 257}, "of none": {"N": 30}, "nothing": {"N": 0}}
 
 
@@ -221,6 +230,13 @@ def test_recurrences_without_rows_run_in_chunks(text: str, tmp_path: Path) -> No
     assert not any(one.loose for one in found.results)
     assert found.coverage is not None
     assert found.coverage.elements > 0
+
+
+def test_many_recurrences_of_higher_order_do_not_take_a_regions_time(tmp_path: Path) -> None:
+    made = eatss.codegen(FOUR, gpu="h200", output=tmp_path)
+    statements = {name for one in made.kernels for name in one.statements}
+    assert {f"S{k}" for k in range(4)} <= statements
+    assert verify(tmp_path, device="cpu", sizes=[ENDS["of several"]]).status == "ok"
 
 
 def test_chunks_of_a_selection_are_those_of_its_recipe() -> None:
