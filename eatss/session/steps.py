@@ -180,8 +180,8 @@ seconds for two recurrences of order two, and more than a region has for four.""
 def chunkable(numeric: Sequence[Scop], profile: GpuProfile, *, strict_fp: bool) -> Chunks:
     """Return the recurrences that may be cut into chunks, and how long chunks are.
 
-    With ``strict_fp`` those that come to the same value in any order. Of recurrences of higher order
-    the first few, so that isl is done in time.
+    With ``strict_fp`` those that come to the same value in any order. Of recurrences of higher
+    order the first few, so that isl is done in time.
     """
     found = []
     for region in numeric:
