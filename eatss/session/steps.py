@@ -172,9 +172,10 @@ _CHANGING = 20_000_000
 """isl operations to find out whether a region may be changed."""
 
 
-_MOST_MADE = 24
-"""Statements that chunks of recurrences of higher order may make in a region: isl takes five
-seconds for two recurrences of order two, and more than a region has for four."""
+_MOST_MADE = 48
+"""Statements that chunks of recurrences of higher order may make in a region, times the order: isl
+takes five seconds for two of order two, and more than a region has for four, or one of order three
+whose ends are in chunks."""
 
 
 def chunkable(numeric: Sequence[Scop], profile: GpuProfile, *, strict_fp: bool) -> Chunks:
@@ -195,9 +196,9 @@ def chunkable(numeric: Sequence[Scop], profile: GpuProfile, *, strict_fp: bool) 
                 floating = region.array(one.statement.write.array).element_type.is_floating
                 most_threads = profile.sm_count * profile.max_threads_per_sm
                 lengths = scan_chunks(steps, rows, most_threads, one.order)
-                if one.order > 1:
-                    made += one.order * (one.order + 1) * len(lengths)
-                    lengths = lengths if made <= _MOST_MADE else ()
+                each = one.order**2 * (one.order + 1) if one.order > 1 else 0
+                lengths = lengths[: (_MOST_MADE - made) // each] if each else lengths
+                made += each * len(lengths)
                 names = (name, ends_of(name))
                 found += [
                     ChunkedScan(region=region.index, statement=own, length=length)
