@@ -651,7 +651,7 @@ __device__ __forceinline__ Number eatss_quotient(Number x, Number c, Number reci
     const bool single = sizeof(Number) == sizeof(float);
     const Number least = (Number)(single ? {float quotient} : {double quotient});
     const Number q = x * reciprocal, quotient = fma(fma(q, c, -x), -reciprocal, q);
-    exact &= fabs(quotient) >= least || (x == 0 && c > 0);
+    exact &= fabs(quotient) >= least || (x == 0 && reciprocal > 0);
     return quotient;
 }
 """)

@@ -320,6 +320,10 @@ def branches(node: Expression) -> bool:
     return is_quotient and fused_quotient(node) is None
 
 
+_KEEP_TYPES = frozenset("+-*/")
+"""Operators whose results are of the type of their operands; those of others are integers."""
+
+
 def floating_type(
     value: Expression, type_of: Callable[[int], ElementType | None]
 ) -> ElementType | None:
@@ -330,6 +334,8 @@ def floating_type(
         type_of: the type of what an access reads, by its number.
     """
     while isinstance(value, Unary | Binary | Select):
+        if not isinstance(value, Select) and value.operator not in _KEEP_TYPES:
+            return None
         same = operands(value)[-1:] if isinstance(value, Select) else operands(value)
         value = next((one for one in same if not isinstance(one, Literal)), same[0])
     match value:

@@ -18,6 +18,7 @@ from itertools import combinations
 import islpy as isl
 
 from eatss.base.diagnostics import internal_error
+from eatss.base.frozen import distinct
 from eatss.base.memo import remembered
 from eatss.base.trees import free_name
 from eatss.polyhedral.dependences import spelled
@@ -142,8 +143,13 @@ def written_by(scop: Scop) -> isl.UnionMap:
 
 def writes_in_order(scop: Scop) -> isl.UnionMap:
     """Return which instances write an element, and which do later."""
-    pairs = written_by(scop).apply_range(written_by(scop).reverse())
-    return pairs.intersect(scop.schedule.lex_lt_union_map(scop.schedule))
+    found = scop.no_relation
+    for array in distinct(one.write.array for one in scop.statements):  # isl orders all it has
+        statements = tuple(one for one in scop.statements if one.write.array == array)
+        own = replace(scop, statements=statements)
+        pairs = written_by(own).apply_range(written_by(own).reverse())
+        found = found.union(pairs.intersect(own.schedule.lex_lt_union_map(own.schedule)))
+    return found
 
 
 def frees_parts(before: ScheduledScop, after: ScheduledScop) -> bool:

@@ -172,13 +172,21 @@ _CHANGING = 20_000_000
 """isl operations to find out whether a region may be changed."""
 
 
+_MOST_MADE = 48
+"""Statements that chunks of recurrences of higher order may make in a region, times the order: isl
+takes five seconds for two of order two, and more than a region has for four, or one of order three
+whose ends are in chunks."""
+
+
 def chunkable(numeric: Sequence[Scop], profile: GpuProfile, *, strict_fp: bool) -> Chunks:
     """Return the recurrences that may be cut into chunks, and how long chunks are.
 
-    With ``strict_fp`` those that come to the same value in any order.
+    With ``strict_fp`` those that come to the same value in any order. Of recurrences of higher
+    order the first few, so that isl is done in time.
     """
     found = []
     for region in numeric:
+        made = 0
         with suppress(isl.Error):
             for one in recurrences(region):
                 name = one.statement.name
@@ -188,6 +196,9 @@ def chunkable(numeric: Sequence[Scop], profile: GpuProfile, *, strict_fp: bool) 
                 floating = region.array(one.statement.write.array).element_type.is_floating
                 most_threads = profile.sm_count * profile.max_threads_per_sm
                 lengths = scan_chunks(steps, rows, most_threads, one.order)
+                each = one.order**2 * (one.order + 1) if one.order > 1 else 0
+                lengths = lengths[: (_MOST_MADE - made) // each] if each else lengths
+                made += each * len(lengths)
                 names = (name, ends_of(name))
                 found += [
                     ChunkedScan(region=region.index, statement=own, length=length)

@@ -42,6 +42,14 @@ static Number alone(Number x, Number c)
 {{
     return eatss_quotient<Number>(x, c, eatss_reciprocal<Number>(c));
 }}
+template <typename Number>
+static Number together(Number x, Number c)
+{{
+    const Number reciprocal = eatss_reciprocal<Number>(c);
+    bool exact = true;
+    const Number quotient = eatss_quotient<Number>(x, c, reciprocal, exact);
+    return exact ? quotient : x / c;
+}}
 template <typename Number, typename Bits>
 static long wrong(const Number *x, long count, Number c, Bits *first, bool is_literal = true)
 {{
@@ -50,8 +58,10 @@ static long wrong(const Number *x, long count, Number c, Bits *first, bool is_li
         bool exact = true;
         const Number here = eatss_quotient<Number>(x[at], c, exact);
         const Number all[] = {{exact ? here : x[at] / c, eatss_quotient<Number>(x[at], c)}};
-        const Number others[] = {{by_reciprocal(x[at], c), alone(x[at], c)}};
-        for (int way = is_literal ? 0 : 2; way < 4; way++) {{
+        const Number others[] = {{
+            by_reciprocal(x[at], c), alone(x[at], c), together(x[at], c)
+        }};
+        for (int way = is_literal ? 0 : 2; way < 5; way++) {{
             const Number one = way < 2 ? all[way] : others[way - 2];
             const Number division = x[at] / c;
             Bits bits, wanted;
@@ -263,7 +273,7 @@ MUTANTS = {
 }
 MUTANTS_BY_RECIPROCALS = {
     "another reciprocal": ("inverse = eatss_inverse(c)", "inverse = eatss_inverse(c + c * apart)"),
-    "zeros of the other sign": ("(x == 0 && c > 0)", "x == 0"),
+    "zeros of the other sign": ("(x == 0 && reciprocal > 0)", "x == 0"),
     "divisors that are too small": ("exact &= fabs(c) >= least;", ""),
     "divisors that are too large": ("exact &= fabs(c) <= 1 / least;", ""),
 }

@@ -265,7 +265,7 @@ def test_steps_whose_quotients_are_not_exact_are_done_again(tmp_path: Path) -> N
     found = made(BODIES["backward"], tmp_path)
     for old, new in (
         ("if (exact == 0)", "if (false)"),
-        ("exact &= fabs(quotient) >= least || (x == 0 && c > 0);", ""),
+        ("exact &= fabs(quotient) >= least || (x == 0 && reciprocal > 0);", ""),
     ):
         assert broken(found, tmp_path, old, new) == "wrong result"
 

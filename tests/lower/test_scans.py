@@ -207,6 +207,16 @@ SECOND = chunked(
     s="[N]",
     x="[N]",
 )
+FOUR = chunked(
+    """
+    for (int i = 2; i < N; i++) y[i] = 0.5 * y[i - 1] - 0.25 * y[i - 2] + x[i];
+    for (int i = N - 3; i >= 0; i--) z[i] = 0.5 * z[i + 1] - 0.25 * z[i + 2] + x[i + 1];
+    for (int i = 2; i < N; i++) u[i] = 0.5 * u[i - 1] - 0.25 * u[i - 2] + y[i] + z[i];
+    for (int i = N - 3; i >= 0; i--) v[i] = 0.5 * v[i + 1] - 0.25 * v[i + 2] + y[i + 1];
+    for (int i = 0; i < N; i++) w[i] = u[i] + v[i];""",
+    "double",
+    **dict.fromkeys("xyzuvw", "[N]"),
+)
 ENDS = {"of several": {"N": 1600}, "of one": {"N": 257}, "of none": {"N": 30}, "nothing": {"N": 0}}
 
 
@@ -221,6 +231,13 @@ def test_recurrences_without_rows_run_in_chunks(text: str, tmp_path: Path) -> No
     assert not any(one.loose for one in found.results)
     assert found.coverage is not None
     assert found.coverage.elements > 0
+
+
+def test_many_recurrences_of_higher_order_do_not_take_a_regions_time(tmp_path: Path) -> None:
+    made = eatss.codegen(FOUR, gpu="h200", output=tmp_path)
+    statements = {name for one in made.kernels for name in one.statements}
+    assert {f"S{k}" for k in range(5)} <= statements
+    assert verify(tmp_path, device="cpu", sizes=[ENDS["of several"]]).status == "ok"
 
 
 def test_chunks_of_a_selection_are_those_of_its_recipe() -> None:

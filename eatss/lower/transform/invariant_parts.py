@@ -10,8 +10,8 @@ becomes
 Roots, divisions and most functions have a branch for numbers that are rare, and compilers move no
 branch: each point has its own root then, and each waits for the one before it. What such a part
 reads a thread has in registers in front of the loop already, and the loop writes none of it. So
-it may be computed where a test inside the loop would not have come to it; what only some of the
-arms of a choice compute stays.
+it may be computed where a test inside the loop would not have come to it, unless it divides
+integers, of which 0 may be one; what only some of the arms of a choice compute stays.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ from eatss.lower.kernel.uses import (
 )
 from eatss.polyhedral.expression import (
     AffineValue,
+    Binary,
     Call,
+    ElementType,
     Expression,
     Read,
     always,
@@ -92,10 +94,11 @@ def _in_front(loop: For, taken: set[str]) -> tuple[Nodes, For]:
         names = names_in(*_integers(one, part), *(at for own in read for at in own.subscripts))
         known = all(own.buffer.space in ("register", "argument") for own in read)
         fixed = changing.isdisjoint(own.buffer for own in read) and inside.isdisjoint(names)
-        return bool(read) and known and fixed and any(map(branches, preorder(part)))
+        safe = not any(_divides_integers(one, own) for own in preorder(part))
+        return bool(read) and known and fixed and safe and any(map(branches, preorder(part)))
 
     def home_of(one: Compute, part: Expression) -> Buffer | None:
-        kind = floating_type(part, lambda number: one.reads[number].buffer.element_type)
+        kind = _floating_type(one, part)
         same = _nodes(one, part)
         if kind is not None and same not in homes:
             home = Buffer.of("register", free_name(_called(one, part), taken), kind)
@@ -121,6 +124,16 @@ def _in_front(loop: For, taken: set[str]) -> tuple[Nodes, For]:
 
     (found,) = mapped_of((loop,), Compute, changed)
     return tuple(front), found if isinstance(found, For) else loop
+
+
+def _floating_type(one: Compute, part: Expression) -> ElementType | None:
+    return floating_type(part, lambda number: one.reads[number].buffer.element_type)
+
+
+def _divides_integers(one: Compute, part: Expression) -> bool:
+    """Tell whether a node may end a program where nothing comes to it: by a divisor of 0."""
+    quotient = isinstance(part, Binary) and part.operator in ("/", "%")
+    return quotient and _floating_type(one, part) is None
 
 
 def _nodes(one: Compute, part: Expression) -> _Part:

@@ -59,6 +59,18 @@ def test_a_part_that_statements_have_twice_is_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "value",
     [
+        "(sqrtf(s[i]) < 1e9f) * j / 2",
+        "(!sqrtf(s[i]) + 1) * (j + 1) / 2",
+        "((sqrtf(s[i]) < 1e9f) + 16777216) * j",
+    ],
+)
+def test_truth_values_are_integers(value: str, tmp_path: Path) -> None:
+    assert "= sqrtf(s_v) <" not in made(value, tmp_path).text
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
         "x[i][j] / (x[i][j] * x[i][j] + 1.0f)",  # it moves
         "x[i][j] > 0.0f ? x[i][j] / sqrtf(s[i]) : 0.0f",  # only some come to it
         "x[i][j] * (s[i] * 2.0f + 1.0f)",  # compilers move it
@@ -66,6 +78,14 @@ def test_a_part_that_statements_have_twice_is_one(tmp_path: Path) -> None:
 )
 def test_other_parts_stay(value: str, tmp_path: Path) -> None:
     assert "_once" not in made(value, tmp_path).text
+
+
+def test_integers_are_divided_where_a_row_has_elements_only(tmp_path: Path) -> None:
+    text = ROWS.format(value="x[i][j] * sqrtf(100 / s[i])").replace("float s[N]", "int s[N]")
+    text = text.replace("x[i][j] * x[i][j]", "x[i][j] > -1e9f")
+    program = checked(text, tmp_path, [*SIZES, {"N": 3, "M": 0}])
+    assert "sqrtf(" in program.text
+    assert "sqrtf_once" not in program.text
 
 
 def test_results_are_the_same_in_every_bit_where_rounding_is_kept(tmp_path: Path) -> None:
