@@ -26,6 +26,9 @@ from eatss.polyhedral.isl_names import (
 class Loop(RegionReader):
     """A loop ``for (i = start; condition; i += step)``; ``name`` is that of its counter in sets.
 
+    ``left`` is where rounds of it are left by ``break`` or ``continue``, ``broken`` where the loop
+    is; ``guards`` is the number of conditions around it that are not affine.
+
     Raises:
         RefusedError: It has another form.
     """
@@ -40,6 +43,9 @@ class Loop(RegionReader):
         self.step = self._amount(increment) or self._refuse("no_step", increment, name=name)
         self.sign = 1 if self.step > 0 else -1
         self.name = self._free(name)
+        self.guards = 0
+        self.left: isl.Set | None = None
+        self.broken: isl.Set | None = None
 
     def _counter(self, start: Node) -> tuple[Variable, Node]:
         name = started_by(start)
@@ -169,6 +175,24 @@ class Loop(RegionReader):
             ):
                 words = {"name": self.variable.name, "type": ctype.spelling}
                 self._refuse("counter_leaves", self._condition, **words)
+
+    # -- exits ----------------------------------------------------------------------
+
+    def leave(self, domain: isl.Set, *, breaks: bool) -> None:
+        """Add the points at which a ``break`` or a ``continue`` is met."""
+        self.left = domain if self.left is None else self.left.union(domain)
+        if breaks:
+            self.broken = domain if self.broken is None else self.broken.union(domain)
+
+    def unbroken(self, domain: isl.Set) -> isl.Set:
+        """Return the part of a domain in rounds that no earlier ``break`` has kept from running."""
+        if self.broken is None:
+            return domain
+        earlier = f"{self.name}_earlier"
+        gap = Poly.unknown(self.name).plus(Poly.unknown(earlier), -1)
+        after = self._algebra.at_least(gap.scaled(self.sign), 1)
+        met = renamed_parameter(self.broken, self.name, earlier).intersect(after)
+        return coalesced(domain.subtract(without_parameters(met, (earlier,))))
 
 
 @frozen

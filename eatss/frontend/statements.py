@@ -178,10 +178,14 @@ class StatementReader(RegionReader):
         self.ppcg = PpcgCount()
         self.statements: list[RawStatement] = []
         self._ppcg_name = ""
+        self._loops: list[Loop] = []
 
     def read_all(self, nodes: list[Node], frame: Frame) -> None:
         """Read statements that follow one another."""
         for node in nodes:
+            left = self._loops[-1].left if self._loops else None
+            if left is not None:
+                frame = frame.within(frame.domain.subtract(left))
             self._statement(node, frame)
 
     def _statement(self, node: Node, frame: Frame) -> None:
@@ -198,6 +202,8 @@ class StatementReader(RegionReader):
                 for variable in node.children:
                     self._declaration(variable, frame)
                     self.ppcg.declared(self._of(variable))
+            case "break" | "continue":
+                self._leave(node, frame)
             case "empty":
                 pass
             case _:
@@ -227,8 +233,25 @@ class StatementReader(RegionReader):
             self._refuse("same_counter", node.children[0], name=loop.variable.name)
         self.scalars.forget(loop.body)  # what a round sets, the next one does not know
         domain = loop.iterations(frame.domain)
+        loop.guards, first = len(frame.guards), len(self.statements)
+        loops = (*frame.loops, loop)
         with loop.active():
-            self.read_all([loop.body], replace(frame, loops=(*frame.loops, loop), domain=domain))
+            self._loops.append(loop)
+            self.read_all([loop.body], replace(frame, loops=loops, domain=domain))
+            self._loops.pop()
+        self.statements[first:] = [
+            replace(raw, domain=loop.unbroken(raw.domain)) for raw in self.statements[first:]
+        ]
+
+    def _leave(self, node: Node, frame: Frame) -> None:
+        next(frame.places)
+        if not self._loops:
+            self._reporter.refused(node, is_statement=True)
+        elif len(frame.guards) > self._loops[-1].guards:
+            test = frame.guards[-1].test
+            self._error("jump_on_data", test, construct=node.kind)
+        else:
+            self._loops[-1].leave(frame.domain, breaks=node.kind == "break")
 
     def _if(self, node: Node, frame: Frame) -> None:
         test, *arms = node.children

@@ -89,7 +89,7 @@ ELEMENTS: frozenset[Kind] = frozenset({"subscript", "dereference"})
 JUMPS: tuple[Kind, ...] = (
     "goto", "label", "while", "do", "break", "continue", "return", "switch",
 )  # fmt: skip
-"""Control that is never read."""
+"""Control that is not read, ``break`` and ``continue`` of no loop of the region too."""
 TRUTHS = frozenset({"<", "<=", ">", ">=", "==", "!=", "&&", "||", "!"})
 """Operators whose value is 0 or 1."""
 BODIES: frozenset[Kind] = frozenset({*_STATEMENTS.values(), "assign", "call"})

@@ -122,6 +122,8 @@ class _Writer:
                 self.loop(counters, rows, depth)
             elif roll < 75 and depth < 4:
                 self.branch(counters, rows, depth)
+            elif roll < 80 and depth > 0:
+                self.leave(counters)
             else:
                 self.statement(counters, rows)
 
@@ -132,6 +134,10 @@ class _Writer:
             self.both("} else {")
             self.statement(counters, rows)
         self.both("}")
+
+    def leave(self, counters: list[str]) -> None:
+        how = self.rng.choice(["continue", "break"])
+        self.both(f"if ({self.condition([*counters, 'n', 'm'])}) {how};")
 
     def loop(self, counters: list[str], rows: list[str], depth: int) -> None:
         names = [*counters, "n", "m"]

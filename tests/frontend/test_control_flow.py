@@ -1,4 +1,4 @@
-"""Conditions that are not affine."""
+"""``continue``, ``break``, and conditions that are not affine."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from collections.abc import Callable
 import islpy as isl
 import pytest
 
+from eatss.frontend.parse import parse_file
 from eatss.polyhedral.expression import Binary, Expression, Literal, Read, Select, Unary
 from eatss.polyhedral.scop import Scop
 from tests.frontend import random_programs
 from tests.frontend.reading import only, refused, region
+from tests.refusals import refusing
 
 LOOP = "for (i = 0; i < n; i++) "
 
@@ -44,6 +46,33 @@ def run_alike(one: Scop, other: Scop) -> bool:
         a.domain.is_equal(isl.Set(str(b.domain), context=a.domain.get_ctx()))
         for a, b in zip(one.statements, other.statements, strict=True)
     )
+
+
+# -- leaving rounds and loops -------------------------------------------------------------
+
+
+def test_continue_leaves_the_rest_of_a_round() -> None:
+    one = region(LOOP + "{ A[i] = 1; if (i % 2) continue; p[i] = 2; }")
+    other = region(LOOP + "{ A[i] = 1; if (i % 2 == 0) p[i] = 2; }")
+    assert run_alike(one, other)
+
+
+def test_break_ends_a_loop_in_its_direction() -> None:
+    one = region("for (i = n; i > 0; i -= 2) { A[i] = 1; if (3 * i < m) break; p[i] = 2; }")
+    other = region(
+        "for (i = n; i > 0; i -= 2) { if (3 * i + 6 >= m || i == n) A[i] = 1;"
+        " if (3 * i >= m) p[i] = 2; }"
+    )
+    assert run_alike(one, other)
+
+
+def test_a_break_of_a_loop_around_the_region_is_refused() -> None:
+    text = (
+        "void f(int n, double A[n]) {\n  for (int t = 0; t < n; t++) {\n#pragma scop\n"
+        "    A[t] = 0;\n    break;\n#pragma endscop\n  }\n}\n"
+    )
+    with refusing("EATSS-F018"):
+        parse_file(text)
 
 
 # -- conditions that are not affine -------------------------------------------------------
