@@ -637,10 +637,9 @@ class PpcgPlan(Tiled):
         share: Number = 1.0
         for (name, count), lanes in zip(self.axes, self.lanes, strict=True):
             if name in loops:
-                left = np.mod(self.tile[name], count)
-                last = np.minimum(1.0, np.ceil(left / lanes) * lanes / count)
-                points = self.points[name]
-                share = share * np.where(left > 0, (points - 1.0 + last) / points, 1.0)
+                tile, most = self.tile[name], count * self.points[name]
+                run = np.minimum(np.ceil(tile / lanes) * lanes, most)
+                share = share * np.maximum(tile, run) / most
         return share
 
     @cached_property

@@ -163,3 +163,12 @@ def test_what_is_taken_out_of_sums_is_proven_once(monkeypatch: pytest.MonkeyPatc
         "#pragma endscop\n}\n"
     )
     assert len(proven) == len({*proven}) > 0
+
+
+@pytest.mark.parametrize("name", ["gemm", "mttkrp", "syrk"])
+def test_what_is_proven_of_a_product_is_near_what_is_chosen(name: str) -> None:
+    """A bound that is right and says nothing proves as little as none."""
+    chosen = eatss.select(KERNELS / f"{name}.c", gpu="h200", cache=False)
+    (kernel,) = chosen.kernels
+    assert kernel.gap is not None
+    assert kernel.gap < 0.4
