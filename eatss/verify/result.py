@@ -68,9 +68,9 @@ class SizeResult:
     ``worst_error`` is the largest absolute difference from the original, ``bound`` what rounding
     allows for that element (0 where every bit has to be equal). ``compared`` counts elements,
     ``not_finite`` those of them that the original leaves infinite or not a number, ``loose`` those
-    whose bound exceeds their own value, so that the comparison says little of them. ``refused``
-    tells that the entry refused to run, as it has to. ``data`` says what is special of the
-    arguments: where they start, signs, infinities.
+    whose bound exceeds their own value, so that the comparison says little of them. ``changed``
+    counts those that the original changed. ``refused`` tells that the entry refused to run, as it
+    has to. ``data`` says what is special of the arguments: where they start, signs, infinities.
     """
 
     launcher: str
@@ -82,6 +82,7 @@ class SizeResult:
     compared: int = 0
     not_finite: int = 0
     loose: int = 0
+    changed: int = 0
     refused: bool = False
     data: str = ""
     difference: Difference | None = None
@@ -107,14 +108,16 @@ class Untaken:
 class Coverage:
     """What all runs together have covered.
 
-    ``elements`` were compared; ``runs`` compared some, ``refusals`` are sizes that a launcher
-    refused as it has to. ``idle`` are the kernels that never ran. ``branches`` counts conditions of
-    the kernels and the launchers; it is ``None``, and ``idle`` and ``untaken`` are empty, where
-    nothing counts them: on a card, and where the program ended early.
+    ``elements`` were compared, ``changed`` of them the original had changed; ``runs`` compared
+    some, ``refusals`` are sizes that a launcher refused as it has to. ``idle`` are the kernels
+    that never ran. ``branches`` counts conditions of the kernels and the launchers; it is ``None``,
+    and ``idle`` and ``untaken`` are empty, where nothing counts them: on a card, and where the
+    program ended early.
     """
 
     runs: int
     elements: int
+    changed: int
     refusals: int
     idle: Names
     branches: int | None

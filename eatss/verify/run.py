@@ -289,6 +289,7 @@ class _Report:
         return Coverage(
             runs=sum(one.compared > 0 for one in every),
             elements=sum(one.compared for one in every),
+            changed=sum(one.changed for one in every),
             refusals=sum(one.refused for one in every),
             idle=done.idle,
             branches=done.branches,

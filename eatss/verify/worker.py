@@ -16,6 +16,8 @@ from itertools import takewhile
 from pathlib import Path
 from pkgutil import resolve_name
 
+import numpy as np
+
 from eatss.base.diagnostics import EatssError, input_error
 from eatss.base.supervisor import connect
 from eatss.base.text import equations
@@ -327,7 +329,8 @@ class _Worker:
         alike = run.flavour in (INFINITE, EXTREME) and not (
             run.flavour == EXTREME and self._bit_equal
         )
-        result = compare(expected, actual, bounds, result, alike=alike)
+        changed = sum(_changed(*pair) for pair in zip(before, expected, strict=True))
+        result = compare(expected, actual, bounds, replace(result, changed=changed), alike=alike)
         if (first := result.difference) is not None:
             order = " with blocks and threads in reverse order" if backward else ""
             at = "".join(f"[{index}]" for index in first.indices)
@@ -417,6 +420,13 @@ def _check_meaning(run: Run, ended: int, buffers: Buffers) -> None:
             raise _LeftOutError(f"the original writes beside '{buffer.argument.name}' there")
     if ended and any(value <= 0 for _, value in run.sizes):
         raise _LeftOutError("the original has no meaning there: it crashes")
+
+
+def _changed(before: Buffer, after: Buffer) -> int:
+    """Return how many elements the original has changed."""
+    left, right = before.elements, after.elements
+    bits = f"u{left.itemsize}"
+    return int(np.count_nonzero(left.view(bits) != right.view(bits)))
 
 
 def _vague(result: SizeResult) -> int:

@@ -122,6 +122,7 @@ def test_what_was_covered_is_counted(matmul: Program, folder: Callable[..., Path
     coverage = found.coverage
     assert coverage is not None
     assert coverage.elements == 20 * 32 + 20 * 16 + 16 * 32
+    assert coverage.changed == 20 * 32
     assert coverage.idle == ()
     assert any(
         each.never == "false" and each.condition == "M > 0 && N > 0" for each in coverage.untaken
