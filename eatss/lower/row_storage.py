@@ -25,7 +25,6 @@ import islpy as isl
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import FusedRows
 from eatss.base.frozen import Names, Numbers, complete, distinct, fixed, frozen
-from eatss.base.quotients import FORMATS
 from eatss.base.targets import CUDA, Axis
 from eatss.lower.arrays import ends_of, union_of
 from eatss.lower.instructions import FROM_LANE
@@ -47,16 +46,14 @@ from eatss.lower.kernel.nodes import (
 )
 from eatss.lower.kernel.uses import (
     accesses,
-    every,
+    divides_alike,
     every_of,
     inside,
     mapped,
     mapped_of,
-    own_names,
     trips_from_zero,
     with_bodies,
     with_elements,
-    written,
 )
 from eatss.lower.mapping import MappedLoop
 from eatss.lower.pieces import LoopMember, NameTable, Piece
@@ -77,7 +74,7 @@ from eatss.polyhedral.isl_names import (
     without_parameters,
 )
 from eatss.polyhedral.scop import Place, Scop
-from eatss.program import Constant, Name, equals, names_in
+from eatss.program import Constant, Name, equals
 from eatss.program.linear import Coefficients, as_sum
 
 
@@ -305,17 +302,16 @@ def _with_reciprocals(nodes: Nodes, names: NameTable) -> Nodes:
         computes = [*every_of((node,), Compute)]
         if not isinstance(node, For) or len(computes) > 1 or (trips_from_zero(node) or 0) < SEVERAL:
             return (with_bodies(node, partial(_with_reciprocals, names=names)),)
-        own, made = {name for one in every((node,)) for name in own_names(one)}, written((node,))
+        is_alike = divides_alike(node)
         front, inverses = list[Node](), list[tuple[int, Element]]()
         for number, source in (
             (number, one.reads[number])
             for one in computes
             for number in divisors(one.statement.value)
         ):
-            kind, moves = source.buffer.element_type, own & {*names_in(*source.subscripts)}
-            known = source.buffer.space == "register" and source.buffer not in made
-            if moves or not known or kind.value not in FORMATS:
+            if not is_alike(source):
                 continue
+            kind = source.buffer.element_type
             inverse = Buffer.of("register", names.fresh("inverse"), kind).at()
             inverses.append((number, inverse))
             made_of = Reciprocal(target=inverse, source=source, flag="")

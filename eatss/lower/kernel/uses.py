@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from eatss.base.frozen import Names, distinct, their_names
+from eatss.base.quotients import FORMATS
 from eatss.base.targets import AXES, CUDA, Axis
 from eatss.base.trees import Parts
 from eatss.lower.kernel.instruction import Instruction, Rounding
@@ -206,6 +207,22 @@ def accesses(node: Node) -> tuple[tuple[Element, ...], tuple[Element, ...]]:
 def written(nodes: Iterable[Node]) -> set[Buffer]:
     """Return the buffers of which nodes, and those in them, write an element."""
     return {element.buffer for node in every(nodes) for element in accesses(node)[0]}
+
+
+def divides_alike(loop: Node) -> Callable[[Element], bool]:
+    """Return what tells whether all rounds of a loop divide by one register.
+
+    Its reciprocal may stand in front of the loop then.
+    """
+    inside = {name for one in every((loop,)) for name in own_names(one)}
+    changing = written((loop,))
+
+    def alike(divisor: Element) -> bool:
+        own = divisor.buffer
+        stays = own not in changing and inside.isdisjoint(names_in(*divisor.subscripts))
+        return own.space == "register" and stays and own.element_type.value in FORMATS
+
+    return alike
 
 
 def read(nodes: Iterable[Node]) -> set[Buffer]:

@@ -1,4 +1,4 @@
-"""Parts of values that a loop does not change, and that compilers leave in it, come in front of it.
+"""Loop-invariant code motion: roots, quotients and functions that compilers leave in a loop.
 
     for (rj = 0; rj < 16; ++rj) Y[i][j] = X_k[rj] / sqrtf(s_v / M + 1e-5f) * g[j];
 

@@ -1,4 +1,4 @@
-"""Threads have rows that they keep in registers 16 bytes at a time.
+"""Vectorised access to rows that threads keep in registers: 16 bytes at a time.
 
     for (rj = 0; rj < 16; ++rj) {
         const int j = j0 + tj + 256 * rj;

@@ -1,4 +1,4 @@
-"""Quotients of several points by one value are products with its reciprocal, tested together.
+"""Division of several points by one value: multiplication with its reciprocal, one test for all.
 
     for (v = 0; v < 4; ++v) Y_row[v] = X_k[v] / sqrtf_once * g_row[v];
 
@@ -25,7 +25,6 @@ from functools import partial
 from math import prod
 
 from eatss.analysis.variant import WORD_BYTES
-from eatss.base.quotients import FORMATS
 from eatss.base.trees import free_name
 from eatss.lower.kernel.nodes import (
     Buffer,
@@ -44,19 +43,18 @@ from eatss.lower.kernel.nodes import (
     Source,
 )
 from eatss.lower.kernel.uses import (
+    divides_alike,
     every,
     every_of,
     mapped_of,
-    own_names,
     rewritten,
     trips_from_zero,
     with_bodies,
-    written,
 )
 from eatss.lower.transform.stores_last import homes_of, stores_values
 from eatss.plan.phases import SEVERAL
 from eatss.polyhedral.expression import divisors
-from eatss.program import Name, equals, names_in
+from eatss.program import Name, equals
 
 _MOST_WORDS = 8
 """Registers that what is stored together may take."""
@@ -93,18 +91,14 @@ class _Quotients:
 
     def _with_inverses(self, loop: For, around: int) -> tuple[Nodes, For]:
         """Return the reciprocals of what a loop does not change, and the loop with them."""
-        inside = {name for one in every((loop,)) for name in own_names(one)}
-        changing, inverses = written((loop,)), dict[Element, Element]()
+        is_alike, inverses = divides_alike(loop), dict[Element, Element]()
 
         def of(divisor: Element) -> Element | None:
-            kind = divisor.buffer.element_type
-            moves = inside & {*names_in(*divisor.subscripts)} or divisor.buffer in changing
-            if divisor.buffer.space != "register" or moves or kind.value not in FORMATS:
-                return None
-            if divisor not in inverses:
+            if is_alike(divisor) and divisor not in inverses:
+                kind = divisor.buffer.element_type
                 inverse = Buffer.of("register", free_name("inverse", self.taken), kind)
                 inverses[divisor] = inverse.at()
-            return inverses[divisor]
+            return inverses.get(divisor)
 
         def changed(one: Compute) -> Compute:
             known = dict(one.reciprocals)
